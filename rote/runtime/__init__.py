@@ -1,6 +1,7 @@
-"""The processes: communicators (MPI, in-process), agreement of ranks, and the running of bound plans.
+"""The runtime: communicators (MPI, in-process), agreement of ranks, and running of bound plans.
 
-The only package with processes, and `mpi.py` the only file that imports mpi4py. Importing it starts no MPI.
+It is the only package that deals with processes, and its `mpi.py` is the only file that imports mpi4py. Importing the
+package does not start MPI.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Indexed moves: every rank fetches elements of a tensor by their global indices, whichever ranks hold them.
 
-A change of layout asks for the elements that a distribution gives to a rank; an indexed move asks for any lists of
-indices, one per mode, or one of points in several modes. So tensors are sliced, flipped, rolled, padded, broadcast,
-given ghost cells, and read by arrays of indices.
+A change of layout fetches the elements that a distribution gives to a rank. An indexed move fetches those at any lists
+of indices, one list per mode, or one list of points in several modes. It serves to slice, flip, roll, pad and broadcast
+tensors, to add ghost cells, and to read by arrays of indices.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class _Segment:
 
 
 class IndexedMove:
-    """The elements that each rank asks for of a tensor, bound to the ranks that hold them. Collective.
+    """The elements of a tensor that each rank requests, bound to the ranks that hold them. Collective.
 
-    Ranks say once which of another's elements they want, as lists of local indices; what travels then is elements. Of
-    several replicas the one with a rank's own coordinates serves it.
+    Ranks send lists of the local indices that they request once; after that, only elements travel. If there are several
+    replicas, a rank is served by the one with its own coordinates.
 
     Args:
-        source: where the tensor lies; not partial.
-        wanted: per mode of the layout, the global indices that this rank asks for, in the order in which it wants them.
-            They may repeat; at those that are negative the result has a filling. An array of several rows asks for
-            points in as many modes that follow each other, which are one mode of the result.
-        comm: of the tensor's ranks.
+        source: the distribution of the tensor; not partial.
+        wanted: per mode of the layout, the global indices that this rank requests, in the order of the result. They may
+            repeat; at negative ones the result has a fill value. An array of several rows requests points in as many
+            consecutive modes, which are one mode of the result.
+        comm: the communicator of the tensor's ranks.
 
     Attributes:
-        shape: of this rank's result.
+        shape: the shape of this rank's result.
         received: the most elements that any rank receives from others; the same on all.
 
     >>> import numpy as np
@@ -101,13 +101,13 @@ class IndexedMove:
         self._outgoing = _requests(comm, counts, foreign) if self.received else []
 
     def __call__(self, block: Array, fill: Any = 0, out: Array | None = None) -> Array:
-        """Fetch this rank's elements. Collective where any rank receives some.
+        """Fetch this rank's elements. Collective if any rank receives some.
 
         Args:
             block: this rank's block of the tensor; all ranks give the same dtype.
             fill: the value at negative indices.
-            out: where to put them, of `shape` and the block's dtype; a new array if None. It may share memory with the
-                block if what it has of that stays as it is.
+            out: the array for the result, of `shape` and the block's dtype; a new one if None. It may share memory with
+                the block if the shared elements stay unchanged.
 
         Returns:
             The array of `shape` with the elements.
@@ -116,7 +116,7 @@ class IndexedMove:
         for blank in self._blanks:
             result[blank] = fill
         if len(self._held) < block.ndim and self._held:
-            block = block.reshape(self._held)  # with the modes of points as one
+            block = block.reshape(self._held)  # with the modes of points fused
         for target, source in self._own:
             result[target] = block[source]
         for segment, part in self._exchange(block, self._outgoing, self._incoming):
@@ -126,11 +126,11 @@ class IndexedMove:
     def accumulate(self, values: Array, block: Array) -> None:
         """Add each of this rank's elements to the one that it was fetched from: the transpose of the move.
 
-        Collective where any rank receives some. What stands at negative indices goes nowhere.
+        Collective if any rank receives some. Values at negative indices are ignored.
 
         Args:
             values: an array of `shape`; all ranks give the same dtype.
-            block: this rank's block of the tensor, of that dtype, to which is added.
+            block: this rank's block of the tensor, of this dtype, to which the values are added.
         """
         for target, source in self._own:
             _add(block, source, values[target])
@@ -140,7 +140,7 @@ class IndexedMove:
     def _exchange(
         self, array: Array, outgoing: Sequence[_Segment], incoming: Sequence[_Segment]
     ) -> Iterator[tuple[_Segment, Array]]:
-        """Send segments of an array, and receive others: each with its elements, in its shape."""
+        """Send segments of an array, and receive others; yield each of these with its elements, in its shape."""
         if not self.received:
             return
         size = self._comm.size
@@ -160,7 +160,7 @@ class IndexedMove:
 
 
 def _add(block: Array, selection: Selection, part: Array) -> None:
-    """Add to selected elements of a block; to those that are selected several times, so often."""
+    """Add to selected elements of a block; elements selected several times are added to as often."""
     if all(isinstance(each, slice) for each in selection):
         block[selection] += part
     else:
@@ -168,9 +168,9 @@ def _add(block: Array, selection: Selection, part: Array) -> None:
 
 
 def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tuple[int, int], ...], Ints, Ints]]:
-    """Indices along modes by the coordinates that hold them: (grid mode, coordinate), their places, local indices.
+    """Group indices along modes by the coordinates that hold them, with their places and their local indices.
 
-    Local indices in several modes are one number each, of the block with these modes as one.
+    The coordinates are pairs (grid mode, coordinate). Local indices in several modes are fused to one number.
     """
     places = np.flatnonzero((rows >= 0).all(axis=0))
     where: dict[int, Ints] = {}
@@ -199,13 +199,13 @@ def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tup
 
 
 def _runs(places: Ints, local: Ints, chosen: Ints) -> list[Ints]:
-    """Some elements of two lists, cut where either jumps if that makes few parts, which are then copied as slices."""
+    """Cut elements of two lists where either jumps, if that makes few parts, which are then copied as slices."""
     jumps = (np.diff(places[chosen]) != 1) | (np.diff(local[chosen]) != 1)
     return np.split(chosen, np.flatnonzero(jumps) + 1) if jumps.sum() < 3 else [chosen]
 
 
 def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
-    """Row-major numbers of points in a block of some extents."""
+    """Row-major numbers of points in a block of these extents."""
     if len(locals_) == 1:
         return locals_[0]
     number = np.zeros_like(locals_[0])
@@ -217,7 +217,7 @@ def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
 def _requests(
     comm: Comm, counts: Sequence[Sequence[tuple[int, ...]]], lists: Sequence[Sequence[Ints]]
 ) -> list[_Segment]:
-    """Give each rank the lists of its elements that others want; the segments that this rank is to send."""
+    """Send each rank the lists of its elements that others request; return the segments that this rank must send."""
     numbers: list[list[Ints]] = [[] for _ in range(comm.size)]
     for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
         numbers[peer].extend(held)

@@ -1,4 +1,4 @@
-"""New tensors: their distributions and blocks, from arrays, functions and slices; the same on all ranks, or refused."""
+"""New tensors: distributions and blocks from arrays, functions and slices, checked to be the same on all ranks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 GridLike = Grid | Sequence[int] | int | None
-"""A grid or its shape, in which -1 is found from the number of ranks; None for the usual one."""
+"""A grid or its shape, in which -1 is computed from the number of ranks; None for the usual grid."""
 
 Placed = tuple[Array, Distribution, Comm]
-"""This rank's block of a tensor, where the tensor lies, and on which ranks."""
+"""This rank's block of a tensor, the tensor's distribution, and its communicator."""
 
 
 def place(
@@ -38,7 +38,7 @@ def place(
 ) -> Distribution:
     """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given.
 
-    A layout that is a distribution says shape and grid itself.
+    If the layout is a distribution, it gives shape and grid itself.
     """
     if isinstance(layout, Distribution):
         if (shape is not None and tensor_shape(shape) != layout.shape) or (grid is not None):
@@ -61,7 +61,7 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
         whole = as_array(array)
         dist = place(whole.shape, layout, ranks, grid)
         element = as_dtype(whole.dtype)
-        block = cut(whole, dist, ranks.rank).astype(element, copy=False)  # the whole may be a file larger than memory
+        block = cut(whole, dist, ranks.rank).astype(element, copy=False)  # the array may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks
 
@@ -108,13 +108,13 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
                 f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in said]}"
             )
         dist = find_distribution(extents, [held for _, held in said])
-        block = block.reshape(dist.local_shape(ranks.rank))  # which only changes one that is empty
+        block = block.reshape(dist.local_shape(ranks.rank))  # this changes only an empty block
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks
 
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
-    """Refuse a tensor that is not the same on all ranks; the same error on all."""
+    """Refuse a tensor that is not the same on all ranks, with the same error on all."""
     texts = ranks.allgather_object(f"{dist} of {dtype}")
     others = [(rank, text) for rank, text in enumerate(texts) if text != texts[0]]
     if others:
@@ -123,7 +123,7 @@ def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> No
 
 
 def check_values(name: str, dist: Distribution) -> None:
-    """Refuse to do something element by element with a partial tensor."""
+    """Refuse an element-wise operation on a partial tensor."""
     if dist.partial:
         raise LayoutError(
             f"{name} is element-wise, and the blocks of {dist.layout} are contributions, not values; "

@@ -1,8 +1,8 @@
 """THE executor: a list of operations between two blocks, bound to a communicator and a transport.
 
-A redistribution is a program of moves, a Fourier transform one of moves and kernels. What a rank does is lowered to
-operations (`operations`), fused (`sweeps`), given places (`buffers`) and bound to a transport: ranks that share memory
-read each other's blocks there, with one barrier per move (`shared`); others send messages, by the methods of exchange
+A redistribution is a program of moves, and a Fourier transform is one of moves and kernels. A rank's work is lowered to
+operations (`operations`), fused (`sweeps`), given buffers (`buffers`) and bound to a transport. Ranks that share memory
+read each other's blocks, with one barrier per move (`shared`). Other ranks send messages by the methods of exchange
 (`messages`).
 """
 
@@ -34,35 +34,35 @@ _KEPT = 64  # programs that one communicator keeps
 
 
 def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
-    """The program of this rank for a plan. Collective; the communicator keeps the last programs it has bound.
+    """Bind a plan to this rank. Collective; the communicator keeps the last programs that it bound.
 
     Args:
-        plan: of any steps.
-        comm: of as many ranks as the plan's grid has.
+        plan: the plan.
+        comm: a communicator with as many ranks as the plan's grid.
         method: how messages travel, one of `METHODS`, or "auto": the usual one on these ranks; or one for each step.
 
     Raises:
-        CommError: the grid of the plan has another number of ranks than the communicator, or the ranks cannot have
+        CommError: the communicator and the plan's grid differ in the number of ranks, or these ranks do not support
             the method.
     """
     return cached(comm, "programs", (plan, method), lambda: BoundPlan(plan, comm, method), _KEPT)
 
 
 class BoundPlan:
-    """A plan bound to a communicator: call it with this rank's block before, and get its block after.
+    """A plan bound to a communicator: it is called with this rank's block before, and returns its block after.
 
-    All that it needs beside these lies in workspace that it shares with all others of the communicator: never more
-    than the most that one of its steps needs, which is what the cost of a plan counts as its peak.
+    Its buffers lie in workspace that all programs of the communicator share. It needs no more than its most demanding
+    step, which the cost of a plan counts as its peak.
 
     Args:
-        plan, comm, method: as `bind` has them.
-        before, after: factors of this rank's block before and after the plan, as `lowered` has them.
+        plan, comm, method: see `bind`.
+        before, after: factors of this rank's block before and after the plan, see `lowered`.
 
     Attributes:
-        plan: itself.
+        plan: the plan.
         computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
-        is_small: whether runs of it are worth to be prepared; the same on all ranks.
-        prepared: those that are, each with a number that all ranks give it.
+        is_small: whether it pays to prepare runs of it; the same on all ranks.
+        prepared: the prepared runs, each with a number that is the same on all ranks.
     """
 
     __slots__ = ("_comm", "_shapes", "_transport", "computes", "is_small", "plan", "prepared")
@@ -85,7 +85,7 @@ class BoundPlan:
             names *= len(plan.steps)
         if len(names) != len(plan.steps):
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
-        following = iter(names)  # by place, for a step may come twice
+        following = iter(names)  # by place, because a step may occur twice
         self.plan, self._comm = plan, comm
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
@@ -98,20 +98,20 @@ class BoundPlan:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """By which method each step moves; empty where a collective of MPI's does, or no rank needs another."""
+        """The method of each step; empty if a collective of MPI does it, or if no rank needs another."""
         return tuple(move.name for move in self._transport.moves)
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes that this rank needs beside the blocks before and after the plan; all three make up its peak."""
+        """Bytes that this rank needs beside the blocks before and after the plan; their sum is its peak."""
         return sum(self._transport.sizes) + self._transport.held
 
     def __call__(self, block: Array, out: Array | None = None) -> Array:
-        """The block after the plan; written into `out` if that is given.
+        """Run the plan and return the block after it, written into `out` if that is given.
 
         Args:
-            block: this rank's, which stays as it is; copied first if it is not C-contiguous.
-            out: of the shape of the block after the plan; it `overlaps` no rank's block.
+            block: this rank's block, which is not changed; copied first if it is not C-contiguous.
+            out: an array of the shape of the block after the plan; it `overlaps` no rank's block.
 
         Raises:
             LayoutError: `block` or `out` has another shape or dtype than this rank's block.
@@ -134,9 +134,9 @@ class BoundPlan:
         return out
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that take one very block to another, again and again. Making them is collective.
+        """Bind the calls, in order, that take `block` to `out`, and may run repeatedly. Binding them is collective.
 
-        Each run takes what lies in the block by then. Arguments and errors as for a call; the two do not overlap.
+        Each run uses the block's current values. Arguments and errors are those of a call; the two must not overlap.
         """
         before, after = self._shapes
         self._check(block, before, self.plan.source, "the block")

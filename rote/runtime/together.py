@@ -1,8 +1,7 @@
-"""Plans of several tensors, run together: their steps are taken in turn, and those over the same ranks share messages.
+"""Plans of several tensors, run together: they advance step by step, and steps over the same ranks share messages.
 
-So many small tensors cost as many messages as one. What a rank holds after each plan is the same as by itself, bit for
-bit: elements that are reduced by a collective of MPI's, and large tensors, for which a message of their own is no
-burden, go by themselves.
+So many small tensors cost as many messages as one. The blocks after each plan are bit for bit those of a separate run.
+Tensors that a collective of MPI reduces, and large tensors, for which a message of their own is cheap, go separately.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from .program import bind
 
 __all__ = ["BoundPlans"]
 
-_SMALL = 1 << 18  # bytes of a tensor that shares messages
-_ROOM = 1 << 24  # bytes of the tensors that do so at once, so that workspace does not grow with their number
+_SMALL = 1 << 18  # the most bytes of a tensor that shares messages
+_ROOM = 1 << 24  # bytes of the tensors in one group, so that workspace does not grow with their number
 
 
 class BoundPlans:
-    """Plans bound to a communicator: call it with this rank's blocks before, and get its blocks after. Collective.
+    """Plans bound to a communicator, called with this rank's blocks before, for its blocks after. Collective.
 
     Args:
-        plans: of tensors on these ranks, in the same order on all of them.
-        comm: of the ranks.
+        plans: plans of tensors on these ranks, in the same order on all of them.
+        comm: the communicator of the ranks.
 
     Raises:
-        CommError: the grid of a plan has another number of ranks than the communicator.
+        CommError: the communicator and the grid of a plan differ in the number of ranks.
         LayoutError: ranks bind different plans.
     """
 
@@ -55,10 +54,10 @@ class BoundPlans:
         self._groups = [_Group(numbers, plans, comm) for numbers in _groups(together, plans)]
 
     def __call__(self, blocks: Sequence[Array]) -> list[Array]:
-        """The blocks after the plans, new ones, in the same order; equal plans have theirs in one piece of memory.
+        """Run the plans and return new blocks, in the same order; those of equal plans share one array.
 
         Args:
-            blocks: this rank's, one per plan, of its shape and dtype.
+            blocks: this rank's blocks, one per plan, of its shape and dtype.
         """
         after = list(blocks)
         for group in self._groups:
@@ -69,10 +68,10 @@ class BoundPlans:
 
 
 class _Group:
-    """Plans whose messages travel together. Those that are equal are one plan, of a field with so many components.
+    """Plans whose messages travel together. Equal plans become one plan, of a field with as many components.
 
     Args:
-        numbers: of the plans, among all.
+        numbers: the numbers of these plans, among all.
     """
 
     __slots__ = ("_members", "_rounds")
@@ -93,7 +92,7 @@ class _Group:
         current = []
         for members in self._members:
             block = np.stack([blocks[n] for n in members]) if len(members) > 1 else blocks[members[0]]
-            current.append(np.asarray(block, order="C"))  # a stack of blocks in another order is in that order
+            current.append(np.asarray(block, order="C"))  # a stack keeps the memory order of its blocks
         for each in self._rounds:
             each(current)
         for members, block in zip(self._members, current, strict=True):
@@ -103,7 +102,7 @@ class _Group:
 
 
 class _Bound(NamedTuple):
-    """A step, the shape of this rank's block after it, and whether what the rank keeps is rounded as all copies are."""
+    """A step, the shape of this rank's block after it, and whether the rank's own part is rounded like all copies."""
 
     step: Step
     shape: tuple[int, ...]
@@ -111,7 +110,7 @@ class _Bound(NamedTuple):
 
 
 def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
-    """The steps of a plan, of so many tensors, said in messages between pairs of ranks."""
+    """The steps of a plan, for `count` tensors, as messages between pairs of ranks."""
     components = (count,) if count > 1 else ()
     bound = []
     for step in plan.steps:
@@ -123,7 +122,7 @@ def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
 
 
 class _Round:
-    """One step of each of some plans, by their numbers. Collective."""
+    """One step of each of several plans, by the numbers of the plans. Collective."""
 
     __slots__ = ("_bundles", "_local", "_messages", "_shapes")
 
@@ -131,7 +130,7 @@ class _Round:
         self._messages = {n: Messages.of(step, dtypes[n], comm, kept) for n, (step, _, kept) in steps.items()}
         self._shapes = {n: bound.shape for n, bound in steps.items()}
         self._local = [n for n, bound in steps.items() if bound.step.kind in LOCAL]
-        by_ranks: dict[int, list[int]] = {}  # one communicator has one object, on every rank in the same order
+        by_ranks: dict[int, list[int]] = {}  # a communicator is one object; the order is the same on every rank
         for n in steps:
             if n in self._local:
                 continue
@@ -141,7 +140,7 @@ class _Round:
             self._bundles.append((ns, Bundle([self._messages[n] for n in ns])))
 
     def __call__(self, current: list[Array]) -> None:
-        """Take each block to that after its step."""
+        """Replace each block by the block after its step."""
         transfers = {}
         for n, messages in self._messages.items():
             empty = np.empty(0, messages.dtype)
@@ -155,7 +154,7 @@ class _Round:
 
 
 def _shares(plan: Plan, comm: Comm) -> bool:
-    """Whether the messages of a plan are small, and all between pairs of ranks."""
+    """Whether the messages of a plan are small, and all of them go between pairs of ranks."""
     if any(alike("auto", step, comm) != "auto" for step in plan.steps):
         return False
     kinds = {step.kind for step in plan.steps}
@@ -164,7 +163,7 @@ def _shares(plan: Plan, comm: Comm) -> bool:
 
 
 def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
-    """The numbers of plans that go at once."""
+    """The numbers of plans in groups that run at once."""
     groups, room = list[list[int]](), 0
     for n in numbers:
         nbytes = prod(plans[n].source.shape) * plans[n].dtype.itemsize
@@ -177,7 +176,7 @@ def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
 
 
 def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
-    """Refuse lists that differ from rank to rank; the same error on all."""
+    """Refuse lists that differ from rank to rank, with the same error on all."""
     texts = comm.allgather_object([f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans])
     for rank, theirs in enumerate(texts):
         if theirs != texts[0]:

@@ -1,1 +1,1 @@
-"""One movement of a tensor: its components, what overlaps in each, the messages of every rank, and their volumes."""
+"""One movement of a tensor: its components, the overlaps in each, the messages of every rank, and their volumes."""

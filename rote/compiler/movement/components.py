@@ -1,7 +1,7 @@
 """The components of a transition: the view modes of both sides that read the same digits of the tensor.
 
-And their groups: the elements of a component that lie at the same coordinates on the other side, and where in both
-blocks, in one order on both. They are kept in lattices, or one by one where lattices would be too many.
+A group is the elements of a component that lie at the same coordinates on the other side. It says where they lie in
+both blocks, in one order. Its elements are kept as lattices, or one by one if there would be too many lattices.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ += ["readings", "splitting", "spread"]
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 Row = tuple[int, ...]
-"""A number that is linear in the digits of a box: where it begins, then its step along each digit."""
+"""A number that is linear in the digits of a box: its start, then its step along each digit."""
 
 Digits = tuple[tuple[Digit, ...], ...]
 Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
-"""Of some view modes, all that says where elements lie: their digits, the kinds and parts of their splits, extents."""
+"""The data of some view modes that decide where elements lie: digits, kinds and parts of the splits, extent."""
 
 
 class Component(NamedTuple):
@@ -40,7 +40,7 @@ class Component(NamedTuple):
     after: tuple[int, ...]
 
     def modes(self, before: bool) -> tuple[int, ...]:
-        """Those of the source, or, unless `before`, those of the target."""
+        """The modes of the source if `before`, else those of the target."""
         return self.before if before else self.after
 
 
@@ -71,7 +71,7 @@ def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
 def _one_to_one(
     before: Digits, after: Digits, sources: Sequence[int], targets: Sequence[int]
 ) -> list[Component] | None:
-    """A component for each of some modes, ordered by their first digits, if both sides read the same; else None."""
+    """A component for each of some modes, ordered by first digit, if both sides read the same digits; else None."""
     source_of = {before[m]: m for m in sources}
     target_of = {after[m]: m for m in targets}
     if source_of.keys() != target_of.keys() or not len(source_of) == len(sources) == len(targets):
@@ -90,7 +90,7 @@ def splitting(dist: Distribution, modes: Iterable[int]) -> tuple[int, ...]:
 
 @memoized(16384)
 def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
-    """Both sides of a component; digits that both read alike are one number."""
+    """The readings of both sides of a component; if both read the same digits, each mode counts as one digit."""
     alike = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
     return _reading(source, part.before, alike), _reading(target, part.after, alike)
 
@@ -139,7 +139,7 @@ class Lattice(NamedTuple):
 
     Attributes:
         shape: the number of values of each digit.
-        own, opposite: per view mode of the component, the local index in the block of the own side and the other one.
+        own, opposite: per view mode of the component, the local index in the block of this side and of the other side.
     """
 
     shape: tuple[int, ...]
@@ -148,7 +148,7 @@ class Lattice(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
+    """Elements one by one: per view mode of the component, their local indices on this side and on the other side."""
 
     own: tuple[Ints, ...]
     opposite: tuple[Ints, ...]
@@ -156,11 +156,11 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Elements of one component that lie at the same coordinates on the other side. Both sides have them in one order.
+    """Elements of one component that lie at the same coordinates on the other side, in the same order on both sides.
 
     Attributes:
-        coordinates: those coordinates, as pairs (grid mode, coordinate).
-        elements: where they are, in lattices, or one by one where lattices would be too many.
+        coordinates: these coordinates, as pairs (grid mode, coordinate).
+        elements: their places, as lattices, or one by one if there would be too many lattices.
     """
 
     coordinates: tuple[tuple[int, int], ...]
@@ -173,7 +173,7 @@ class Group:
 
     @property
     def positions(self) -> tuple[Ints, ...]:
-        """The local indices of all elements on the own side, per view mode of the component."""
+        """The local indices of all elements on this side, per view mode of the component."""
         return self._positions(0)
 
     @property
@@ -182,7 +182,7 @@ class Group:
         return self._positions(1)
 
     def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
-        """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
+        """Whether every element is at the same offset in both blocks, given their strides along the view modes."""
         if isinstance(self.elements, Listed):
             return np.array_equal(_places(self.elements.own, own), _places(self.elements.opposite, opposite))
         return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
@@ -198,7 +198,7 @@ class Group:
 
 
 def _places(rows: tuple[Ints, ...], strides: Sequence[int]) -> Ints:
-    """The places in a block of elements with these local indices, along modes of these strides."""
+    """The offsets in a block of elements with these local indices, along modes of these strides."""
     places: Ints = np.zeros(len(rows[0]), np.int64)
     for row, stride in zip(rows, strides, strict=True):
         places += row * stride
@@ -206,7 +206,7 @@ def _places(rows: tuple[Ints, ...], strides: Sequence[int]) -> Ints:
 
 
 def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
-    """The sum of numbers, each times a stride."""
+    """The sum of linear numbers, each times a stride."""
     total = [0] * len(rows[0])
     for row, stride in zip(rows, strides, strict=True):
         total = [n + m * stride for n, m in zip(total, row, strict=True)]
@@ -214,7 +214,7 @@ def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
 
 
 def spread(shape: At, row: Row) -> Ints:
-    """All values of a number that is linear in digits below `shape`, in row-major order of these."""
+    """All values of a number that is linear in digits below `shape`, in row-major order of the digits."""
     values = np.full((), row[0], np.int64)
     for n, step in zip(shape, row[1:], strict=True):
         values = np.add.outer(values, step * np.arange(n))

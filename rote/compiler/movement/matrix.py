@@ -1,7 +1,7 @@
-"""The volumes between all pairs of ranks in one movement, at once.
+"""The volumes between all pairs of ranks in one movement, computed at once.
 
-A message is a product of one group per component (see messages.py), so its size is a product of numbers looked up by
-the coordinates of its sender and of its receiver; no message is made.
+A message is a product of one group per component (see messages.py). So its size is a product of table entries, one per
+component, at the coordinates of its sender and its receiver; no message is constructed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
 
 Ints = npt.NDArray[np.int64]
 
-_AT_ONCE = 1 << 22  # pairs of ranks
+_AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
 
 
 @memoized(64)
 def message_matrix(source: Distribution, target: Distribution) -> Ints:
-    """Elements that each rank (row) sends to each rank (column); on the diagonal, those that it keeps. Read-only.
+    """Elements that each rank (row) sends to each rank (column); the diagonal has those that it keeps. Read-only.
 
-    The two may lie on two grids over the same ranks.
+    The two distributions may lie on two grids over the same ranks.
 
     >>> from rote.layout.layout import parse
     >>> message_matrix(parse("block[(0)]").on(5, 2), parse("[(0)]").on(5, 2)).tolist()
@@ -45,8 +45,8 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
 def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
-    """Elements and messages from other ranks, or to them: those with the same coordinates along grid modes `equal`."""
-    return _from_others(source, target, sending, equal)  # a cache tells arguments that are left out from those given
+    """Elements and messages from (or to) the other ranks with the same coordinates along the grid modes `equal`."""
+    return _from_others(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
 
 
 @memoized(16384)
@@ -63,8 +63,8 @@ def _from_others(
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
 
-    A grid mode splits one component alone, so that the sum over all peers is a product of sums, one per component. Only
-    where replicas send must pairs be counted, for each of them serves its own ranks of the other grid.
+    A grid mode splits only one component, so the sum over all peers is a product of sums, one per component. If
+    replicas send, pairs must be counted, because each replica serves its own ranks of the other grid.
     """
     if sending and any(role.name == "replicated" and p > 1 for role, p in _roles(source)):
         return _pairs(source, target, sending)
@@ -93,7 +93,7 @@ def _roles(dist: Distribution) -> Iterator[tuple[Role, int]]:
 
 
 def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:
-    """1 for the ranks at the one coordinate that counts of every grid mode with these roles, 0 for the others."""
+    """1 for ranks at the role's coordinate `at` along every grid mode with one of these roles, 0 for all others."""
     counting = np.ones(dist.grid.size, np.int64)
     for g, role in enumerate(dist.roles):
         if role.name in names:
@@ -141,9 +141,9 @@ def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
 
 
 def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints], target_at: Sequence[Ints]) -> Ints:
-    """Count the elements that lie at some coordinates of the source (rows) and also at others of the target (columns).
+    """Count the elements that lie both at coordinates of the source (rows) and at coordinates of the target (columns).
 
-    The coordinates are given per grid mode; it does not matter here who holds or wants data.
+    Coordinates are given per grid mode. Whether the ranks there hold or want data is not considered.
     """
     table = np.ones((1, 1), np.int64)
     for part in components(source, target):
@@ -154,5 +154,5 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
 
 
 def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:
-    """Per grid mode, the coordinates of ranks."""
+    """The coordinates of ranks, per grid mode."""
     return np.unravel_index(ranks, grid.shape) if grid.order else ()

@@ -1,9 +1,9 @@
 """The messages that each rank sends and receives when a tensor goes from one distribution to another.
 
-A transition falls into components, in each of which the elements that a rank holds are grouped by the coordinates that
-hold them on the other side; a message is the product of one group per component. Grid modes that split nothing on the
-other side follow `communicates`. Between two grids over the same ranks the coordinates of either side are those of its
-own grid.
+A transition is a product of components. In each component, the elements that a rank holds are grouped by the
+coordinates that hold them on the other side. A message is the product of one group per component. Grid modes that split
+nothing on the other side follow `communicates`. Between two grids over the same ranks, each side has the coordinates of
+its own grid.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Message:
     Attributes:
         peer: the rank on the other side.
         groups: one group per component, in the order of `components`.
-        combine: whether the receiver reduces it into what has come before it (else it is the first to come).
+        combine: whether the receiver reduces it into earlier contributions (false for the first one).
     """
 
     peer: int
@@ -51,11 +51,11 @@ class Message:
 
 @memoized(256)
 def communicates(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
-    """Whether data goes from coordinate a to coordinate b, at [a, b], of a grid mode of `number` with these roles.
+    """Whether data goes from coordinate a to coordinate b of a grid mode with these roles, at [a, b].
 
-    A rooted side holds data at its root alone. Each of several replicas serves its own coordinate. Into a partial
-    target every element is contributed once: where it lies, or at coordinate 0 if it lies everywhere. From a partial
-    source every coordinate contributes, unless the target stays partial. Read-only.
+    The grid mode has `number` coordinates. A rooted side holds data only at its root. Each replica serves its own
+    coordinate. Every element enters a partial target once: where it lies, or at coordinate 0 if it lies everywhere.
+    Every coordinate of a partial source contributes, unless the target stays partial. Read-only.
     """
     a, b = np.ogrid[:number, :number]
     met = np.ones((number, number), bool)
@@ -73,7 +73,7 @@ def communicates(source: Role, target: Role, op_changes: bool, number: int) -> n
 
 
 def sends(source: Distribution, target: Distribution, rank: int) -> list[Message]:
-    """The messages that a rank sends, ordered by receiver; one to itself is what it keeps."""
+    """The messages that a rank sends, ordered by receiver; the one to itself has the elements that it keeps."""
     return _messages(source, target, rank, sending=True)
 
 
@@ -96,7 +96,7 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     else:
         partners = {g: met[me[g]].tolist() for g, met in common.meets.items()}
     reduced, strides = common.reduced, common.strides
-    # Products are put together as sums: a peer's number is the sum of what its coordinates add to it.
+    # A peer's number is the sum of its coordinates times strides, so each factor of a product adds to it.
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
     for g in common.free:
         later = not sending and g in reduced
@@ -122,7 +122,7 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
 
 
 def _agree(first: At, second: At, grid_modes: Sequence[int]) -> bool:
-    """Whether coordinates are the same along some grid modes."""
+    """Whether two ranks have the same coordinates along some grid modes."""
     return all(first[g] == second[g] for g in grid_modes)
 
 
@@ -131,11 +131,11 @@ class _Common(NamedTuple):
 
     Attributes:
         parts: the components.
-        strides: what a coordinate along each grid mode of the other side adds to the number of a rank.
+        strides: the strides of rank numbers along the grid modes of the other side.
         free: the grid modes that split nothing there.
         reduced: the grid modes over which contributions are combined.
-        meets: on one grid, by grid mode who meets whom, at [own coordinate, the other one], where that is not
-            everybody, or where it splits nothing.
+        meets: on one grid, which coordinates meet, by grid mode, at [own coordinate, the other one]; only of grid
+            modes that split nothing there, or along which not all meet.
     """
 
     parts: tuple[Component, ...]
@@ -165,10 +165,10 @@ def _common(source: Distribution, target: Distribution, sending: bool) -> _Commo
 
 
 def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, list[bool]]:
-    """Per grid mode of the other side's grid and coordinate, whether a rank meets it, where that is another grid.
+    """Whether a rank meets each coordinate of each grid mode of the other side, if the two sides have different grids.
 
-    Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
-    contributions to a partial target enter at its coordinate 0.
+    A rank is served by the replica with the same coordinates as the rank along the replicated grid modes of the source.
+    All contributions to a partial target enter at its coordinate 0.
     """
     own = source.grid.coordinates(rank)
     other = target if sending else source
@@ -184,7 +184,7 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
 
 
 def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
-    """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
+    """The elements of one component that the rank at coordinates `me` holds in `mine`, grouped by place in `other`."""
     own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
     return _groups(mine, other, part, own, sending)
 
@@ -204,7 +204,7 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
 def _held(
     source: Reading, target: Reading, own: At, sending: bool
 ) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
-    """The elements at some coordinates on one side of a component, by their coordinates on the other one."""
+    """The elements at some coordinates on one side of a component, by their coordinates on the other side."""
     shared = overlaps(source, target)
     if isinstance(shared, Scatter):
         return tuple(_listed(shared, own, sending))
@@ -218,7 +218,7 @@ def _held(
 
 @memoized(16)
 def _by_place(source: Reading, target: Reading, sending: bool) -> tuple[dict[At, list[int]], list[int]]:
-    """The numbers of the overlaps that lie at single coordinates on one side, by these, and of those at several."""
+    """The numbers of the overlaps at a single coordinate on one side, by coordinate, and of those at several."""
     single: dict[At, list[int]] = {}
     several: list[int] = []
     shared = overlaps(source, target)
@@ -234,7 +234,7 @@ def _by_place(source: Reading, target: Reading, sending: bool) -> tuple[dict[At,
 
 
 def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:
-    """The elements of an overlap that lie at some coordinates on one side, by those on the other one."""
+    """The elements of an overlap at some coordinates on one side, by their coordinates on the other side."""
     near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
     fixed = _digits(overlap.shape, near.at, own)
     if fixed is None:
@@ -250,7 +250,7 @@ def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, La
 
 
 def _within(rows: tuple[Row, ...], digits: dict[int, int], left: Sequence[int]) -> tuple[Row, ...]:
-    """Numbers where some digits have these values; they are linear in those that are left."""
+    """Linear numbers in the digits `left`, with the values of the other digits put in."""
     narrowed = []
     for row in rows:
         steps = [row[axis + 1] for axis in left]
@@ -259,7 +259,7 @@ def _within(rows: tuple[Row, ...], digits: dict[int, int], left: Sequence[int]) 
 
 
 def _value(row: Row, digits: dict[int, int]) -> int:
-    """A number where some digits have these values, and the others are 0."""
+    """The value of a linear number if some digits have these values and the others are 0."""
     number = row[0]
     for axis, n in digits.items():
         number += row[axis + 1] * n
@@ -267,7 +267,7 @@ def _value(row: Row, digits: dict[int, int]) -> int:
 
 
 def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
-    """The digits, by axis, for which some numbers have these values; None if there are none."""
+    """The digits, by axis, at which linear numbers have these values; None if there are no such digits."""
     digits: dict[int, int] = {}
     for row, value in zip(rows, values, strict=True):
         left = value - _value(row, digits)
@@ -282,7 +282,7 @@ def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | No
 
 
 def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
-    """The elements of a scatter at some coordinates on one side, by those on the other one."""
+    """The elements of a scatter at some coordinates on one side, by their coordinates on the other side."""
     near, far = scatter if sending else scatter[::-1]
     (near_at, near_local), (far_at, far_local) = near, far
     is_mine = np.full(len(near_local[0]), True)

@@ -1,9 +1,9 @@
 """The overlaps of a component under two distributions, by arithmetic on digits.
 
-An index is a number with digits, and a layout deals its digits out to coordinates and local indices. So the elements of
-a component fall into a few boxes of digits, in each of which the coordinates and the local indices on both sides are
-linear: `start + i0*step0 + i1*step1 + …`. How many boxes there are depends on how the tiles and extents of the two
-sides fit each other, not on how many elements or ranks there are.
+An index is a number with digits, and a layout assigns its digits to coordinates and local indices. So the elements of
+a component form a few boxes of digits. In each box the coordinates and local indices of both sides are linear:
+`start + i0*step0 + i1*step1 + …`. The number of boxes depends on how the tiles and extents of the two sides fit each
+other, not on the number of elements or ranks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Overlap", "Scatter", "Side", "boxes", "joined", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
-_FEW = 64  # boxes that are always made
+_FEW = 64  # up to this number, boxes are used whatever the number of elements
 _WORTH = 512  # elements that take as long one by one as one box
 
 
@@ -45,7 +45,7 @@ class Side(NamedTuple):
 class Overlap(NamedTuple):
     """A box of elements, one for each combination of digits below `shape`, in ascending order of the tensor.
 
-    Of the digits that a coordinate depends on, each has a larger step than all those after it can add up to.
+    Each digit on which a coordinate depends has a larger step than all later ones can add up to.
     """
 
     shape: Shape
@@ -54,10 +54,10 @@ class Overlap(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Elements one by one, in ascending order of the tensor: where tiles do not fit each other, boxes are too many.
+    """Elements one by one, in ascending order of the tensor: used if tiles do not fit and boxes would be too many.
 
     Attributes:
-        source, target: as those of an overlap, but each number is an array.
+        source, target: the fields of a `Side`, with an array of values in place of each linear number.
     """
 
     source: tuple[tuple[Ints, ...], tuple[Ints, ...]]
@@ -71,9 +71,9 @@ class _Box(NamedTuple):
     rows: tuple[Row, ...]
 
 
-@memoized(8)  # of one step, for they may be many; the few are remembered by `boxes`
+@memoized(8)  # enough for one step: results may be large, and `boxes` keeps the small ones
 def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
-    """The elements of a component under two distributions, each in one overlap; one by one where these are many.
+    """The elements of a component under two distributions, each in one overlap; one by one if overlaps are many.
 
     >>> from rote.layout.layout import parse
     >>> from .components import Component, readings
@@ -93,7 +93,7 @@ target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
 
 @memoized(4096)
 def boxes(source: Reading, target: Reading) -> tuple[Overlap, ...] | None:
-    """The overlaps of a component, unless they are many."""
+    """The overlaps of a component; None if they are many."""
     return _boxes(source, target, _FEW)
 
 
@@ -122,7 +122,7 @@ def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[
 
 
 def _read_digit(box: _Box, digit: Digit, place: int) -> Iterator[_Box]:
-    """A box, cut so that a digit is linear in its coordinates, with the digit behind its last number."""
+    """A box, cut so that a digit of the tensor is linear in the box's digits, and appended to its last number."""
     modulus = digit.weight * digit.size
     for whole in _fitted(box, place, modulus):
         for fit in _fitted(whole, place, digit.weight):
@@ -131,12 +131,12 @@ def _read_digit(box: _Box, digit: Digit, place: int) -> Iterator[_Box]:
 
 
 def _next(index: Row, size: int, row: Row, weight: int, modulus: int) -> Row:
-    """An index with one more digit of a size, `row % modulus // weight`."""
+    """An index with one more digit, of this size: `row % modulus // weight`."""
     return tuple([n * size + d for n, d in zip(index, _digit(row, weight, modulus), strict=True)])
 
 
 def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_Box]:
-    """A box whose last number is an index below n, with the coordinates of these splits and the local index instead."""
+    """A box whose last number, an index below n, is replaced by the coordinates of these splits and the local index."""
     if not splits:
         yield box
         return
@@ -165,23 +165,23 @@ def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
             dealt = _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
             below, above = _cut(dealt, -2, parts)
             yield from below
-            for behind in above:  # behind the last coordinate comes the first
+            for behind in above:  # coordinates wrap around: the first follows the last
                 *rows, (first, *more), local = behind.rows
                 yield _Box(behind.shape, (*rows, (first - parts, *more), local))
 
 
 def _digit(row: Row, weight: int, modulus: int) -> Row:
-    """`row % modulus // weight` of a number that fits both: each of its steps is one digit's."""
+    """`row % modulus // weight` of a linear number that was cut to fit both, so that it is linear as well."""
     return tuple([n % modulus // weight for n in row])
 
 
 def _uneven(splits: list[tuple[Kind, int]]) -> bool:
-    """Whether the extent of a mode decides where some splits send an index."""
+    """Whether the coordinates of an index under some splits depend on the extent of the mode."""
     return any(kind.name != "cyclic" and len(kind.sizes) != 1 for kind, _ in splits)
 
 
 def _by_extent(box: _Box, kind: Kind, parts: int, n: int) -> Iterator[tuple[_Box, int]]:
-    """A box that has just been dealt out, cut by its coordinate wherever another extent is left."""
+    """A box that was split last, cut at each coordinate where the remaining extent changes."""
     left = extent(kind, parts, n, np.arange(parts))
     edges = [0, *(np.flatnonzero(np.diff(left)) + 1).tolist(), parts]
     for start, stop in pairwise(edges):
@@ -207,8 +207,8 @@ def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
         return [], [box]
     step, axis = max((step, axis) for axis, step in enumerate(steps) if box.shape[axis] > 1)
     n = box.shape[axis]
-    under = max(0, -(-(at - start - most) // step) + n - 1)  # so many for which all others stay below
-    over = min(n, -(-(at - start) // step))  # from there on even the first is not
+    under = max(0, -(-(at - start - most) // step) + n - 1)  # below this digit, all elements are below `at`
+    over = min(n, -(-(at - start) // step))  # from this digit on, none is
     below = [_slice(box, axis, 0, under)] if under else []
     above = [_slice(box, axis, over, n)] if over < n else []
     for k in range(under, over):
@@ -218,7 +218,7 @@ def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
 
 
 def _fitted(box: _Box, place: int, divisor: int) -> Iterator[_Box]:
-    """The parts of a box in which a number at a place can be divided, digit by digit."""
+    """The parts of a box in which the number at a place can be divided digit by digit."""
     start, *steps = box.rows[place]
     rest = start % divisor
     over = rest - divisor
@@ -231,7 +231,7 @@ def _fitted(box: _Box, place: int, divisor: int) -> Iterator[_Box]:
     step, axis = max((step, axis) for axis, step in enumerate(steps) if step % divisor and box.shape[axis] > 1)
     n, period = box.shape[axis], divisor // gcd(step, divisor)
     others = over + divisor - rest - step * (n - 1)
-    edges, head = [0], -rest % divisor // step  # so many until a multiple is reached
+    edges, head = [0], -rest % divisor // step  # steps until a multiple is reached
     if not others and 0 < head < n and (rest + head * step) % divisor == 0:
         edges.append(head)
     elif n > period:
@@ -261,14 +261,14 @@ def _slice(box: _Box, axis: int, start: int, stop: int) -> _Box:
 
 
 def _split(box: _Box, axis: int, n: int, period: int) -> _Box:
-    """The part of a box with the first n values of one digit, read as two: the second is below `period`."""
+    """The part of a box with the first n values of one digit, read as two digits, the second below `period`."""
     at = axis + 1
     shape = (*box.shape[:axis], n // period, period, *box.shape[at:])
     return _Box(shape, tuple([(*row[:at], row[at] * period, *row[at:]) for row in box.rows]))
 
 
 def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
-    """A box whose numbers from a place on are what `overlaps` works out, with as few digits as its elements allow."""
+    """The overlap of a box, from its numbers from `place` on, with as few digits as its elements allow."""
     shape, rows = joined(box.shape, box.rows)
     lies = []
     for side in sides:
@@ -283,7 +283,7 @@ def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
 
 
 def joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
-    """Join every two digits that one could be, for all numbers that are linear in them; those of one value go."""
+    """Join adjacent digits that act as one in all linear numbers, and drop digits with only one value."""
     for axis in reversed(range(len(shape))):
         at, n = axis + 1, shape[axis]
         if n == 1:

@@ -1,9 +1,9 @@
-"""The volumes of one movement: elements and messages that every rank sends and receives, for all at once.
+"""The volumes of one movement: the elements and messages that every rank sends and receives, for all ranks at once.
 
 A message is a product of one group per component (see messages.py), and goes wherever two ranks meet along every grid
-mode. So counts factor: a table per component, summed over the peers that meet, is all there is to work out, and tables
-are shared by all movements that do the same to a mode. NumPy broadcasting over the grid puts them together: arrays have
-one axis per grid mode, of extent 1 where all coordinates count alike, so that even splits cost the same on any grid.
+mode. So counts factor: each is a product of one table per component, summed over the peers that meet. Tables are shared
+by all movements that do the same to a mode. NumPy broadcasts them over the grid: arrays have one axis per grid mode, of
+extent 1 where all coordinates have the same count, so that even splits cost the same on any grid.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Modes = tuple[tuple[int, ...], tuple[int, ...]]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
 
 
-_COUNTED = 1 << 20  # elements of one side, or entries of a table, that take less time than many boxes
+_COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """The elements and the messages from (or to) the peers that were asked for: arrays that broadcast over the grid."""
+    """The elements and messages from (or to) the requested peers, in arrays that broadcast over the grid."""
 
     elements: Ints
     messages: Ints
@@ -64,7 +64,7 @@ def largest_block(dist: Distribution) -> int:
 
 @memoized(16384)
 def traffic(source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]) -> Traffic:
-    """The volume that each rank receives (or sends) in one movement, what it keeps among it.
+    """The volume that each rank receives (or sends) in one movement, including what it keeps.
 
     Only peers with the same coordinates along the grid modes `equal` count.
     """
@@ -86,7 +86,7 @@ def kept(source: Distribution, target: Distribution) -> Ints:
 def _counts(
     source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Factors of the elements and of the messages: of each component, and of grid modes that split nothing there."""
+    """Factors of the elements and messages: one per component, and per grid mode that splits nothing for the peers."""
     shape, op_changes = source.grid.shape, source.layout.op != target.layout.op
     meetings: list[Meeting] = []
     for g, p in enumerate(shape):
@@ -106,7 +106,7 @@ def _counts(
 class _Factor:
     """A component: how both sides read it, and on both sides the grid modes that split it.
 
-    It is found by what it is once per transition (`_factor`), and from then on by identity, which is quick.
+    `_factor` looks it up by value once per transition. Later look-ups use its identity, which is faster.
     """
 
     source: Reading
@@ -127,7 +127,7 @@ def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
 
 
 def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
-    """Count the elements of one component by place: an axis per split of the source, then of the target."""
+    """Count the elements of one component by coordinates: an axis per split of the source, then of the target."""
     return _sizes(*readings(source, target, part))
 
 
@@ -167,10 +167,10 @@ def _parts(reading: Reading) -> list[int]:
 
 
 def _counted(source: Reading, target: Reading) -> Ints | None:
-    """The sizes where tiles do not fit each other: each side is counted alone; None if that is too much to count.
+    """The sizes if tiles do not fit each other, from counts of each side alone; None if those are too large.
 
-    The splits of the two sides read some of the tensor's modes both. Per index along these, a coordinate of the source
-    and one of the target have as many elements together as the product of what either has.
+    The splits of both sides read some modes of the tensor. For each index along these shared modes, the number of
+    elements at a source and a target coordinate is the product of the numbers of each.
     """
     extents = extents_of(source)
     given, own = _split_modes(source, extents)
@@ -192,7 +192,7 @@ def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, di
 
 
 def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> npt.NDArray[np.float64]:
-    """Count the elements at each place of one side (row), per index along the shared modes (column)."""
+    """Count the elements at each coordinate of one side (row), per index along the shared modes (column)."""
     numbers: Ints = np.zeros(prod(own.values()), np.int64)
     for at, parts in zip(one_by_one(split, own)[0], _parts(split), strict=True):
         numbers = numbers * parts + at
@@ -202,17 +202,17 @@ def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> np
             numbers = numbers * shared[m] + index
     rows, columns = prod(_parts(split)), prod(shared.values())
     counts = np.bincount(numbers, minlength=rows * columns)
-    return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact
+    return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact here
 
 
 @memoized(16384)
 def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int) -> tuple[Ints, Ints]:
-    """The sizes of a component summed over the peers that meet: elements and messages, over a grid of this order.
+    """The elements and messages of a component, summed over the peers that meet, on a grid of this order.
 
-    `met` says how they meet along the grid modes that split it on their side.
+    `met` says how ranks meet along the grid modes that split the component on the peers' side.
     """
     own, theirs = factor.modes[not sending], factor.modes[sending]
-    if factor.source == factor.target and own == theirs:  # all keep what they have: no table of all pairs
+    if factor.source == factor.target and own == theirs:  # every rank keeps its elements: no table of pairs is needed
         held = _held(factor.source)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
     matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
@@ -223,12 +223,12 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
     ours_label, theirs_label = [label[g] for g in own], []
     operands: list[Any] = []
-    modes = {*own}  # over which the sums are told apart
+    modes = {*own}  # the grid modes on which the sums depend
     for g, matrix in zip(theirs, matrices, strict=True):
         peer = len(label) + label[g]
         if matrix is not None:
             modes.add(g)
-            if matrix.ndim == 1:  # a coordinate meets itself alone: one axis, of which einsum takes the diagonal
+            if matrix.ndim == 1:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
                 peer = label[g]
             operands += [matrix, [label[g], peer][: matrix.ndim]]
         theirs_label.append(peer)
@@ -241,9 +241,9 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
 
 @memoized(4096)
 def _meeting(meeting: Meeting) -> Ints | None:
-    """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do.
+    """A table of 1 where an own coordinate and a peer's meet along one grid mode; None if all meet.
 
-    If none but equal coordinates count, per coordinate: 1 if it meets itself.
+    If only equal coordinates count, the array has one axis: 1 where a coordinate meets itself.
     """
     source, target, op_changes, p, sending, equal = meeting
     if source.name == target.name == "split":
@@ -258,7 +258,7 @@ def _meeting(meeting: Meeting) -> Ints | None:
 
 @memoized(4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
-    """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
+    """How many peers each coordinate meets along grid mode g, which splits nothing for them; None if one each."""
     met, p = _meeting(meeting), meeting[3]
     counts = np.full(p, p, np.int64)
     if met is not None:
@@ -267,7 +267,7 @@ def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
 
 
 def _held(reading: Reading) -> Ints:
-    """Count the elements of one component by place on one side: an axis per split."""
+    """Count the elements of one component by coordinates on one side: an axis per split."""
     table: Ints = np.ones((), np.int64)
     for _, splits, extent in reading:
         table = np.multiply.outer(table, _extents(splits, extent))

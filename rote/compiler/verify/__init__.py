@@ -1,1 +1,1 @@
-"""The certificate: a second, independent program that proves every plan, or names the rank that is wrong."""
+"""The certificate: a second, independent program that proves every plan, or names the rank that fails."""

@@ -1,19 +1,19 @@
-"""The certificate of a plan: a second program, that proves from the index sets alone that every element arrives.
+"""The certificate of a plan: a second program that proves from the index sets alone that every element arrives.
 
 A message is a product of one group of elements per component, and goes wherever two ranks meet along every grid mode.
-So factors are proved, not elements, and a proof hardly takes longer on more ranks:
-1. per component, the boxes of its elements have each once, and both sides have the same ones in each (`partition`);
-2. per grid mode, coordinates meet as the roles on both sides ask: values arrive once, contributions enter once;
-3. the lists of messages are these products, ascending by rank; of contributions the first assigns, the others combine
-   (that is read off the lists of as many ranks as have `LISTED` messages, and of one rank at least);
-4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (in place of 2 to
-   4, a step from one grid to another is proved message by message: `pairwise`);
-5. bytes, messages and peak memory are as claimed: they are counted anew from what 1 and 2 have proved (`recount`).
+So the proof is about factors, not elements, and hardly takes longer on more ranks:
+1. per component, the boxes contain each element once, and both sides have the same elements in each (`partition`);
+2. per grid mode, coordinates meet as the roles on both sides require: values arrive once, contributions enter once;
+3. the lists of messages are these products, ascending by rank; the first contribution assigns, the others combine
+   (this compares the lists of one rank, and of further ranks up to a total of `LISTED` messages);
+4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (for a step from
+   one grid to another, a proof message by message takes the place of 2 to 4: `pairwise`);
+5. bytes, messages and peak memory are as claimed: they are counted again from the results of 1 and 2 (`recount`).
 
-No rank waits for another one in vain: a plan knows no rank, so all ranks take the same steps in the same order, and the
-sub-grids of a step, the ranks that differ along its grid modes alone, part the ranks. So each rank joins the collective
-of one sub-grid per step, together with all its members. By 4 nobody outside takes part, and where a collective needs
-all members each of its grid modes is one over which they work; by 3 both sides list the same messages.
+No rank waits for another one in vain. A plan does not depend on the rank, so all ranks take the same steps in the same
+order. The sub-grids of a step, whose ranks differ along its grid modes alone, partition the ranks, so in each step a
+rank joins the collective of one sub-grid, with all its members. By 4, no rank outside takes part, and if a collective
+needs all members, they work over each of its grid modes. By 3, both sides list the same messages.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = ["LISTED", "verify"]
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 
-LISTED = 256  # messages per side of a step: so many lists are read one by one
-ROLES = {  # what a collective makes of the grid modes over which ranks meet, or that change their role
+LISTED = 256  # messages per side of a step that are compared one by one
+ROLES = {  # the change of role that a collective makes on the grid modes over which ranks meet, or whose role changes
     "alltoall": "split to split",
     "allgather": "split to replicated",
     "reduce_scatter": "partial to split",
@@ -55,7 +55,7 @@ ROLES = {  # what a collective makes of the grid modes over which ranks meet, or
     "gather": "split to rooted",
 }
 AS_THEY_ARE = ("allreduce", "reduce", "broadcast")
-TOGETHER = ("allgather", "reduce_scatter", *AS_THEY_ARE)  # no rank of the sub-grid may take part idly
+TOGETHER = ("allgather", "reduce_scatter", *AS_THEY_ARE)  # no rank of the sub-grid may be idle
 
 
 def verify(
@@ -65,7 +65,7 @@ def verify(
     dtype: np.dtype[Any],
     claimed: Claimed | Callable[[], Claimed] | None = None,
 ) -> None:
-    """Raise PlanError unless the steps join up, each delivers every element once, and the figures are as claimed.
+    """Raise PlanError unless the steps join up, each delivers every element once, and the figures match the claim.
 
     The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
     """
@@ -122,7 +122,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
 
 
 def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
-    """Refuse rounding where a rank's own copy would differ from that of others, or MPI would reduce what is rounded."""
+    """Refuse rounding if a rank's own copy would differ from those of others, or if MPI would reduce rounded values."""
     assert step.wire is not None, "others are not rounded"
     if (step.wire.kind, 2 * step.wire.itemsize) != (dtype.kind, dtype.itemsize) or dtype.itemsize < 8:
         raise PlanError(f"its elements are {dtype}, which are not rounded to {step.wire}")
@@ -133,14 +133,14 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
-    """The partners along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
+    """The partners along a grid mode, proved from the roles: true at [a, b] if data goes from coordinate a to b."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     p = source.grid.shape[g]
     met = communicates(before, after, changes, p)
     holds, wants = _taking_part(before, p), _taking_part(after, p)
     inside = met[holds.start : holds.stop, wants.start : wants.stop]
-    own = before.name in ("split", "partial")  # each coordinate has what no other has
-    single = before.name == "partial" and changes  # a new reduction starts when the old one is over
+    own = before.name in ("split", "partial")  # no two coordinates have the same data
+    single = before.name == "partial" and changes  # the old reduction ends before the new one starts
     if after.name != "partial":
         number, some = (len(holds), "all") if own else (1, "one")
         right = (inside.sum(axis=0) == number).all()
@@ -162,11 +162,11 @@ def _taking_part(role: Role, p: int) -> range:
 
 
 class _Proved(NamedTuple):
-    """The messages of one rank, as was proved: each is a product of one place and one option per component.
+    """The proved messages of one rank: each is a product of one place and one option per component.
 
     Attributes:
-        places: what the grid modes that split nothing on the other side add to the number of a peer.
-        options: per component, what its grid modes add to that, and the elements.
+        places: the parts of peers' numbers from the grid modes that split nothing on the other side.
+        options: per component, the part of a peer's number from its grid modes, and the elements.
     """
 
     places: list[int]
@@ -177,7 +177,7 @@ class _Proved(NamedTuple):
         return prod([len(self.places), *map(len, self.options)])
 
     def messages(self) -> list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]:
-        """Ascending by peer: its number, the elements per component, whether a contribution has come before."""
+        """Per message, ascending by peer: its number, the elements per component, whether it combines."""
         products: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]
         products = [(place, (), place != self.places[0]) for place in self.places]
         for option in self.options:
@@ -186,7 +186,7 @@ class _Proved(NamedTuple):
 
 
 def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
-    """Compare the messages of the first ranks, one by one, with the products of what was proved."""
+    """Compare the messages of the first ranks, one by one, with the products of the proved factors."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = row_major(grid.shape)
     split = {*chain(*[part.over[1 - side] for part in parts])}
@@ -195,7 +195,7 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int
     for g, table in enumerate(met):
         if g in free or not table.all():
             tables[g] = table if side == SENDS else table.T
-    first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
+    first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     compared: dict[Group, tuple[Cut, ...]] = {}
     for rank in chain((first,), range(first), range(first + 1, grid.size)):
         me = grid.coordinates(rank)
@@ -217,9 +217,9 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int
 def _compare(
     rank: int, side: int, messages: list[Message], proved: _Proved, compared: dict[Group, tuple[Cut, ...]]
 ) -> None:
-    """Refuse messages of a rank that are not those that were proved.
+    """Refuse messages of a rank that differ from the proved ones.
 
-    `compared` keeps what a group has been found to be, for it is in many messages.
+    `compared` remembers the elements that a group was found equal to, because a group is in many messages.
     """
     wanted, does = proved.messages(), DOES[side]
     peers, right = [message.peer for message in messages], [peer for peer, _, _ in wanted]
@@ -241,7 +241,7 @@ def _compare(
 def _options(
     part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, list[bool]]
 ) -> list[tuple[int, tuple[Cut, ...]]]:
-    """The elements at some coordinates of one side and at peers that these meet, by what adds to the peers' numbers."""
+    """The elements at some coordinates of one side that lie at peers met, with the parts of the peers' numbers."""
     others, options = part.over[1 - side], []
     for where, cuts in part.proof.row(side, own):
         place = 0
@@ -255,7 +255,7 @@ def _options(
 
 
 def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
-    """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
+    """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
     talk = {g for g, table in enumerate(met) if _talk(parts, table, g)}
@@ -310,7 +310,7 @@ def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
 
 
 def _several(part: ProvedComponent, side: int) -> bool:
-    """Whether the elements at some coordinates of one side lie at several of the other one."""
+    """Whether the elements at some coordinates of one side lie at several coordinates of the other."""
     columns = [at.tolist() for at in part.at[side].values()]
     own = {*zip(*columns, strict=True)}
     return len(part.sizes) > max(len(own), 1)

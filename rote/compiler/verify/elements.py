@@ -1,7 +1,7 @@
-"""Which elements lie at coordinates and local indices that are linear in digits: the arithmetic of a certificate.
+"""The arithmetic of a certificate: which elements lie at coordinates and local indices that are linear in digits.
 
-A box of elements is its shape and one number that is linear in its digits. What lies where is told by `mode_set`, at
-all coordinates; elements of a set are linear along digits that step by whole periods, and within a run.
+A box of elements is its shape and one number that is linear in its digits. `mode_set` alone says which elements lie at
+which coordinates. The elements of a set are linear along digits that step by whole periods, and within a run.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
-Elements = tuple[At, Row]  # a box of them: its shape, and the row-major index within a component
-Differences = dict[int, int]  # by their places; elsewhere they are 0
+Elements = tuple[At, Row]  # a box: its shape, and the row-major indices within a component
+Differences = dict[int, int]  # by place; 0 at all other places
 Splits = tuple[tuple[Kind, int], ...]
 
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
-    """The elements at these coordinates and local indices of some view modes, as row-major indices of a component."""
+    """The row-major indices, within a component, of the elements at these coordinates and local indices."""
     numbers, coordinates = [0] * (len(shape) + 1), iter(side.at)
     for (digits, splits, extent), local in zip(reading, side.local, strict=True):
         index = _index_row(splits, extent, shape, [*islice(coordinates, len(splits))], local)
@@ -55,10 +55,10 @@ def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]
 
 
 def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
-    """The rest of a number by a size, and the number divided by it, if both are linear in the digits.
+    """The remainder and the quotient of a linear number by a size, if both are linear in the digits.
 
     Raises:
-        PlanError: they are not.
+        PlanError: one of them is not linear.
     """
     least, most = _range(row, shape)
     if least >= 0 and most < size:
@@ -70,7 +70,7 @@ def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
 
 
 def _range(row: Row, shape: At) -> tuple[int, int]:
-    """The least and the most of a number in a box that is not empty."""
+    """The least and the greatest value of a linear number in a box that is not empty."""
     least = most = row[0]
     for step, n in zip(row[1:], shape, strict=True):
         if step > 0:
@@ -81,7 +81,7 @@ def _range(row: Row, shape: At) -> tuple[int, int]:
 
 
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
-    """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
+    """The index along a view mode at some coordinates and local indices, if it is linear in the digits."""
     named = numbered(splits)
     axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
@@ -110,12 +110,12 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
 
 
 def numbered(splits: Splits) -> tuple[Split, ...]:
-    """Splits of one mode over grid modes that are numbered as they come."""
+    """Splits of one mode over grid modes that are numbered in order."""
     return tuple([Split(g, kind, parts) for g, (kind, parts) in enumerate(splits)])
 
 
 def _value(row: Row, axes: Sequence[int], digits: At) -> int:
-    """A number where some digits have these values, and the others are 0."""
+    """The value of a linear number if some digits have these values and the others are 0."""
     number = row[0]
     for axis, n in zip(axes, digits, strict=True):
         number += row[axis + 1] * n
@@ -123,14 +123,14 @@ def _value(row: Row, axes: Sequence[int], digits: At) -> int:
 
 
 def values(rows: Sequence[Row], axes: Sequence[int], digits: At) -> At:
-    """Numbers where some digits have these values, and the others are 0."""
+    """The values of linear numbers if some digits have these values and the others are 0."""
     return tuple([_value(row, axes, digits) for row in rows])
 
 
 def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[int, At]:
-    """The elements of a set at positions that are linear in some digits, as such a number: its start and its steps.
+    """The elements of a set at positions that are linear in some digits, as a linear number: its start and its steps.
 
-    Each digit is given as its step and its extent.
+    `along` has the step and the extent of each digit.
     """
     last = start
     for step, n in along:
@@ -145,9 +145,9 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
             slopes.append(held.at(start + step) - first)
             inner.append((step, n, slopes[-1]))
             end += step * (n - 1)
-        else:  # a whole number of periods: the same elements so many periods further on
+        else:  # a whole number of periods: the same elements, shifted by these periods
             slopes.append(turns * held.period)
-    if inner and held.at(start + end) - first != end:  # else they follow each other
+    if inner and held.at(start + end) - first != end:  # else the elements are consecutive
         for digits in product(*[range(n) for _, n, _ in inner]):
             position, element = start, first
             for (step, _, slope), k in zip(inner, digits, strict=True):
@@ -158,7 +158,7 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
 
 
 def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], extents: dict[int, int]) -> Array:
-    """The elements at coordinates and local indices that are given one by one."""
+    """The elements at coordinates and local indices that are listed one by one."""
     coordinates, elements = iter(side[0]), np.zeros(len(side[1][0]), np.int64)
     for (digits, splits, extent), local in zip(reading, side[1], strict=True):
         named = numbered(splits)
@@ -179,20 +179,20 @@ def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], 
 def surplus(boxes: Iterable[Elements], number: int) -> Differences:
     """How much more often than once each number below `number` is in boxes, as differences by all steps of the boxes.
 
-    Differences are taken of how often each number occurs: at each place, less what is one step before. Nothing is lost
-    by that, for running sums undo it. Of numbers that are evenly spaced those by their step leave two: 1 at the first,
-    -1 where the next would be; so of a box those by the step of each digit leave its corners. Boxes side by side share
-    corners, which cancel, and of the few that are left differences are taken by the steps of the other boxes. Nothing
-    at all is left if each number is in one box, however the boxes lie. Else the least place is that of the first number
-    which is not, and what is left there says how many boxes too many, or too few, have it.
+    A difference by a step is the count of a number minus the count one step before. Running sums undo it, so nothing is
+    lost. For evenly spaced numbers, the difference by their step has two entries: 1 at the first number and -1 at the
+    place after the last. So for a box, the differences by the steps of all its digits are nonzero only at its corners.
+    Adjacent boxes share corners, which cancel. The few corners left are then differenced by the steps of the other
+    boxes. If each number is in one box, nothing is left, however the boxes lie. Otherwise the least place left is the
+    first wrong number, and the value there is the number of boxes too many, or too few, that contain it.
 
     >>> surplus([((2, 3), (0, 5, 1)), ((4,), (3, 1))], 8)  # 0, 1, 2, 5, 6, 7 and 3, 4, 5, 6
     {5: 1, 7: -1, 10: -1, 12: 1}
 
     Raises:
-        PlanError: a box has two digits of one step, or one whose step is not positive.
+        PlanError: a box has two digits with the same step, or one whose step is not positive.
     """
-    taken: dict[frozenset[int], Differences] = {}  # by the steps by which they are taken
+    taken: dict[frozenset[int], Differences] = {}  # by the steps of the differences
     _add_corners(taken, ((number,), (0, 1)), -1)
     for box in boxes:
         _add_corners(taken, box, 1)
@@ -211,7 +211,7 @@ def surplus(boxes: Iterable[Elements], number: int) -> Differences:
 
 
 def _add_corners(taken: dict[frozenset[int], Differences], box: Elements, times: int) -> None:
-    """Add what a box, counted so many times, leaves of differences by its steps."""
+    """Add the differences of a box by its own steps, `times` times."""
     shape, (start, *steps) = box
     digits = [(step, n) for step, n in zip(steps, shape, strict=True) if n != 1]
     different = frozenset(dict(digits))
@@ -226,7 +226,7 @@ def _add_corners(taken: dict[frozenset[int], Differences], box: Elements, times:
 
 
 def spread(elements: Elements) -> Array:
-    """Elements one by one."""
+    """The elements of a box, one by one."""
     shape, (start, *steps) = elements
     numbers: Array = np.array([start])
     for n, step in zip(shape, steps, strict=True):
@@ -235,7 +235,7 @@ def spread(elements: Elements) -> Array:
 
 
 def varied(rows: Sequence[Row]) -> list[int]:
-    """The digits on which some numbers depend."""
+    """The axes of the digits on which some linear numbers depend."""
     columns = zip(*rows, strict=True)
     return [axis for axis, column in enumerate(columns, -1) if axis >= 0 and any(column)]
 
@@ -250,7 +250,7 @@ def extents_of(reading: Reading) -> dict[int, int]:
 
 
 def index_of(element: int, extents: dict[int, int]) -> At:
-    """The indices along the tensor's modes of a component."""
+    """The indices of an element along the tensor's modes of a component."""
     return tuple(element // _stride(extents, m) % max(n, 1) for m, n in extents.items())
 
 

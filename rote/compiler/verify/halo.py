@@ -22,9 +22,9 @@ class Delivery(NamedTuple):
     """A box of a rank's halo and the rank that holds its elements.
 
     Attributes:
-        sender: that rank, which may be the receiver itself.
-        places: per mode, from where up to where it lies in the halo.
-        indices: per mode, the global indices that these are.
+        sender: the rank that holds them, which may be the receiver itself.
+        places: per mode, the range of the box in the halo.
+        indices: per mode, the range of its global indices.
     """
 
     sender: int
@@ -39,12 +39,12 @@ def verify_deliveries(
     halos: Mapping[int, tuple[tuple[int, ...], tuple[Delivery, ...]]],
     claimed: tuple[Range, ...] | None = None,
 ) -> None:
-    """Raise PlanError unless each cell of the halos is delivered once, by who holds it, at the cost that is claimed.
+    """Raise PlanError unless each cell of the halos is delivered once, by a rank that holds it, at the claimed cost.
 
     Args:
-        source, widths, periodic: of the halo.
+        source, widths, periodic: the definition of the halo.
         halos: per rank, the shape of its halo, and its deliveries.
-        claimed: the most messages and elements that a rank receives, and that one sends; of the halos of all ranks.
+        claimed: the most messages and elements that any rank receives, and the most that any rank sends.
     """
     received, sent = Counter[int](), Counter[int]()
     from_ranks, to_ranks = Counter[int](), Counter[int]()
@@ -76,7 +76,7 @@ def _verify_rank(
     shape: tuple[int, ...],
     deliveries: tuple[Delivery, ...],
 ) -> None:
-    """Raise PlanError unless one rank's halo has its shape, and each cell inside the tensor comes once and rightly."""
+    """Raise PlanError unless one rank's halo has the right shape, and each cell inside the tensor arrives once."""
     held = source.index_sets(rank)
     wanted = tuple([len(h) + low + high if h else 0 for h, (low, high) in zip(held, widths, strict=True)])
     if shape != wanted:
@@ -99,7 +99,7 @@ def _verify_rank(
 
 
 def _verify_cover(rank: int, shape: tuple[int, ...], inside: tuple[Range, ...], boxes: list[tuple[Range, ...]]) -> None:
-    """Raise PlanError unless the boxes cover what is inside once, and nothing else; counted between their borders."""
+    """Raise PlanError unless the boxes cover the box `inside` once, and nothing else; counted between their borders."""
     borders = []
     for mode, n in enumerate(shape):
         ends = [end for box in (inside, *boxes) for end in box[mode]]

@@ -1,10 +1,10 @@
 """The certificate of a step from one grid to another over the same ranks, message by message.
 
-No grid mode tells here who meets whom, so that the lists of all ranks are read:
-1. what one side lists, the other side lists as well, once, in ascending order;
-2. a message has the groups of its receiver's block that lie at its sender's coordinates, which are proved to be those
-   that its sender cuts out for its receiver; and its sender holds data;
-3. a rank that wants data has every product of groups from one sender for each contribution, and from no second replica;
+Between two grids, no grid mode says which ranks meet. So the lists of all ranks are read:
+1. both sides list the same messages, each once, in ascending order;
+2. a message has the groups of its receiver's block that lie at its sender's coordinates; these are proved to be the
+   groups that its sender cuts out for its receiver; and its sender holds data;
+3. a rank that needs data receives every product of groups from one sender per contribution, never from two replicas;
    the first assigns, the others combine; contributions to a partial target enter at its coordinate 0.
 """
 
@@ -27,7 +27,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     """Prove the messages of a step from one grid to another, and count what every rank receives and buffers.
 
     Raises:
-        PlanError: they are not; the text names the ranks.
+        PlanError: they are not right; the text names the ranks.
     """
     source, target = ends
     if kind not in ("exchange", "relayout"):
@@ -38,7 +38,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     for rank in ranks:
         for message in _listed(ends, rank, SENDS):
             outstanding[rank, message.peer] = message
-    counts = np.zeros((3, len(ranks)), np.int64)  # elements and messages that come, elements that go
+    counts = np.zeros((3, len(ranks)), np.int64)  # elements and messages that arrive, elements that leave
     for rank in ranks:
         seen: set[tuple[At, At]] = set()
         begun: set[At] = set()
@@ -94,7 +94,7 @@ def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
 
 
 def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], side: int) -> bool:
-    """Whether a message has the one group of each component that lies where the other rank is."""
+    """Whether a message has, per component, the group that lies at the other rank's coordinates."""
     if len(message.groups) != len(parts):
         return False
     for group, part in zip(message.groups, parts, strict=True):
@@ -106,5 +106,5 @@ def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], si
 
 
 def _own(part: ProvedComponent, side: int, at: At) -> At:
-    """Own coordinates along the grid modes that split a component."""
+    """The coordinates of this side along the grid modes that split a component."""
     return tuple([at[g] for g in part.over[side]])

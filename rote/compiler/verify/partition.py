@@ -1,8 +1,8 @@
 """The first part of a certificate: where the elements of a component lie on both sides, for all ranks at once.
 
-What a movement says of a component is a few boxes of elements, in which coordinates and local indices are linear. They
-are right if in each box both sides have the same elements in the same order, and if the boxes have every element once.
-What lies where is told by `mode_set` alone, at all coordinates; the rest is arithmetic on what is linear.
+A movement describes a component by a few boxes of elements, in which coordinates and local indices are linear. They are
+right if both sides have the same elements in the same order in each box, and if the boxes contain every element once.
+`mode_set` alone says which elements lie at which coordinates; the rest is arithmetic on linear numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 At = tuple[int, ...]
 Ends = tuple[Distribution, Distribution]
 Boxes = tuple[Overlap, ...] | Scatter
-Cut = tuple[Any, ...]  # elements of a group, as a movement has them: a run, or lists
+Cut = tuple[Any, ...]  # elements of a group, in the form of a movement: a lattice, or lists
 
 SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
 
@@ -47,12 +47,13 @@ _DIFFERENT = "not the same in the same order on both sides"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """The proof of a component, whatever its modes and grid modes are called.
+    """The proof of a component, independent of the numbers of its modes and grid modes.
 
     Attributes:
         boxes: its elements.
         at: per split of the source, then of the target, the coordinate of every pair of coordinates that have elements
-            in common; `sizes` is the number of these.
+            in common.
+        sizes: the number of these elements, per pair.
     """
 
     boxes: Boxes
@@ -62,7 +63,7 @@ class Proof:
     _places: dict[int, tuple[dict[At, list[int]], list[int]]] = field(default_factory=dict, init=False)
 
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
-        """The elements at some coordinates on one side, by the coordinates on the other one."""
+        """The elements at some coordinates on one side, by their coordinates on the other side."""
         if (side, own) not in self._rows:
             grouped: dict[At, list[Cut]] = {}
             for where, cut in self._cuts(side, own):
@@ -71,7 +72,7 @@ class Proof:
         return self._rows[side, own]
 
     def _cuts(self, side: int, own: At) -> Iterator[tuple[At, Cut]]:
-        """The elements at some coordinates of one side, with those of the other."""
+        """The elements at some coordinates of one side, with their coordinates on the other side."""
         if isinstance(self.boxes, Scatter):
             yield from _listed_cuts(self.boxes, side, own)
             return
@@ -84,13 +85,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProvedComponent:
-    """A component, proved.
+    """A component with its proof.
 
     Attributes:
         over: on both sides, the grid modes that split it, in the order of its modes.
-        at: on both sides, per grid mode the coordinates of every pair that has elements in common.
-        sizes: the number of these.
-        proof: of it.
+        at: on both sides, per grid mode, the coordinates of every pair that has elements in common.
+        sizes: the number of these elements, per pair.
+        proof: the proof.
     """
 
     over: tuple[At, At]
@@ -99,16 +100,16 @@ class ProvedComponent:
     proof: Proof
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
-        """The elements at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
+        """The elements at some coordinates on one side, by pairs (grid mode, coordinate) of the other side."""
         for where, cuts in self.proof.row(side, own):
             yield tuple(sorted(zip(self.over[1 - side], where, strict=True))), cuts
 
 
 def prove(ends: Ends, part: Component) -> ProvedComponent:
-    """A component, if its boxes have each of its elements once, and both sides have the same ones in each.
+    """Prove that the boxes of a component contain each element once, and that both sides have the same ones in each.
 
     Raises:
-        PlanError: they have not; the text names the ranks and the first element.
+        PlanError: the proof fails; the text names the ranks and the first element.
     """
     given, taken = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
@@ -122,7 +123,7 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
 
 
 class _WrongError(Exception):
-    """A fault: coordinates on both sides, the index of an element, and a text."""
+    """A fault, with coordinates on both sides, the index of an element, and a text."""
 
 
 @memoized(4096)
@@ -148,7 +149,7 @@ def _proof(source: Reading, target: Reading) -> Proof:
 
 
 def _by_place(boxes: tuple[Overlap, ...], side: int) -> tuple[dict[At, list[int]], list[int]]:
-    """The numbers of the boxes that lie at single coordinates on one side, by these, and of those at several."""
+    """The numbers of the boxes at a single coordinate on one side, by coordinate, and of those at several."""
     single: dict[At, list[int]] = {}
     several: list[int] = []
     for k, box in enumerate(boxes):
@@ -191,7 +192,7 @@ def _box_cuts(box: Overlap, side: int, own: At) -> Iterator[tuple[At, Cut]]:
 
 
 def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]) -> tuple[Row, ...]:
-    """Numbers where some digits have these values, as they are linear in those that are left."""
+    """Linear numbers in the digits `left`, with the values of the fixed digits put in."""
     narrowed = []
     for row, start in zip(rows, values(rows, fixed, digits), strict=True):
         narrowed.append((start, *[row[axis + 1] for axis in left]))
@@ -199,7 +200,7 @@ def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]
 
 
 def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
-    """Whether a group of a message has the elements that were proved, in their order."""
+    """Whether a group of a message has the proved elements, in the same order."""
     if not isinstance(group.elements, Listed):
         return group.elements == cuts
     if len(cuts) != 1 or len(cuts[0]) != len(group.elements):
@@ -211,13 +212,13 @@ def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
 
 
 def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
-    """The rank at coordinates along some grid modes, at the root or at 0 along the others."""
+    """The rank at these coordinates along some grid modes, and at the root or at 0 along the others."""
     where = dict(dist.layout.rooted) | dict(zip(over, at, strict=True))
     return dist.grid.rank([int(where.get(g, 0)) for g in range(dist.grid.order)])
 
 
 def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int]) -> Row:
-    """The elements of a box, as row-major indices, if they are the same ones on both sides."""
+    """The elements of a box, as row-major indices, if they are the same on both sides."""
     before = elements_at(source, box.shape, box.source, extents)
     if (source, box.source) != (target, box.target) and elements_at(target, box.shape, box.target, extents) != before:
         sender, receiver = [row[0] for row in box.source.at], [row[0] for row in box.target.at]
@@ -226,7 +227,7 @@ def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int
 
 
 def _pairs(parts: list[int], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
-    """The pairs of coordinates, of so many parts, that have elements in common, and how many."""
+    """The pairs of coordinates that have elements in common, and the number of elements; `parts` are the extents."""
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if isinstance(boxes, Scatter):
         key: Array = np.zeros(len(boxes.source[1][0]), np.int64)

@@ -1,7 +1,7 @@
-"""The figures of a plan, counted anew from what its certificate has proved: pairs of coordinates, and who meets whom.
+"""The figures of a plan, counted again from proved facts: pairs of coordinates, and which ranks meet.
 
 A rank's elements and messages are products of sums over one component each, so there is one table per component, and
-NumPy's broadcasting over the grid puts them together. What is counted is what the caller of a collective sees.
+NumPy broadcasts the tables over the grid. The counts are those that the caller of a collective sees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ At = tuple[int, ...]
 
 
 class Claimed(Protocol):
-    """The claims of a plan: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
+    """The claims of a plan: the most bytes and messages that a rank receives, and the most bytes that a rank holds."""
 
     @property
     def bytes(self) -> int: ...
@@ -49,9 +49,9 @@ class Recount:
 
 
 def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array]) -> Recount:
-    """Count what every rank receives and buffers in a step of a kind on a grid of a shape.
+    """Count what every rank receives and buffers in a step of this kind on a grid of this shape.
 
-    `met[g][a, b]` tells whether data goes from coordinate a of grid mode g to b.
+    `met[g][a, b]` says whether data goes from coordinate a of grid mode g to b.
     """
     zero: Array = np.zeros(shape, np.int64)
     if kind in LOCAL:
@@ -59,11 +59,11 @@ def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequenc
     arriving, number, kept = _totals(shape, parts, met, (0, 1))
     foreign, heard = arriving - kept, number - (kept > 0)
     match kind:
-        case "allreduce":  # the result arrives once, whatever went into it
+        case "allreduce":  # the result arrives once, however many contributions it has
             return Recount(kept, heard, zero)
         case "broadcast":
             return Recount(foreign, heard, zero)
-        case "allgather":  # a rank sends its part once, to all alike; all parts arrive, its own too
+        case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, heard, kept + arriving)
     leaving = _totals(shape, parts, [table.T for table in met], (1, 0))[0]
     match kind:
@@ -77,12 +77,12 @@ def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequenc
 def figures(
     source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Recount]]
 ) -> dict[str, int]:
-    """The bytes and messages that some rank receives at most, and the most elements that some rank holds.
+    """The most bytes and messages that any rank receives, and the most elements that any rank holds.
 
-    A rank holds its block of the source and of the target throughout, and in a step what it leads from and to.
+    A rank holds its blocks of the source and the target throughout, and during a step its blocks before and after it.
 
     Args:
-        steps: per step, the distribution after it, and what recounts, with what is received in bytes.
+        steps: per step, the distribution after it, and its recount, with `received` in bytes.
     """
     ends = _block(source) + _block(target)
     received = messages = highest = before = np.zeros_like(ends)
@@ -95,7 +95,7 @@ def figures(
 
 
 def _block(dist: Distribution) -> Array:
-    """Per rank, the number of elements that it holds."""
+    """The number of elements that each rank holds."""
     shape = dist.grid.shape
     block = np.ones(shape, np.int64)
     for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
@@ -120,9 +120,9 @@ def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
 
 
 def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:
-    """Per rank, over those that it meets on the other side: their elements, their number, and its own elements.
+    """Per rank: elements shared with ranks it meets on the other side, the number of these, and elements it keeps.
 
-    `sides` are the places, in the pairs of a part, of the other side and of its own.
+    `sides` are the places, in the pairs of a part, of the other side and of this side.
     """
     total, free = np.ones((3, *shape), np.int64), {*range(len(shape))}
     for part in parts:
@@ -154,14 +154,14 @@ def _sums(
     for sums, weights in zip(table, (sizes * meet, meet, sizes * (meet & itself)), strict=True):
         np.add.at(sums, index, weights)
     for k, g in enumerate(over):
-        if g not in mine:  # there are as many ranks as coordinates along it, and each meets some of the pairs
+        if g not in mine:  # there is a rank at each coordinate along it, and each meets some of the pairs
             along = table[:2].reshape(-1, extents[k], prod(extents[k + 1 :]))
             table[:2] = (met[g].T.astype(np.int64) @ along).reshape(2, -1)
     return table
 
 
 def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:
-    """Tables over some ascending grid modes, as arrays that broadcast over the whole grid."""
+    """Reshape tables over some ascending grid modes to arrays that broadcast over the whole grid."""
     extents = [1] * len(shape)
     for g in grid_modes:
         extents[g] = shape[g]

@@ -1,1 +1,1 @@
-"""Copies between blocks and messages, from the runs that index sets know."""
+"""Copies between blocks and messages, derived from the runs of index sets."""

@@ -1,8 +1,8 @@
-"""Copies into one array whose elements lie among each other there, a part of each in turn.
+"""Several copies into one array whose elements interleave there: a part of each copy in turn.
 
-Elements of several ranks, and of several tiles of one, often share lines of the cache: in an array dealt cyclically
-before, every line has some of each. One copy after the other would fetch all lines of a large array as often as there
-are copies. So they go along its outermost axis together, by parts that stay in the cache.
+Elements of several ranks, or of several tiles of one rank, often share cache lines: if the array was distributed
+cyclically before, every line has some of each. One copy after another would fetch all lines of a large array once per
+copy. So the copies advance together along its outermost axis, in parts that stay in the cache.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy.typing as npt
 __all__ = ["LARGE", "interleaved"]
 
 Array = npt.NDArray[Any]
-Pair = tuple[Array, Array]  # what is copied, and to where
+Pair = tuple[Array, Array]  # the view to copy, and its destination
 
 LARGE = 1 << 22
 """Bytes of an array that does not stay in the cache."""
 
-_PART = 1 << 18  # bytes of a part of it
+_PART = 1 << 18  # bytes of a part that stays in the cache
 
 
 def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
-    """Bind copies between views of one shape each, part by part; None if their elements do not lie among each other.
+    """Bind copies, each between two views of one shape, part by part; None if their elements do not interleave.
 
     >>> target = np.zeros((1024, 1024))
     >>> halves = [(np.ones((1024, 512)), target[:, ::2]), (np.full((1024, 512), 2.0), target[:, 1::2])]
@@ -51,7 +51,7 @@ def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
 
 
 def _outermost(array: Array) -> tuple[int, int, int]:
-    """The axis of the longest stride, that in bytes, and its length; of those with several elements."""
+    """The axis with the longest stride among those with several elements, its stride in bytes, and its length."""
     axis = max(range(array.ndim), key=lambda axis: (array.shape[axis] > 1) * array.strides[axis])
     return axis, array.strides[axis], array.shape[axis]
 

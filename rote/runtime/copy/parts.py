@@ -1,4 +1,4 @@
-"""Parts of regions: the elements of some ranges of a message, as a message of their own."""
+"""Parts of regions: the elements in some ranges of a message, as a message of their own."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .views import Along, ArrayView, Shape, ViewPair
 
 __all__ = ["long_runs", "part_of", "reach"]
 
-_LONG = 1 << 14  # bytes of a run that MPI copies as fast as all of a message
-_FEW = 1024  # runs that the system copies in one call
+_LONG = 1 << 14  # bytes from which on MPI copies a run as fast as a whole message
+_FEW = 1024  # the most runs that the system copies in one call
 
 Ranges = Mapping[int, tuple[int, int]]
-"""By modes of a message, where a range begins and ends."""
+"""The start and stop of a range, by mode of a message."""
 
 
 def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
-    """The part of a message in some ranges of its modes, all of the others.
+    """The part of a message in ranges of some of its modes, with all of the other modes.
 
     Args:
         region: from a block to the message if it `packs`, else from the message to a block.
@@ -39,7 +39,7 @@ def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
 
 
 def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:
-    """The first index along a mode of its block at which a region has elements, and the one behind the last."""
+    """The first index along a mode of its block at which a region has elements, and one past the last."""
     side = 0 if packs else 1
     ends = [_reach(piece, mode, side) for piece in region.pieces]
     return min(low for low, _ in ends), max(high for _, high in ends) + 1
@@ -84,12 +84,12 @@ def _reach(piece: Piece, mode: int, side: int) -> tuple[int, int]:
 
 
 def _along(mode: int, pairs: Iterable[tuple[int, int]]) -> int:
-    """The indices or steps along one mode added up, of pairs of a mode and such a number."""
+    """The sum of the indices or steps along one mode, from pairs (mode, number)."""
     return sum(number for m, number in pairs if m == mode)
 
 
 def _cut(piece: Piece, ranges: Ranges, shape: Shape, side: int) -> Iterator[Piece]:
-    """The pieces of a piece that lie in some ranges of a message, which is on one side and has this shape then."""
+    """The parts of a piece in some ranges of the message, which is on this side and then has this shape."""
     strides = list(piece.strides)
     strides[side] = row_major(shape)
     if isinstance(piece, IndexedCopy):
@@ -112,7 +112,7 @@ def _listed(along: Along, start: int, stop: int, less: int) -> Along:
 
 
 def _between(pair: ViewPair, mode: int, start: int, stop: int, side: int) -> Iterator[ViewPair]:
-    """The elements of a view whose index along a mode of a message is in a range: digits, the outer ones first."""
+    """The elements of a view in a range of one mode of a message, split digit by digit, outer digits first."""
     message = (pair.source, pair.target)[side]
     at = _along(mode, message.origin)
     steps = [_along(mode, pairs) for pairs in message.steps]
@@ -125,8 +125,8 @@ def _between(pair: ViewPair, mode: int, start: int, stop: int, side: int) -> Ite
     axis = max(axes, key=lambda a: steps[a])
     step, n = steps[axis], pair.shape[axis]
     inner = sum(steps[a] * (pair.shape[a] - 1) for a in axes if a != axis)
-    begin = max(0, -((at - start) // step))  # from there on even the first element is in the range
-    end = min(n, (stop - 1 - at - inner) // step + 1)  # up to there even the last one is
+    begin = max(0, -((at - start) // step))  # from here on, even the first element is in the range
+    end = min(n, (stop - 1 - at - inner) // step + 1)  # up to here, even the last one is
     if begin >= end:
         begin = end = n
     else:
@@ -147,7 +147,7 @@ def _slice(pair: ViewPair, axis: int, start: int, stop: int) -> ViewPair:
 
 
 def _shifted(pair: ViewPair, ranges: Ranges, side: int) -> ViewPair:
-    """A view of a message that begins where the ranges do."""
+    """The views, with that of the message relative to the starts of the ranges."""
     views, origin = [pair.source, pair.target], []
     for mode, at in views[side].origin:
         start, _ = ranges.get(mode, (0, 0))

@@ -1,4 +1,4 @@
-"""Blocks and buffers: which part of a block goes into which message, or straight into the next block."""
+"""Regions: which part of a block goes into which message, or straight into the next block."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = [
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
-Ends = list[tuple[Lies, Lies]]  # of the groups of each component, in the two arrays of a region
+Ends = list[tuple[Lies, Lies]]  # the place of each component's groups in the two arrays of a region
 
-_OWN, _OTHER, _MESSAGE = range(3)  # what `GroupViews` calls them
+_OWN, _OTHER, _MESSAGE = range(3)  # the kinds of arrays in `GroupViews`
 
 REDUCE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -51,20 +51,20 @@ REDUCE: dict[str, np.ufunc] = {
     "min": np.minimum,
     "prod": np.multiply,
 }
-"""The ufunc of each reduction; on bool, sum is `or` and prod is `and`, as NumPy has it."""
+"""The ufunc of each reduction; on bool, sum is `or` and prod is `and`, as in NumPy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """The part of a block that goes to, or comes from, one rank: from one array to another.
+    """The part of a block that goes to, or comes from, one rank, as a copy from one array to another.
 
-    A message has one mode per component of the transition, its elements in ascending tensor order.
+    A message has one mode per component of the transition. Its elements are in ascending tensor order.
 
     Attributes:
         peer: the rank on the other side, within the whole grid.
-        shape: of the message; it may be given flat.
-        combine: whether it is reduced into what has come before it.
-        pieces: what it is made of.
+        shape: the shape of the message, which may be passed flat.
+        combine: whether it is reduced into earlier contributions.
+        pieces: the pieces that make it up.
     """
 
     peer: int
@@ -85,9 +85,9 @@ class Region:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
+        """Copy the region from one C-contiguous block or message to another, or reduce it into the values there.
 
-        It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
+        Elements are multiplied by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
         for copy in self.bound(source, target, op, before, after):
             copy()
@@ -100,33 +100,33 @@ class Region:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> list[Copy]:
-        """Bind the copies of it between two arrays, as `copy` has them; they may run again and again."""
+        """Bind the region's copies between two arrays; arguments as for `copy`. They may run repeatedly."""
         ufunc = REDUCE[op] if self.combine else None
-        copies = list[Copy]()  # in a loop, for this is called for every message of every run
+        copies = list[Copy]()  # a loop is fast, and this is called for every message of every run
         for piece in self.pieces:
             copies.append(piece.bound(source, target, ufunc, before, after))
         return copies
 
     def take(self, block: Array) -> Array:
-        """The message that a block gives."""
+        """Pack the message from a block."""
         message = np.empty(self.shape, block.dtype)
         self.copy(np.asarray(block, order="C"), message)
         return message
 
     def put(self, block: Array, message: Array, op: Op) -> None:
-        """Store a message into a C-contiguous block, or reduce it into what is there."""
+        """Store a message into a C-contiguous block, or reduce it into the values there."""
         self.copy(np.asarray(message, block.dtype), block, op)
 
 
 Contribution = tuple[Region, Array, Sequence[Factor]]
-"""A region, where it is copied from, and the factors of that."""
+"""A region, the array that it is copied from, and the factors of this array."""
 
 
 def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequence[Factor] = ()) -> list[Copy]:
     """Bind the copies of regions into one array, in this order.
 
-    The first of several contributions to the same elements is not stored by itself: it and the next are reduced into
-    their place in one sweep.
+    The first two of several contributions to the same elements are reduced into their place in one sweep, without
+    storing the first one.
     """
     if target.nbytes >= LARGE and not after and (copy := _interleaved(parts, target)) is not None:
         return [copy]
@@ -146,7 +146,7 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
 
 
 def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
-    """Bind all copies as one that goes along the target once; None if it is as fast without, or some are no copies."""
+    """Bind all copies as one sweep over the target; None if this is no faster, or if some are not plain copies."""
     pairs = list[tuple[Array, Array]]()
     for region, source, before in parts:
         if region.combine or before or source.dtype != target.dtype:
@@ -163,7 +163,7 @@ def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
 
 
 def _reduced(first: Contribution, second: Contribution, target: Array, op: str) -> list[Copy] | None:
-    """Bind the reduction of two parts; None if they are of other elements, or multiplied on the way."""
+    """Bind the reduction of two parts; None if their elements differ, or if they have factors."""
     (region, source, before), (other, second_source, second_before) = first, second
     if region.combine or before or second_before or len(region.pieces) != len(other.pieces):
         return None
@@ -175,13 +175,13 @@ def _reduced(first: Contribution, second: Contribution, target: Array, op: str) 
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """The regions from a rank's block to the messages that leave it, by receiver; the one for itself among them."""
+    """The regions from a rank's block to the messages that it sends, by receiver, including the one to itself."""
     leaves, block = _leaving(components(source, target)), source.local_shape(rank)
     return tuple([_region(message, leaves, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """The regions from messages to a rank's new block, by sender; the one from itself among them."""
+    """The regions from messages to a rank's new block, by sender, including the one from itself."""
     comes, block = _coming(components(source, target)), target.local_shape(rank)
     return tuple([_region(message, comes, None, block) for message in receives(source, target, rank)])
 
@@ -189,7 +189,7 @@ def receive_regions(source: Distribution, target: Distribution, rank: int) -> tu
 def direct_regions(
     source: Distribution, target: Distribution, rank: int
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """The regions that leave a rank and that come, where what it keeps is not sent but led from block to block."""
+    """The outgoing and incoming regions of a rank, if the elements that it keeps go straight from block to block."""
     parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
     leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
     outgoing, incoming = list[Region](), list[Region]()
@@ -205,7 +205,7 @@ def direct_regions(
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """The regions from all ranks' blocks straight to a rank's new block, by sender: where ranks read each other's."""
+    """The regions from all ranks' blocks straight to a rank's new block, by sender: for ranks that share memory."""
     leads, target_shape = _direct(components(source, target)), target.local_shape(rank)
     regions = list[Region]()
     for message in receives(source, target, rank):
@@ -214,9 +214,9 @@ def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple
 
 
 def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
-    """The offsets of the elements of messages in a rank's blocks before and after: by receiver, and by sender.
+    """The offsets of messages' elements in a rank's block before, by receiver, and in the block after, by sender.
 
-    Those of a message are the sums of one offset of each component, in bytes, in the order of the message.
+    The offsets of a message are the sums of one offset per component, in bytes, in the order of the message.
     """
     parts = components(source, target)
 
@@ -234,7 +234,7 @@ def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int
 
 
 def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Strided, ...] | Ints:
-    """The offsets of a group's elements in a block of its own side; a list of them only where the group is one."""
+    """The offsets of a group's elements in a block of its own side; an array of them only if the group is a list."""
     lies = group_views(group, (along, _OWN), ((0,), _MESSAGE))
     if isinstance(group.elements, Listed):
         return sum((indices * strides[mode] for mode, indices in lies.lists[0]), np.zeros(len(group), np.int64))
@@ -246,25 +246,25 @@ def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Stri
 
 
 def _leaving(parts: Sequence[Component]) -> Ends:
-    """The two ends of what is copied from a block to a message, per component."""
+    """The two ends of a copy from a block to a message, per component."""
     return [((part.before, _OWN), ((k,), _MESSAGE)) for k, part in enumerate(parts)]
 
 
 def _coming(parts: Sequence[Component]) -> Ends:
-    """The two ends of what is copied from a message to a block, per component."""
+    """The two ends of a copy from a message to a block, per component."""
     return [(((k,), _MESSAGE), (part.after, _OWN)) for k, part in enumerate(parts)]
 
 
 def _direct(parts: Sequence[Component]) -> Ends:
-    """The two ends of what is copied from the sender's block to the receiver's, per component."""
+    """The two ends of a copy from the sender's block to the receiver's, per component."""
     return [((part.before, _OTHER), (part.after, _OWN)) for part in parts]
 
 
 def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | None) -> Region:
-    """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
+    """A region between a message and a block, or between two blocks, of these shapes; None stands for the message."""
     parts = [group_views(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
     shape = tuple([each.size for each in parts])
-    combine = message.combine and target is not None  # what is packed is not reduced
+    combine = message.combine and target is not None  # packing never reduces
     if source is None:
         source = shape
     if target is None:
@@ -274,16 +274,16 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 
 @memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
-    """The region of a whole block, which is copied to another block of its shape."""
+    """The region of a whole block, for a copy to another block of its shape."""
     return Region(0, shape, False, everything(shape))
 
 
 def cut(array: Array, dist: Distribution, rank: int) -> Array:
     """A rank's block of a global array, by definition; a new C-contiguous array.
 
-    Of a partial distribution, coordinate 0 holds the values and the others hold what the reduction ignores.
+    If the distribution is partial, coordinate 0 holds the values and the others hold the identity of the reduction.
     """
-    from ...layout.selection import selection  # which transforms do without
+    from ...layout.selection import selection  # transforms do not need it
 
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
@@ -294,20 +294,20 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
 
 
 def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
-    """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
+    """A rank's block of a constant tensor; the identity of the reduction if the rank does not contribute."""
     if not dist.contributes(rank):
         value = identity(dist.layout.op, dtype)
     return np.full(dist.local_shape(rank), value, dtype)
 
 
 def as_view(array: Array, dist: Distribution) -> Array:
-    """A global array as the layout's view reads it."""
+    """A global array, transposed and reshaped to the layout's view."""
     view = dist.layout.view or View.plain(array.ndim)
     return array.transpose(view.permutation()).reshape(dist.view_shape)
 
 
 def identity(op: Op, dtype: np.dtype[Any]) -> Any:
-    """The value that a reduction ignores."""
+    """The identity of a reduction: the value that leaves any other unchanged."""
     if op in ("sum", "prod"):
         return dtype.type(op == "prod")
     if dtype.kind == "b":

@@ -1,8 +1,8 @@
-"""Pieces: elements that lie in two arrays, and are copied, multiplied and reduced from one to the other.
+"""Pieces: elements of two arrays that are copied, multiplied or reduced from one array to the other.
 
-They are strided views of both arrays, so that copying them is one sweep. Where there would be too many views, one list
-of places per component is kept, and the elements are picked one by one, a bounded number of them at a time. Where the
-two arrays are of different precision, elements are rounded or widened in the same sweep.
+A piece is a pair of strided views, so that its copy is one sweep. If there would be too many views, a piece keeps one
+list of places per component, and elements are picked one by one, a bounded number at a time. If the precisions of the
+two arrays differ, elements are rounded or widened in the same sweep.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 TILE = 8192
-"""Elements at a time, where there is more than one sweep over them: they stay in the cache."""
+"""Elements at a time if there are several sweeps over them, so that they stay in the cache."""
 
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
 
-_FEW, _SMALL = 16, 128  # there are a few views of a region, or as many as have so many elements each
-_WIDE = 1024  # bytes of a run that is copied as one item
+_FEW, _SMALL = 16, 128  # a region has a few views, or more if they have so many elements each
+_WIDE = 1024  # the most bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 
 
@@ -61,7 +61,7 @@ class Factor(NamedTuple):
 
     @classmethod
     def of(cls, array: Array, shape: Shape) -> Factor:
-        """An array as a factor of blocks of some shape; copied if it is not C-contiguous."""
+        """An array as a factor of blocks of this shape; copied if it is not C-contiguous."""
         memory = np.asarray(array, order="C")
         return cls(memory, np.broadcast_to(memory, shape).strides)
 
@@ -71,8 +71,8 @@ class StridedCopy:
     """Elements that are a strided view of either array.
 
     Attributes:
-        views: the two.
-        strides: of the two arrays, in elements.
+        views: the two views.
+        strides: the strides of the two arrays, in elements.
     """
 
     views: ViewPair
@@ -82,9 +82,9 @@ class StridedCopy:
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> Copy:
-        """Bind the copy of the elements, times factors, or their reduction into what is there; of C-contiguous arrays.
+        """Bind the copy of the elements, times factors, or their reduction into the target; arrays are C-contiguous.
 
-        It may run again and again, on whatever lies in the two arrays by then.
+        It may run repeatedly, each time on the current values of the two arrays.
         """
         shape, source_view, target_view = self.views
         dtypes = source.dtype, target.dtype
@@ -101,7 +101,7 @@ class StridedCopy:
         return turned or partial(into.__setitem__, ..., values)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
-        """The two views of arrays, and the short run that is one item, if there is one."""
+        """The views of two arrays, and the dtype of a short run as one item, or None."""
         shape, dtypes = self.views.shape, (source.dtype, target.dtype)
         start, gaps, end, strides, item = self._laid.get(dtypes) or self._laid.setdefault(dtypes, self._lay(*dtypes))
         return (
@@ -115,13 +115,13 @@ class StridedCopy:
         start, gaps = self.views.source.lies(tuple([size * n for n in self.strides[0]]))
         end, strides = self.views.target.lies(tuple([other.itemsize * n for n in self.strides[1]]))
         run = size * self.views.shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
-        ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
+        ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs are adjacent
         item = np.dtype((np.void, run)) if size < run <= _WIDE and ends else None
         return _Laid(start, gaps, end, strides, item)
 
 
 class _Laid(NamedTuple):
-    """The starts of the two views, their strides in bytes, and the short run that is one item, if there is one."""
+    """The starts of the two views, their strides in bytes, and the dtype of a short run as one item, or None."""
 
     start: int
     gaps: Shape
@@ -136,7 +136,7 @@ def _view(factor: Factor, shape: Shape, side: ArrayView) -> Array:
 
 
 def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
-    """Copy an array; by items, if that is given, which NumPy is faster with than with short runs."""
+    """Copy an array; if `item` is given, by such items, which NumPy copies faster than short runs."""
     if item is None:
         into[...] = values
     else:
@@ -144,9 +144,9 @@ def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
 
 
 def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
-    """The product of arrays of one shape, stored or reduced into another; short runs are laid together for it."""
+    """Store the product of arrays of one shape into another, or reduce it; short runs are packed first."""
     short = item if item is not None and into.shape[-1] < _SHORT else None
-    sweeps = len(arrays) - (op is None)  # one for each factor, and one that reduces
+    sweeps = len(arrays) - (op is None)  # one per factor, and one that reduces
     if short is None and sweeps < 2:
         _work_tile(arrays, into, op, None)
         return
@@ -155,9 +155,9 @@ def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dt
 
 
 def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
-    """Two arrays of one shape, reduced into another; short runs are laid together for it."""
+    """Reduce two arrays of one shape into another; short runs are packed first."""
     if item is None or into.shape[-1] >= _SHORT:
-        op(values, others, out=into, dtype=into.dtype)  # which what travels may be narrower than
+        op(values, others, out=into, dtype=into.dtype)  # the values received may be narrower
         return
     for tile in _tiles(into.shape):
         packed = _together(values[tile], item)
@@ -176,7 +176,7 @@ def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: 
 
 def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
     values, *factors = arrays
-    narrows = into.dtype.itemsize < values.dtype.itemsize  # what is rounded is so once, by the last factor
+    narrows = into.dtype.itemsize < values.dtype.itemsize  # elements are rounded once, by the last factor
     for number, factor in enumerate(factors, 1):
         stored = op is None and (number == len(factors) or not narrows)
         out = into if stored else np.empty(into.shape, np.result_type(values, factor))
@@ -186,9 +186,9 @@ def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None
 
 
 def times(values: Array, factor: Array, out: Array) -> Array:
-    """Store the product of two arrays in a third, which is returned.
+    """Store the product of two arrays in a third, and return it.
 
-    The product of one complex number NumPy rounds otherwise than that of several: so of one there are two.
+    NumPy rounds the product of a single complex number differently, so a single one is computed as one of two.
     """
     if out.size == 1:
         out[...] = np.multiply(np.repeat(values, 2), np.repeat(factor, 2))[0]
@@ -197,7 +197,7 @@ def times(values: Array, factor: Array, out: Array) -> Array:
 
 
 def _together(array: Array, item: np.dtype[Any] | None) -> Array:
-    """A contiguous copy; what is one number all over stays as it is."""
+    """A contiguous copy; an array of strides 0, a single number, stays as it is."""
     if not any(array.strides):
         return array
     copy = np.empty(array.shape, array.dtype)
@@ -226,9 +226,9 @@ class IndexedCopy:
     """Elements that are picked one by one.
 
     Attributes:
-        shape: their number in each component.
-        source, target: where they lie in the two arrays, by components.
-        strides: of the two arrays, in elements.
+        shape: the number of elements of each component.
+        source, target: their places in the two arrays, by component.
+        strides: the strides of the two arrays, in elements.
     """
 
     shape: Shape
@@ -239,7 +239,7 @@ class IndexedCopy:
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> Copy:
-        """Bind the copy of the elements, as `StridedCopy` does; their places are worked out anew in each run."""
+        """Bind the copy of the elements, as `StridedCopy` does; each run computes their places again."""
         return partial(self._copy, source, target, op, before, after)
 
     def _copy(
@@ -263,7 +263,7 @@ class IndexedCopy:
 
 
 def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
-    """The positions of elements in an array of some strides, given their numbers in each component."""
+    """The positions of elements in an array with these strides, from their numbers in each component."""
     numbers = np.zeros(len(at[0]), np.int64)
     for along, number in zip(side, at, strict=True):
         for mode, indices in along:
@@ -293,7 +293,7 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
 
 
 def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:
-    """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
+    """The pieces of the product of some components, in arrays of these shapes; each element is in one piece."""
     strides = row_major(source), row_major(target)
     views = [part.views for part in parts]
     number = prod(map(len, views))
@@ -305,7 +305,7 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
 
 @memoized(4096)
 def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
-    """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
+    """The product of one view per component; most messages, of one rank and of all ranks, share it."""
     return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
 
 

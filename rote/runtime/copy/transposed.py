@@ -1,8 +1,8 @@
-"""Copies between arrays whose elements follow each other along different axes, by tiles that are turned in the cache.
+"""Copies between arrays with different contiguous axes, by tiles that are transposed in the cache.
 
-Read in the order of the target, each element of such a source lies in another line of the cache, at strides that are
-often powers of two and drive each other out. So a tile is copied by runs of the source into scratch whose rows are
-padded, and from there by runs of the target.
+If such a source is read in the order of the target, each element lies in another cache line. The strides are often
+powers of two, so that these lines evict each other. So a tile is copied by runs of the source into scratch with padded
+rows, and from there by runs of the target.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SMALL = 1 << 20
 """Bytes of an array that stays in the cache."""
 
 _LARGE = 1 << 24  # bytes of an array that does not
-_LINE = 64  # bytes of a line of the cache
-_ALIKE, _WAYS = 4096, 12  # bytes, at multiples of which lines share places in a cache, and the number of these
-_FEW = 32  # lines that a core follows at any stride
+_LINE = 64  # bytes of a cache line
+_ALIKE, _WAYS = 4096, 12  # lines at multiples of so many bytes share a set of a cache; the places of a set
+_FEW = 32  # lines that a core can keep track of at any stride
 _ROW = 128  # elements of a row of scratch, at most
-_TURNED = 1 << 18  # bytes of scratch: a core's second-level cache holds them and the lines that are read and written
+_TURNED = 1 << 18  # bytes of scratch: the second-level cache holds it and the lines that are read and written
 _ELEMENTS = 1 << 15  # of scratch, at most
 
 
 def transposed(source: Array, target: Array) -> Callable[[], object] | None:
-    """Bind the copy of one view to another of its shape and dtype, by tiles; None if it is as fast without.
+    """Bind the copy of one view to another of its shape and dtype, by tiles; None if a plain copy is as fast.
 
     >>> source, target = np.arange(1 << 18, dtype="f8").reshape(512, 512), np.empty((512, 512))
     >>> transposed(source, target) is None, transposed(source.T, target) is None
@@ -68,12 +68,12 @@ def transposed(source: Array, target: Array) -> Callable[[], object] | None:
 
 
 def _even(number: int, most: int) -> int:
-    """The length of parts of a number, of about one size, that have `most` or less."""
+    """The length of nearly equal parts of `number`, none longer than `most`."""
     return -(-number // -(-number // most))
 
 
 def _run(source: Array, target: Array, lengths: list[int], pad: int) -> None:
-    """Copy tile by tile; axes are in the order of the source."""
+    """Copy tile by tile; axes are in the order of the source's strides."""
     scratch = np.empty((*lengths[:-1], lengths[-1] + pad), source.dtype)
     starts = [range(0, n, length) for n, length in zip(source.shape, lengths, strict=True)]
     for corner in product(*starts):

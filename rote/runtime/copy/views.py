@@ -1,7 +1,7 @@
 """Strided views of the elements of a component in two arrays.
 
-A movement says of its elements that they are in lattices, evenly spaced along each of some digits in both blocks; a
-message has them one after the other. Where tiles do not fit each other there are too many lattices, and elements are
+A movement describes its elements by lattices, which are evenly spaced along each of some digits in both blocks. In a
+message they follow each other. If tiles do not fit each other, there would be too many lattices, and elements are
 picked one by one.
 """
 
@@ -24,25 +24,25 @@ __all__ = ["Along", "ArrayView", "GroupViews", "Lies", "Shape", "ViewPair", "gro
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
-Rows = tuple[Shape, ...]  # per mode: where it begins, then its step along each digit
-Along = tuple[tuple[int, Ints], ...]  # where elements lie along some modes of an array: pairs (mode, indices)
+Rows = tuple[Shape, ...]  # per mode: the start, then the step along each digit
+Along = tuple[tuple[int, Ints], ...]  # the places of elements along some modes of an array: pairs (mode, indices)
 
 
 class ArrayView(NamedTuple):
-    """A view of one array: where it begins, as pairs (mode, index), and pairs (mode, step) for each dimension."""
+    """A view of one array: its origin, as pairs (mode, index), and pairs (mode, step) for each dimension."""
 
     origin: tuple[tuple[int, int], ...]
     steps: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
     def of(cls, modes: Sequence[int], rows: Rows) -> ArrayView:
-        """The view of places along some modes."""
+        """The view of places that are given by rows, along some modes."""
         origin, *steps = (tuple(zip(modes, along, strict=True)) for along in zip(*rows, strict=True))
         return cls(origin, tuple(steps))
 
     def lies(self, strides: Shape) -> tuple[int, Shape]:
-        """The offset and the strides of the view, of an array that has some strides."""
-        start, steps = 0, list[int]()  # in loops, for this is what takes longest of making a view
+        """The offset and the strides of the view in an array with these strides."""
+        start, steps = 0, list[int]()  # loops are fast, and this is the slowest part of making a view
         for mode, at in self.origin:
             start += at * strides[mode]
         for pairs in self.steps:
@@ -54,7 +54,7 @@ class ArrayView(NamedTuple):
 
 
 class ViewPair(NamedTuple):
-    """A view of elements in one array, and one of them in another."""
+    """Views of the same elements in two arrays."""
 
     shape: Shape
     source: ArrayView
@@ -67,9 +67,9 @@ class ViewPair(NamedTuple):
         return ViewPair(self.shape + other.shape, source, target)
 
 
-_NEAR = 8  # lattices before one that it may go on from
+_NEAR = 8  # preceding lattices that a lattice may continue
 
-Lies = tuple[tuple[int, ...], int]  # modes of an array, and whether it is the own side's block, the other's, a message
+Lies = tuple[tuple[int, ...], int]  # modes of an array, and whether it is this side's block, the other's, a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,10 +78,10 @@ class GroupViews:
 
     Attributes:
         group: the elements.
-        source, target: the modes of either array along which they lie, and whether that is the own side's block (0),
+        source, target: the modes of either array along which they lie, and whether the array is this side's block (0),
             the other side's (1), or a message (2).
-        views: of them all; none if they are picked one by one.
-        size: their number.
+        views: the views of all elements; none if they are picked one by one.
+        size: the number of elements.
     """
 
     group: Group
@@ -117,7 +117,7 @@ def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
 
 
 def _merged(group: Group) -> tuple[Lattice, ...]:
-    """The lattices of a group, with those joined of which one goes on where another ends, on both sides."""
+    """The lattices of a group, joined where one continues another on both sides."""
     lattices: list[Lattice] = []
     if isinstance(group.elements, Listed):
         return ()
@@ -133,7 +133,7 @@ def _merged(group: Group) -> tuple[Lattice, ...]:
 
 
 def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
-    """Two lattices as one along a digit of theirs, which one of them may not have; None if they are not."""
+    """Two lattices joined along a digit, which one of them may lack; None if they cannot be joined."""
     wide = earlier if len(earlier.shape) >= len(later.shape) else later
     rows, later_rows = (*earlier.own, *earlier.opposite), (*later.own, *later.opposite)
     for axis in range(len(wide.shape)):
@@ -158,5 +158,5 @@ def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
 
 
 def _from(starts: Rows, rows: Rows) -> Rows:
-    """Numbers that begin where others do."""
+    """Linear numbers with the starts of `starts` and the steps of `rows`."""
     return tuple([(start[0], *row[1:]) for start, row in zip(starts, rows, strict=True)])

@@ -1,1 +1,1 @@
-"""Timing: one loop that times candidates, by how much one must lead, and what is decided and measured by it."""
+"""Timing: the loop that times candidates, the lead that decides, and the decisions and measurements made by it."""

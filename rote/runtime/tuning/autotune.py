@@ -1,9 +1,9 @@
-"""The autotuner: candidates are timed in turn on all ranks, which agree on one and remember it.
+"""The autotuner: all ranks time candidates in turn, agree on one, and remember it.
 
-Walks, kernels and methods of exchange give it their candidates, and a machine is calibrated by its clock. All turns are
-taken round after round, there and back, so that a disturbance meets all candidates alike; a reading is that of the
-slowest rank, so that all ranks decide alike. The first candidate is the model's own choice, and stays unless another
-one leads by more than the spread of their ratios, round by round (see `rote.runtime.tuning.leads`).
+Walks, kernels and methods of exchange provide candidates, and calibration uses the same timing. Candidates are timed in
+rounds, in alternating order, so that a disturbance affects all of them alike. Each reading is that of the slowest rank,
+so that all ranks make the same decision. The first candidate is the model's own choice. It stays unless another one
+leads by more than the spread of their ratios, round by round (see `rote.runtime.tuning.leads`).
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ __all__ = [
 T = TypeVar("T")
 Progress = Callable[[float], object]
 Candidate = Callable[[float, Progress | None], float]
-"""A turn of a candidate on this rank: its seconds, given those that the turn may take, about, and whom to tell."""
+"""A turn of a candidate on this rank: returns its seconds, given the approximate limit, and a progress callback."""
 
-_SHORTEST = 1e-13  # seconds: no time is 0, whatever the noise
-_CALLS = 8  # in a turn: a burst of other work that is shorter than all of them does not show
+_SHORTEST = 1e-13  # seconds: a time is never 0, whatever the noise
+_CALLS = 8  # in a turn: a burst of other work that is shorter than all of them does not matter
 _KEPT = 256  # decisions that a communicator remembers
 
 
 def middle(times: Sequence[float]) -> float:
-    """The median of all readings but the first, which finds the caches cold; infinite if there is none."""
-    from statistics import median  # not before something is timed
+    """The median of all readings but the first, made with cold caches; infinite if there are no readings."""
+    from statistics import median  # imported only if something is timed
 
     return max(median(times[1:] or times or [inf]), _SHORTEST)
 
 
 def least(times: Sequence[float]) -> float:
-    """The shortest of some readings; infinite if there is none."""
+    """The shortest reading; infinite if there is none."""
     return min(times, default=inf)
 
 
@@ -75,13 +75,13 @@ def timings(
 ) -> list[list[float]]:
     """The seconds of each candidate's turns, on the slowest rank. Collective; the same on all ranks.
 
-    Every other round goes backwards, so that a machine that grows slower or faster favours none. A turn is left out if
-    it would not end in time, for all that is known of the candidate's last one.
+    Every other round goes backwards, so that a machine that grows slower or faster favours none. A turn is skipped if
+    it would not end in time, judging by the candidate's last turn.
 
     Args:
-        candidates: as many on each rank; the first one is the usual one, which is never given up.
-        seconds: the most that all may take, about.
-        progress: called after each turn with the part that is done, of the time or of the turns.
+        candidates: equally many on each rank; the first one is the usual one, which is never dropped.
+        seconds: the most time for all turns, about.
+        progress: called after each turn with the part done, of the time or of the turns.
     """
     start, spent, turn = perf_counter(), 0.0, 0
     times: list[list[float]] = [[] for _ in candidates]
@@ -130,8 +130,8 @@ def timings(
 def ranking(times: Sequence[Sequence[float]], limits: Limits) -> list[int]:
     """The candidates that were timed, by their fastest turns; the first one leads unless another is clearly faster.
 
-    Clearly: by its fastest turn, which no other work has lengthened, and by the ratios of its turns to those of the
-    first one in the same rounds, of which there must be five or more.
+    It must be faster by its fastest turn, which no other work has lengthened, and by the ratios of its turns to those
+    of the first candidate in the same rounds, of which there must be five or more.
 
     >>> limits = Limits({}, better=0.96)
     >>> ranking([[3.0, 1.0], [2.0, 0.9], [], [2.0, 2.0]], limits)
@@ -153,12 +153,12 @@ def medians(
     seconds: float,
     progress: Progress | None = None,
 ) -> list[float]:
-    """The seconds that each of some collective calls takes, made in turn. Collective; the same on all ranks.
+    """Time collective calls in turn; return the seconds of each. Collective; the same on all ranks.
 
-    Of every call, the time of the slowest rank; of every round but the first, the median.
+    Each is the median of all rounds but the first, each call by its slowest rank.
 
     Args:
-        seconds: the most that all rounds may take, about; one is always made.
+        seconds: the most time for all rounds, about; one round is always made.
         progress: called after each turn with the part of the time that has passed.
     """
     candidates = [partial(reading, comm, call) for call in calls]
@@ -166,13 +166,13 @@ def medians(
 
 
 def reading(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
-    """The seconds of a call that all ranks begin together, and that finds in the caches what it left there itself."""
+    """The seconds of a call that all ranks begin together, with caches warm from a first call."""
     call()
     return _call_time(comm, call, seconds, progress)
 
 
 def fastest(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
-    """The seconds of the fastest of up to eight such calls: as many as the time is enough for, but one in any case."""
+    """The seconds of the fastest of up to eight such calls: as many as the time allows, at least one."""
     call()
     return least(timings(comm, [partial(_call_time, comm, call)], seconds, Limits({}, rounds=_CALLS), progress)[0])
 
@@ -188,8 +188,8 @@ def _call_time(comm: Comm, call: Callable[[], object], seconds: float, progress:
 
 
 def mpi_library(comm: Comm) -> str:
-    """The name and version of the MPI library that ranks talk through; empty for in-process ranks."""
-    loaded = sys.modules.get("mpi4py.MPI")  # where ranks talk through it, it is
+    """The name and version of the MPI library in use; empty for in-process ranks."""
+    loaded = sys.modules.get("mpi4py.MPI")  # loaded if ranks use it
     if isinstance(comm, LocalComm) or loaded is None:
         return ""
     first = str(loaded.Get_library_version()).partition("\n")[0].partition(",")[0]
@@ -197,18 +197,18 @@ def mpi_library(comm: Comm) -> str:
 
 
 def ranks_key(comm: Comm, facts: Mapping[str, Any]) -> wisdom.Key:
-    """The key of a decision that also depends on these ranks: how many on how many hosts, and their MPI. Collective."""
+    """The key of a decision that also depends on the numbers of ranks and hosts, and on the MPI library. Collective."""
     hosts = len(set(comm.allgather_object(platform.node())))
     return wisdom.key({**facts, "ranks": comm.size, "hosts": hosts}, mpi_library(comm))
 
 
 def local_key(facts: Mapping[str, Any]) -> wisdom.Key:
-    """The key of a decision that is the same on however many ranks: what a rank does by itself."""
+    """The key of a decision about local work, which does not depend on the number of ranks."""
     return wisdom.key(facts)
 
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
-    """Recall on all ranks what rank 0 has for a key (see `wisdom.recall`); None if nothing. Collective."""
+    """Recall on all ranks rank 0's value for a key (see `wisdom.recall`); None if there is none. Collective."""
     value = None
     with collective_errors(comm):
         if comm.rank == 0:
@@ -217,20 +217,20 @@ def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = No
 
 
 def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
-    """Let rank 0 remember a decision (see `wisdom.remember`); whether it is kept, on all ranks. Collective."""
+    """Let rank 0 remember a decision (see `wisdom.remember`); return whether it was kept, on all ranks. Collective."""
     return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
 
 
 def keeps(comm: Comm) -> bool:
-    """Whether wisdom is kept at all, as rank 0 has it. Collective."""
+    """Whether rank 0 keeps wisdom at all; the same on all ranks. Collective."""
     return bool(comm.allgather_object(comm.rank == 0 and wisdom.folder() is not None)[0])
 
 
-_renewed: ContextVar[set[wisdom.Key] | None] = ContextVar("renewed", default=None)  # where all is found anew: what was
+_renewed: ContextVar[set[wisdom.Key] | None] = ContextVar("renewed", default=None)  # the keys renewed so far
 
 
 class _NothingFound(Exception):
-    """There is no decision: no time was left to find one."""
+    """There is no decision, because no time was left to find one."""
 
 
 def decided(
@@ -241,18 +241,18 @@ def decided(
     find: Callable[[], Any],
     stands: Callable[[T], bool] = lambda decision: True,
 ) -> T | None:
-    """A decision on these ranks: as it was found before, or found now and kept as wisdom. Collective.
+    """Recall a decision on these ranks, or find it now and keep it as wisdom. Collective.
 
-    Where nothing can be written, the communicator remembers the last ones. What is found within a `time_limit` serves
-    those alone who have the same.
+    If nothing can be written, the communicator remembers the last decisions. A decision found within a `time_limit`
+    serves only callers with the same limit.
 
     Args:
-        facts: all that it depends on beside the ranks, the machine and the versions.
-        tune: how it is found, "measure" or "patient"; what was found patiently serves those who only measure, too.
-        read: makes of the JSON value that is kept what the caller wants; what it may raise `wisdom.recall` says.
-        find: gives such a value; all ranks take that of the first. None where no time is left: nothing is kept then.
-        stands: whether a decision that was kept still holds, the same on all ranks; asked once. If it does not, it is
-            found anew, with all decisions that are asked for in the course of it.
+        facts: all that the decision depends on beside the ranks, the machine and the versions.
+        tune: how to find it, "measure" or "patient"; a decision found patiently also serves "measure".
+        read: converts the JSON value that is kept to a decision; `wisdom.recall` says which errors it may raise.
+        find: returns such a value; all ranks use that of rank 0. None if no time is left; then nothing is kept.
+        stands: whether a kept decision still holds, the same on all ranks; called once. If it does not, the decision is
+            found again, together with all decisions that this involves.
     """
     keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune))}
     own = tune

@@ -1,7 +1,7 @@
 """Calibration: the times of a message, a byte, a copy, a reduction and a step, for the `Machine` of the cost model.
 
-Everything is timed by the autotuner's clock, as plans use it: with all ranks at work at once, on blocks of 16 MiB,
-which few caches hold.
+The autotuner times everything under the conditions of a plan: all ranks work at once, on blocks of 16 MiB, which exceed
+most caches.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
-_RUN = 64  # elements in a row that are copied, of twice as many
-_OFTEN = 20  # times that a short call is made for one reading of the clock
-_SOME = 1 << 19  # elements of 8 bytes, in which a slow link shows: more than its buffers take at once
-_KNOWN, _LINKS = "machine", "links"  # where a communicator keeps its own
-_LEAST = 1e-13  # seconds: no time is 0, whatever the noise
+_RUN = 64  # elements in a row that are copied, out of twice as many
+_OFTEN = 20  # short calls per reading of the clock
+_SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
+_KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
+_LEAST = 1e-13  # seconds: a time is never 0, whatever the noise
 
 
 def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> Machine:
     """Measure the machine under the ranks of a communicator. Collective; the same on all ranks.
 
-    One rank alone has no messages: it sends them to itself.
+    A single rank sends the messages to itself.
 
     Args:
-        seconds: the most that it may take, about; one round is always made.
+        seconds: the most time that it may take, about; one round is always made.
         progress: called after each turn with the part of the time that has passed.
 
     >>> from rote.runtime import run
@@ -82,14 +82,14 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
 
 
 class _Link:
-    """The calls whose times are those of a message, of many bytes and of copies.
+    """The calls that time a message, many bytes, and copies.
 
     Args:
-        elements: of 8 bytes, that a rank sends or copies at once.
+        elements: the number of elements, of 8 bytes, that a rank sends or copies at once.
 
     Attributes:
         share, received: elements that a rank receives from each other rank, and from all of them.
-        send, receive: memory for these.
+        send, receive: memory for the elements.
     """
 
     def __init__(self, comm: Comm, elements: int) -> None:
@@ -105,11 +105,11 @@ class _Link:
 
     @property
     def calls(self) -> tuple[Callable[[], None], ...]:
-        """Those whose seconds `times` takes."""
+        """The calls whose seconds are the arguments of `times`."""
         return self._message, self._messages, self._copy
 
     def times(self, short: float, long: float, copied: float) -> dict[str, float]:
-        """The times of a machine that follow from the seconds of each call."""
+        """The times of a machine, computed from the seconds of each call."""
         return {
             "latency": short / _OFTEN / self._others,
             "byte_time": max((long - short / _OFTEN) / (8 * self.received), _LEAST),
@@ -140,24 +140,24 @@ def machine_key(comm: Comm) -> wisdom.Key:
 
 
 def recalled_machine(comm: Comm) -> Machine | None:
-    """The machine of these ranks as it was once measured and kept; None if it was not. Collective."""
+    """The machine of these ranks from an earlier measurement; None if none was kept. Collective."""
     if not comm.allgather_object(comm.rank == 0 and wisdom.kept())[0]:
-        return None  # and no key is made, for which the versions of packages are looked up
+        return None  # without making a key, which looks up the versions of packages
     machine: Machine | None = recalled(comm, machine_key(comm), as_machine)
     return machine
 
 
 def known_machine(comm: Comm) -> Machine:
-    """The machine of these ranks: as `recalled_machine` finds it the first time, else the usual one. Collective."""
+    """The machine of these ranks: that of the first `recalled_machine`, else the default one. Collective."""
     if _KNOWN not in comm.cache:
         comm.cache[_KNOWN] = recalled_machine(comm) or DEFAULT
     return cast(Machine, comm.cache[_KNOWN])
 
 
 def known_links(comm: Comm) -> Machine:
-    """The machine of these ranks as it is known; else its messages and copies are measured now, once. Collective.
+    """The known machine of these ranks; if none is known, messages and copies are measured now, once. Collective.
 
-    That takes up to a third of a second: of the times, those of a message, a byte and a copy.
+    Measuring the times of a message, a byte and a copy takes up to a third of a second.
     """
     if _LINKS not in comm.cache:
         known = known_machine(comm)
@@ -169,17 +169,17 @@ def known_links(comm: Comm) -> Machine:
 
 
 def keep_machine(comm: Comm, machine: Machine) -> bool:
-    """Keep the machine of these ranks; whether it was kept. Collective."""
+    """Keep the machine of these ranks; return whether it was kept. Collective."""
     comm.cache.pop(_KNOWN, None)
     comm.cache.pop(_LINKS, None)
     return remembered(comm, machine_key(comm), machine.as_dict())
 
 
 def as_machine(decision: Any) -> Machine:
-    """The machine that was kept.
+    """Read a machine that was kept.
 
     Raises:
-        ValueError, PlanError: the decision is none.
+        ValueError, PlanError: the decision is not a machine.
     """
     names = {field.name for field in fields(Machine)}
     times = decision.values() if isinstance(decision, Mapping) and decision.keys() == names else [None]

@@ -1,9 +1,9 @@
-"""Leads: by how much one candidate is faster than another, and how sure that is.
+"""Leads: by how much one candidate is faster than another, and how certain that is.
 
-The machine's speed may change by a factor of two within minutes, and other work takes the cores away in bursts. Of two
-turns that are taken one after the other the ratio remains, but for the rounds that a burst has met, on either side. So
-nothing is supposed of the noise but that it favours neither: the bounds are those of the sign test, order statistics of
-the ratios (Hollander, Wolfe and Chicken 2014, Nonparametric Statistical Methods, sections 3.4 to 3.6).
+The machine's speed may change by a factor of two within minutes, and other work takes the cores away in bursts. The
+ratio of two turns taken one after the other stays the same, except in rounds that a burst affects, on either side. So
+the only assumption about the noise is that it favours neither candidate. The bounds are those of the sign test, order
+statistics of the ratios (Hollander, Wolfe and Chicken 2014, Nonparametric Statistical Methods, sections 3.4 to 3.6).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 __all__ = ["FEWEST", "UNKNOWN", "Lead", "lead"]
 
 FEWEST = 5
-"""Rounds without which no lead is sure: so many equal signs in a row come once in 2**5 times."""
+"""The fewest rounds for a certain lead: so many equal signs in a row occur by chance once in 2**5 times."""
 
 _DOUBT = 1 / 2**FEWEST  # how often a bound is wrong, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The ratio of a candidate's time to that of the first one; below 1 it leads.
+    """The ratio of a candidate's time to that of the first one; the candidate leads if it is below 1.
 
     Attributes:
-        ratio: the median of all rounds; 1 if there was none.
-        low, high: its bounds, each of which is wrong once in 32 times at most; 0 and infinite if rounds were too few.
+        ratio: the median of all rounds; 1 if there were none.
+        low, high: its bounds, each wrong at most once in 32 times; 0 and infinite if there were too few rounds.
     """
 
     ratio: float = 1.0
@@ -35,15 +35,15 @@ class Lead:
     high: float = inf
 
     def as_json(self) -> dict[str, float]:
-        """The lead as it is kept; a bound that is not known is left out."""
+        """The lead as a JSON object; a bound that is not known is left out."""
         return {name: float(f"{value:.4g}") for name, value in asdict(self).items() if 0 < value < inf}
 
     @classmethod
     def of(cls, kept: Any) -> Lead:
-        """The lead that `as_json` gave.
+        """The lead of a JSON object from `as_json`.
 
         Raises:
-            ValueError: it did not give this.
+            ValueError: the object is not one of these.
 
         >>> Lead.of(Lead(0.5, 0.4, 0.6).as_json()), Lead.of({})
         (Lead(ratio=0.5, low=0.4, high=0.6), Lead(ratio=1.0, low=0.0, high=inf))
@@ -56,14 +56,14 @@ class Lead:
 
 
 UNKNOWN = Lead()
-"""The lead of who has not been timed."""
+"""The lead of a candidate that has not been timed."""
 
 
 def lead(times: Sequence[float], first: Sequence[float]) -> Lead:
-    """The lead of a candidate over the first one, by the turns of both in the same rounds.
+    """The lead of a candidate over the first one, from the turns of both in the same rounds.
 
     Args:
-        times, first: seconds per round; rounds that only one of them had are left out. A turn that failed took forever.
+        times, first: seconds per round; rounds that only one of them had are left out. A failed turn took forever.
 
     >>> lead([1.0, 1.1, 5.0, 1.0, 1.2, 1.0], [2.0, 2.2, 2.0, 2.0, 2.4, 6.0])
     Lead(ratio=0.5, low=0.16666666666666666, high=2.5)
@@ -75,7 +75,7 @@ def lead(times: Sequence[float], first: Sequence[float]) -> Lead:
         return UNKNOWN
     rounds = len(ratios)
     ratio = (ratios[(rounds - 1) // 2] + ratios[rounds // 2]) / 2
-    tail, beyond = 0.0, 0  # the chance of so few signs of one kind; and how many ratios lie beyond either bound
+    tail, beyond = 0.0, 0  # the chance of so few signs of one kind; the number of ratios beyond either bound
     while (tail := tail + comb(rounds, beyond) / 2**rounds) <= _DOUBT:
         beyond += 1
     return Lead(ratio, ratios[beyond - 1], ratios[-beyond]) if beyond else Lead(ratio)

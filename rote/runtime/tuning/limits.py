@@ -1,6 +1,6 @@
 """The limits of autotuning: how long candidates of each sort are timed, and by how much one of them must lead.
 
-All timing together may have a limit, too, which contests share; all ranks agree on what is left of it.
+All timing together may have a limit as well, which contests share. All ranks agree on the time that is left.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = [
 
 Tune = Literal["model", "measure", "patient"]
 TUNES: tuple[Tune, ...] = get_args(Tune)
-"""How what is fast is found: by what is usual, at once; or by timing; patiently, of more ways, for longer."""
+"""How to find a fast candidate: by the model, at once; by timing; or patiently, with more candidates, for longer."""
 
 ENDLESS = 1 << 60  # rounds
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The thresholds by which candidates of one sort are timed, and one of them is taken.
+    """The thresholds for timing candidates of one sort and for choosing one of them.
 
     Attributes:
-        seconds: by `Tune`, the most that all candidates may be timed for, about; a turn that is begun is ended.
-        rounds: of turns, at most.
+        seconds: by `Tune`, the most time for all candidates, about; a turn that has begun is finished.
+        rounds: the most rounds of turns.
         enough: rounds after which only the first and the fastest go on, until one is known to lead.
-        each: whether every candidate has a turn, whatever it takes; the first one always has.
-        behind: how many times as long as the best a candidate may take, after the first round and after later ones, to
-            have another turn.
-        better: part of the first candidate's time that another one must stay below to be taken.
+        each: whether every candidate has a turn, even if time runs out; the first one always has.
+        behind: a candidate has another turn if it takes at most so many times as long as the best, after the first
+            round and after later ones.
+        better: the part of the first candidate's time below which another one must stay to be chosen.
     """
 
     seconds: dict[str, float]
@@ -73,7 +73,7 @@ LIMITS = {
         better=0.97,
     ),
     "kernel": Limits(
-        # Of 10 s, each field of the kernels of a slab walk has 0.75 s: 15 turns of 16 ms, 5 twice, 2 from then on.
+        # Each field of a slab walk's kernels gets 0.75 s of the 10 s: 15 turns of 16 ms, 5 twice, 2 from then on.
         {"measure": 10.0, "patient": 30.0},
         rounds=30,
         enough=3,
@@ -82,50 +82,50 @@ LIMITS = {
         better=0.96,
     ),
     "walk": Limits(
-        # There and back, with binding: all turns of 3 walks in 4.5 s at 64 cubed, in 7.1 s at 128 cubed.
+        # Forward and backward, with binding: all turns of 3 walks take 4.5 s at 64 cubed, 7.1 s at 128 cubed.
         {"measure": 10.0, "patient": 60.0},
         rounds=12,
         enough=2,  # two turns of one walk differ by a factor of 1.04 to 1.57: one alone may have been disturbed
-        behind=(1.5, 1.5),  # a turn is the fastest of up to eight calls, so that the first one counts as any other
+        behind=(1.5, 1.5),  # a turn is the fastest of up to eight calls, so even the first one counts
         better=0.97,  # two turns of one walk are 4 % apart at best
     ),
     "transform": Limits(
-        # All that was tuned, against the model's choice: 5 rounds take 5 s at 256 cubed, 40 ms at 64 cubed.
+        # The tuned transform against the model's choice: 5 rounds take 5 s at 256 cubed, 40 ms at 64 cubed.
         {"measure": 4.0, "patient": 12.0},
         rounds=40,
         enough=FEWEST,
         better=0.98,
     ),
 }
-"""The thresholds of all that is timed."""
+"""The thresholds of each sort of candidates."""
 
-_LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
+_LARGE, _LONGER = 1 << 26, 4.0  # a contest takes longer for blocks above so many bytes; at most so many times as long
 
 
 def budget(comm: Comm, sort: str, tune: str, nbytes: int = 0) -> float:
-    """The seconds that a contest may take: those of its sort, for large blocks up to four times as many. Collective.
+    """The seconds that a contest may take: those of its sort, up to four times as many for large blocks. Collective.
 
-    A `time_limit` leaves less.
+    A `time_limit` may reduce them.
 
     Args:
         sort: a key of `LIMITS`.
-        nbytes: of the largest block, on all ranks.
+        nbytes: bytes of the largest block, on all ranks.
     """
     return allowed(comm, min(_LONGER, max(1.0, nbytes / _LARGE)) * LIMITS[sort].seconds[tune])
 
 
 def check_tune(tune: str) -> None:
-    """Refuse what is no way to find what is fast.
+    """Refuse a value that is not one of `TUNES`.
 
     Raises:
-        PlanError: it is none.
+        PlanError: it is not.
     """
     if tune not in TUNES:
         raise PlanError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
 
 
 class TimeLimit:
-    """So many seconds from now on; as text, how many they were."""
+    """A limit of so many seconds from now on; its text is this number of seconds."""
 
     __slots__ = ("_until", "seconds")
 
@@ -135,7 +135,7 @@ class TimeLimit:
 
     @property
     def left(self) -> float:
-        """The seconds that are left by this rank's clock; below 0 if they are over."""
+        """The seconds left by this rank's clock; below 0 after the limit."""
         return self._until - perf_counter()
 
     def __str__(self) -> str:
@@ -143,14 +143,14 @@ class TimeLimit:
 
 
 within: ContextVar[TimeLimit | None] = ContextVar("within", default=None)
-"""The limit that is in force, if there is one."""
+"""The limit in force, if there is one."""
 
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Let all timing inside take so many seconds together, about; as long as it likes if None. Alike on all ranks.
+    """Limit all timing in the context to so many seconds together, about; None is no limit. The same on all ranks.
 
-    Inside of another limit, that one goes on.
+    Inside another limit, that one remains in force.
     """
     limit = within.get()
     if limit is None and seconds is not None:
@@ -163,9 +163,9 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def allowed(comm: Comm, seconds: float) -> float:
-    """The part of some seconds that a contest may take: at most half of what is left, for others follow. Collective.
+    """The seconds, up to `seconds`, that a contest may take: at most half of those left, as others follow. Collective.
 
-    The same on all ranks: by the clock of the one that is latest. 0 if nothing is left.
+    The same on all ranks, by the clock of the rank with the least time left. 0 if nothing is left.
 
     >>> from rote.runtime import world
     >>> with time_limit(3.0):

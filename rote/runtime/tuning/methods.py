@@ -1,4 +1,4 @@
-"""Methods of exchange for the steps of a plan: the usual ones, or those that are fastest on these ranks."""
+"""Methods of exchange for the steps of a plan: the usual ones, or the fastest ones on these ranks."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .limits import LIMITS, Tune, budget, check_tune
 __all__ = ["chosen", "tuned"]
 
 _KEPT = 256  # plans whose methods a communicator remembers
-_BY_NAME = ("put",)  # MPI's one-sided calls are no faster, and complain where a network is not there
-_TOGETHER = 32  # ranks: with no more of them the methods by blocks are those without
+_BY_NAME = ("put",)  # not timed: one-sided calls of MPI are no faster, and may complain of a missing network
+_TOGETHER = 32  # up to so many ranks, methods by blocks equal those without
 
 
 def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
-    """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
-    check_tune(tune)  # even where nothing moves
+    """The method of each step of a plan, found by `chosen` once per communicator. Collective."""
+    check_tune(tune)  # even if nothing moves
     check_grid(plan.source.grid, comm.size)
     steps, dtype = plan.steps, plan.dtype
     return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
@@ -39,11 +39,11 @@ def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
 def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
     """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
 
-    What was measured is kept as wisdom. The blocks are the same by all methods, so that nothing but time depends on it.
+    Measured decisions are kept as wisdom. All methods give the same blocks, so the choice affects only time.
 
     Args:
-        step, dtype: what moves.
-        comm: of the whole grid.
+        step, dtype: the step, and the dtype of the elements that it moves.
+        comm: the communicator of the whole grid.
         tune: one of `TUNES`.
 
     Raises:
@@ -64,10 +64,10 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
 
 
 def _checked(decision: Any) -> str:
-    """A method that was kept.
+    """Read a method that was kept.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the decision is not a method.
     """
     if decision not in METHODS:
         raise ValueError(f"a method is one of {', '.join(METHODS)}")
@@ -75,7 +75,7 @@ def _checked(decision: Any) -> str:
 
 
 def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
-    """The fastest method, by timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
+    """The fastest method, by timing all that these ranks support, in turn, on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
@@ -85,7 +85,7 @@ def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> st
 
 
 def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
-    """A plan of one step, by each method that these ranks can have, the usual one first."""
+    """A plan of one step, bound by each method that these ranks support, the usual one first."""
     usual = BoundPlan(plan, comm).methods[0]
     for name in sorted(METHODS, key=lambda name: name != usual):
         if name not in _BY_NAME and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
