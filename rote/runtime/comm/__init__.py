@@ -1,1 +1,1 @@
-"""Communicators: their protocol, MPI's and in-process ones, which one is meant, and what is kept on them."""
+"""Communicators: the protocol, its MPI and in-process implementations, and the caches that live on them."""

@@ -1,11 +1,11 @@
-"""Things that are made once and used again: of a communicator, memory of its programs and ranks, calls at addresses.
+"""Caches of a communicator: values by key, workspace, memory shared by its ranks, and calls prepared for addresses.
 
-A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
-a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
+Any thread may use the communicator of a single rank, and several threads may use it at once, so each thread has its own
+cache. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
 
-The memory that ranks share is workspace of all exchanges and walks of a communicator, in two halves. What a rank writes
-into its half before a barrier, others read after it. They may still be reading when it goes on: it writes into the
-other half then. When it comes back to this one, there was a barrier in between.
+All exchanges and walks of a communicator use the same shared memory, which has two halves. Ranks write into one half
+before a barrier and read from it after the barrier. A rank that goes on while others still read writes into the other
+half. Before it returns to the first half there is another barrier.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cache
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
 
-_LINE = 64  # bytes of a line of the cache, with which each half begins: so it is whole items of any dtype
-_MOST = 32  # places of which the calls are kept: blocks of a loop take turns in fewer
+_LINE = 64  # bytes of a cache line; each half begins with one, and so is a whole number of items of any dtype
+_MOST = 32  # places whose calls are kept; the blocks of a loop alternate between fewer places
 
 
 class CacheOfAll:
-    """The cache of several ranks' communicator, for whichever thread uses it."""
+    """The cache of a communicator of several ranks, whichever thread uses it."""
 
     __slots__ = ("cache",)
 
@@ -43,7 +43,7 @@ class CacheOfAll:
 
 
 class CachePerThread(threading.local):
-    """The caches of one rank's communicator: a thread has its own, and leaves it to the next when it ends.
+    """The caches of a single rank's communicator: one per thread; a new thread takes over the cache of an ended one.
 
     >>> caches = CachePerThread([])
     >>> caches.cache["main"] = 1
@@ -61,7 +61,7 @@ class CachePerThread(threading.local):
 
 
 class _Lease:
-    """A cache that is given back when its thread, which alone holds this, has ended."""
+    """A cache that is given back when its thread ends: only the thread holds the lease."""
 
     __slots__ = ("_free", "cache")
 
@@ -77,9 +77,9 @@ class _Lease:
 
 
 def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
-    """The value that `make` made for a key, never None: of a kind, the communicator keeps the `most` last used.
+    """The value that `make` made for a key, never None. Of each kind, a communicator keeps the `most` last used values.
 
-    All ranks use their caches alike, so that making and giving up may be collective.
+    All ranks use their caches in the same way, so making and dropping a value may be collective.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
@@ -97,16 +97,16 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
 
 
 def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
-    """Refuse a call to which ranks give different arguments; the same error on all. Collective.
+    """Refuse a call to which ranks give different arguments, with the same error on all ranks. Collective.
 
-    For what is made and kept: it costs one small all-gather then, and nothing when it is used again.
+    Use it where a value is made and cached: it costs one small all-gather then, and nothing when the value is reused.
 
     Args:
-        name: of the call.
-        key: its arguments: values of which equal ones have equal parts, and different ones different texts.
+        name: the name of the call.
+        key: its arguments. Equal values must have equal parts, and different values different texts.
 
     Raises:
-        LayoutError: they differ.
+        LayoutError: the arguments differ.
         CommError: some ranks are in another call.
 
     >>> from rote.runtime import run
@@ -135,7 +135,7 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
 
 
 def _parts(value: object) -> object:
-    """A value as tuples of what tells it from others: ranks hash text otherwise, and remember it with values."""
+    """The parts that identify a value. Hashes do not: they differ between ranks, and values cache them as fields."""
     if isinstance(value, tuple):
         return [*map(_parts, value)]
     if not is_dataclass(value):
@@ -148,7 +148,7 @@ def _parts(value: object) -> object:
 
 
 def shared_workspace(comm: Comm, nbytes: int) -> Array:
-    """Memory of the communicator's, of so many bytes or more: whoever asks next gets the same.
+    """The workspace of a communicator, grown to at least `nbytes` bytes. All callers get the same memory.
 
     >>> from rote.runtime import world
     >>> a, b = (shared_workspace(world(), nbytes) for nbytes in (32, 24))
@@ -157,27 +157,27 @@ def shared_workspace(comm: Comm, nbytes: int) -> Array:
     """
     memory: Array | None = comm.cache.get("workspace")
     if memory is None or memory.nbytes < nbytes:
-        memory = comm.cache["workspace"] = None  # the old memory goes before the new comes
+        memory = comm.cache["workspace"] = None  # free the old memory before allocating
         memory = comm.cache["workspace"] = np.empty(nbytes, np.uint8)
     return memory
 
 
 class Tenant(Protocol):
-    """A holder of views of the two halves."""
+    """An object that holds views of the two halves."""
 
     def leave(self) -> None:
-        """Let go of all views: the halves are about to be others."""
+        """Drop all views: the halves are about to be replaced."""
         ...
 
 
 class DoubleBuffer:
-    """The shared memory of one communicator, which lives as long as anybody holds it; looked up and grown by `of`.
+    """The shared memory of one communicator, found and grown by `of`. It is freed when nobody holds it any more.
 
     Attributes:
-        comm: of the ranks.
-        halves: per rank, both.
-        read: which of them others may be reading since the last barrier; -1 for none.
-        tenants: whom to tell when the halves grow.
+        comm: the communicator.
+        halves: both halves of each rank.
+        read: the half that others may have been reading since the last barrier; -1 for none.
+        tenants: the holders of views, which must drop them when the halves grow.
     """
 
     __slots__ = ("__weakref__", "_size", "comm", "halves", "read", "tenants")
@@ -191,9 +191,9 @@ class DoubleBuffer:
 
     @classmethod
     def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
-        """The double buffer of a communicator, in each half of which this rank has so many bytes or more. Collective.
+        """The double buffer of a communicator, with at least `nbytes` bytes of this rank in each half. Collective.
 
-        None, on all ranks and from then on, if they cannot share memory.
+        None on all ranks, now and later, if they cannot share memory.
         """
         kept = comm.cache.get("double buffer", lambda: None)
         if kept is None:
@@ -207,8 +207,8 @@ class DoubleBuffer:
         return double_buffer
 
     def _grow(self, sizes: list[int]) -> bool:
-        """Get halves of other sizes; whether that was possible."""
-        self.halves = []  # the old memory goes before the new comes
+        """Allocate halves of other sizes; False if that is impossible."""
+        self.halves = []  # free the old memory before allocating
         for tenant in [*self.tenants]:
             tenant.leave()
         self._size = sizes[self.comm.rank]
@@ -220,21 +220,21 @@ class DoubleBuffer:
         return True
 
     def next_half(self) -> list[Array]:
-        """The halves of all ranks that nobody is reading, which are read after the next barrier."""
+        """The halves of all ranks that nobody is reading, to be written now and read after the next barrier."""
         self.read = int(self.read == 0)
         return [pair[self.read] for pair in self.halves]
 
     def meet(self) -> None:
-        """Wait for all ranks: whatever they wrote is there, and they have read what they wanted."""
+        """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""
         self.comm.barrier()
         self.read = -1
 
 
 class AtAddresses(Generic[T]):
-    """Calls prepared for C-contiguous arrays, by where these lie; of `_MOST` places, the oldest go first.
+    """Calls prepared for C-contiguous arrays, by their addresses. It keeps `_MOST` entries and drops the oldest first.
 
-    It knows the addresses alone. So it is good for all arrays of the same shapes and dtypes that ever lie there, and
-    nobody's memory waits for it; whoever asks holds the arrays until the calls have run.
+    It stores addresses only. So an entry serves all arrays of the same shapes and dtypes that ever lie there, and keeps
+    no memory alive: the caller holds the arrays until the calls have run.
 
     >>> prepared, block = AtAddresses(), np.zeros(2)
     >>> fill = prepared([block], lambda arrays: lambda: arrays[0].fill(1))
@@ -249,7 +249,7 @@ class AtAddresses(Generic[T]):
         self._kept: dict[Hashable, T] = {}
 
     def __call__(self, arrays: Sequence[Array], make: Callable[[list[Array]], T], state: Hashable = None) -> T:
-        """The result of `make` for arrays that lie where these do, and in some state; it must not keep others."""
+        """The result of `make` for arrays at these addresses and for a state; `make` must keep no other arrays."""
         place = (state, *[array.__array_interface__["data"][0] for array in arrays])
         prepared = self._kept.get(place)
         if prepared is None:
@@ -260,12 +260,12 @@ class AtAddresses(Generic[T]):
         return prepared
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all entries."""
         self._kept.clear()
 
 
 class _Lying:
-    """The place, shape and dtype of an array, without its memory."""
+    """The address, shape and dtype of an array, without a reference to its memory."""
 
     __slots__ = ("__array_interface__",)
 

@@ -1,4 +1,4 @@
-"""Counts beyond what one call of MPI takes: before MPI 4, no more than 2**31 - 1 elements."""
+"""Buffers of more elements than one call of MPI can count: before MPI 4, 2**31 - 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["chunks", "gather_in_turn", "reduce_in_turn"]
 
 
 def chunks(buffer: Array, most: int) -> Iterator[Array]:
-    """Cut a buffer into chunks of at most so many elements; one chunk if it is empty.
+    """Cut a buffer into chunks of at most `most` elements; an empty buffer is one chunk.
 
     >>> [len(chunk) for chunk in chunks(np.zeros(5), 2)], [len(chunk) for chunk in chunks(np.zeros(0), 2)]
     ([2, 2, 1], [0])
@@ -24,7 +24,7 @@ def chunks(buffer: Array, most: int) -> Iterator[Array]:
 
 
 def gather_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int]) -> None:
-    """An allgatherv, in which one rank after the other tells all."""
+    """An allgatherv as a sequence of broadcasts, one from each rank."""
     for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
         part = recv[end - count : end]
         if rank == comm.rank:
@@ -33,7 +33,7 @@ def gather_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int]) 
 
 
 def reduce_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-    """A reduce_scatter, in which one rank after the other gets its part."""
+    """A reduce_scatter as a sequence of reductions, one to each rank."""
     for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
         part = np.array(send[end - count : end])
         comm.reduce(part, op, rank)

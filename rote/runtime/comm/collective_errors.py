@@ -1,4 +1,4 @@
-"""Errors that only one rank can know, made the errors of all."""
+"""Collective errors: an error that only some ranks notice is raised on all ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RemoteError(Exception):
-    """The cause of an error that another rank raised: the traceback there, as text."""
+    """The cause of an error that another rank raised: the traceback on that rank, as text."""
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
@@ -51,7 +51,7 @@ class _Report:
         return cls(pickled if same else None, text, trace)
 
     def error(self) -> Exception:
-        """The error again; a CommError with its text where it cannot be rebuilt."""
+        """The error, rebuilt; if that is impossible, a CommError with its text."""
         try:
             twin = None if self.pickled is None else pickle.loads(self.pickled)
         except Exception:  # a type that only the failing rank has imported
@@ -60,7 +60,7 @@ class _Report:
 
 
 def where(ranks: list[int], size: int) -> str:
-    """The note that names the ranks.
+    """The note that names the ranks that raised an error.
 
     >>> where([2], 4), where([1, 3], 4)
     ('raised on rank 2 of 4', 'raised on ranks 1, 3 of 4')
@@ -72,12 +72,12 @@ def where(ranks: list[int], size: int) -> str:
 def collective_errors(comm: Comm) -> Iterator[None]:
     """All ranks leave the body together: none raises, or all raise the same error.
 
-    The body may raise on some ranks only; it must then make no collective call after the point where it can fail, or
-    the others wait there. The error is that of the lowest failing rank, of the same type where it can be pickled, else
-    a CommError with its text; a note names the ranks that failed. The rank that raised it keeps its traceback, the
-    others get it as text, in the cause. Collective; it costs one small all-gather, and nothing on one rank.
+    The body may raise on some ranks only. It must make no collective call after a point where it can fail, or the other
+    ranks wait there. All ranks raise the error of the lowest failing rank: of the same type if it can be pickled, else
+    a CommError with its text. A note names the ranks that failed. The rank that raised the error keeps its traceback;
+    the others get it as text, in the cause. Collective; it costs one small all-gather, and nothing on one rank.
 
-    What is no `Exception` (KeyboardInterrupt, SystemExit) passes at once and is not agreed on: it ends the job.
+    An error that is no `Exception` (KeyboardInterrupt, SystemExit) passes at once, on its rank only, and ends the job.
 
     >>> from rote.runtime import run
     >>> def program(comm):
@@ -112,7 +112,7 @@ def collective_errors(comm: Comm) -> Iterator[None]:
             raise mine
         first = reports[failed[0]]
         cause = RemoteError(first.trace)
-        cause.__context__ = mine  # an own error is not lost: it prints above
+        cause.__context__ = mine  # this rank's own error is not lost: it is printed above
         shared = first.error()
         shared.add_note(note)
         raise shared from cause
@@ -121,7 +121,7 @@ def collective_errors(comm: Comm) -> Iterator[None]:
 
 
 def from_root(comm: Comm, make: Callable[[], T]) -> T:
-    """The value that rank 0 makes, on all ranks, or its error. Collective.
+    """The value that rank 0 makes, or the error that it raises, on all ranks. Collective.
 
     >>> from rote.runtime import run
     >>> run(lambda comm: from_root(comm, lambda: comm.rank), ranks=2)
@@ -134,7 +134,7 @@ def from_root(comm: Comm, make: Callable[[], T]) -> T:
 
 
 def ranks_apart() -> CommError:
-    """The error of ranks whose messages meet those of another call.
+    """The error for ranks that receive the messages of a different call.
 
     >>> str(ranks_apart()).partition(",")[0]
     'the ranks make different calls'
@@ -147,19 +147,19 @@ def ranks_apart() -> CommError:
 
 
 def floating_errors_raise() -> bool:
-    """Whether NumPy is to raise floating-point errors of any kind, as `numpy.seterr(all="raise")` has it."""
+    """Whether NumPy is set to raise floating-point errors of any kind, as by `numpy.seterr(all="raise")`."""
     return "raise" in np.geterr().values()
 
 
 @contextmanager
 def floating_errors(comm: Comm, name: str) -> Iterator[None]:
-    """All ranks raise FloatingPointError where NumPy would for the elements of some; the body ends before on each.
+    """Raise FloatingPointError on all ranks if NumPy would raise it on some, after the body has ended on every rank.
 
-    So it may make collective calls, before and behind what fails. Collective where `floating_errors_raise`, which all
-    ranks have alike: it then costs one small all-gather. On one rank NumPy raises by itself.
+    So the body may make collective calls, before and after the failing operation. Collective if `floating_errors_raise`
+    is true, which all ranks must set alike: it then costs one small all-gather. On one rank NumPy raises by itself.
 
     Args:
-        name: of the function, for the error.
+        name: the name of the function, for the error's text.
 
     >>> import numpy as np
     >>> from rote.runtime import run
@@ -193,10 +193,10 @@ def floating_errors(comm: Comm, name: str) -> Iterator[None]:
 
 
 def all_come(comm: Any, seconds: float) -> bool:
-    """Whether all ranks of a communicator of MPI's come to this call, within some seconds of this one.
+    """Whether all ranks of an MPI communicator make this call within `seconds` of this rank.
 
-    For a rank that has failed and does not know who else has; the others may wait elsewhere, in a collective call on
-    another communicator. When it answers False, the communicator can only be aborted.
+    It is for a rank that has failed and does not know which others have: they may be waiting in a collective call on
+    another communicator. After False, the communicator can only be aborted.
     """
     coming = comm.handle.Ibarrier()
     until = time.monotonic() + seconds

@@ -1,7 +1,7 @@
-"""MPI's datatypes of elements that lie at offsets, in their order. Made by the methods of other datatypes.
+"""MPI datatypes for elements at given offsets, in their order. They are built from other datatypes by their methods.
 
-Their number is that of the lattices, or of the runs in one period, that say where the elements lie: MPI is told of
-digits, and given lists only where a transition has nothing better.
+As many are built as there are lattices, or runs in one period, that describe the offsets. MPI gets strides; it gets
+lists of offsets only if the transition has no better description.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class Datatype:
-    """A datatype, and those that it is made of.
+    """An MPI datatype, and the datatypes that it is made of.
 
     Attributes:
-        kind: MPI's; that of one element to begin with.
-        made: all that were made for it, which whoever has it frees, the last one first.
-        start: the bytes before the first element, which the kind leaves out.
+        kind: the MPI datatype; at first, that of one element.
+        made: all datatypes that were made for it. The holder frees them, the last one first.
+        start: the bytes before the first element, which `kind` leaves out.
     """
 
     __slots__ = ("__weakref__", "kind", "made", "start")
@@ -39,10 +39,10 @@ class Datatype:
 
     @classmethod
     def product(cls, kind: Any, modes: Sequence[tuple[Strided, ...] | Ints], most: int) -> Datatype:
-        """Elements at the sums of one offset of each of some modes, in bytes; the last mode runs fastest. Committed.
+        """Elements at the sums of one offset of each mode, in bytes; the last mode runs fastest. Committed.
 
-        The offsets of a mode are strided ones, some after others, or a list. (MPI_Type_create_darray would cover
-        uniform block-cyclic layouts only.)
+        The offsets of a mode are a sequence of strided parts, or a list. (MPI_Type_create_darray would cover only
+        uniform block-cyclic layouts.)
 
         Args:
             most: the largest `start`. A kind that begins with a gap is 3 times as slow under MPICH.
@@ -66,12 +66,12 @@ class Datatype:
         return datatype._commit(start)
 
     def _strided(self, places: tuple[Strided, ...]) -> int:
-        """Copies at strided offsets, which follow each other; the offset of them all."""
+        """Repeat the kind at strided offsets, part after part; the offset of the whole."""
         inner = self.kind
         return self._join([(start, self._repeat(inner, shape, steps)) for start, shape, steps in places])
 
     def _periodic(self, held: IndexSet, row: int) -> int:
-        """Copies in rows; the offset of them all."""
+        """Repeat the kind at the indices of a set, `row` bytes apart; the offset of the whole."""
         inner, parts = self.kind, []
         for start, count, period, runs in held.cycles():
             first = runs[0][0]
@@ -80,7 +80,7 @@ class Datatype:
         return self._join(parts)
 
     def _list(self, places: Ints) -> int:
-        """Copies at offsets one by one, as few runs as they make; the offset of them all."""
+        """Repeat the kind at listed offsets, in as few runs as possible; the offset of the whole."""
         extent = self.kind.Get_extent()[1]
         starts = np.append(0, np.flatnonzero(np.diff(places) != extent) + 1)
         lengths = np.diff(starts, append=len(places))
@@ -88,13 +88,13 @@ class Datatype:
         return int(places[0])
 
     def _runs(self, kind: Any, starts: list[int], lengths: list[int], step: int) -> Any:
-        """Copies at `step` bytes from each other in runs, of which the first starts at 0."""
+        """Repeat a kind in runs with `step` bytes from one copy to the next; the first run starts at 0."""
         if len(starts) == 1:
             return self._repeat(kind, lengths, (step,))
         return self._keep(self._keep(kind.Create_resized(0, step)).Create_hindexed(lengths, starts))
 
     def _repeat(self, kind: Any, shape: Sequence[int], steps: Sequence[int]) -> Any:
-        """Copies along digits below `shape`, the last of which runs fastest."""
+        """Repeat a kind along digits with the extents `shape`; the last digit runs fastest."""
         for n, step in zip(reversed(shape), reversed(steps), strict=True):
             if n != 1:
                 together = kind.Get_extent()[1] == step
@@ -102,7 +102,7 @@ class Datatype:
         return kind
 
     def _join(self, parts: list[tuple[int, Any]]) -> int:
-        """Some datatypes at offsets, one after the other; the offset of them all."""
+        """Join datatypes at offsets, one after the other; the offset of the whole."""
         starts, kinds = zip(*parts, strict=True)
         self.kind = kinds[0]
         if len(parts) > 1:
@@ -124,11 +124,12 @@ class Datatype:
 
 
 class FileView:
-    """The positions `index` of a C-ordered array in a file, as a datatype. A context, at whose end it is freed.
+    """The positions `index` of a C-ordered array in a file, as a datatype. A context manager that frees it at the end.
 
     Attributes:
-        filetype: that of the positions.
-        element: that of one element of the block, of which `count` are moved.
+        filetype: the datatype of the positions.
+        element: the datatype of one element of the block.
+        count: the number of elements to move.
     """
 
     def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> None:

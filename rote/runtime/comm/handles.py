@@ -1,7 +1,7 @@
-"""MPI's objects that nobody holds any more, freed at times that are known.
+"""MPI objects that are no longer used are freed here, at known times.
 
-The garbage collector comes in the middle of any call, on any thread: also where mpi4py holds its locks, for which a
-communicator that is freed then would wait for ever, or beside a call of MPI's on another thread.
+The garbage collector may run in the middle of any call, on any thread. If mpi4py holds its locks then, freeing a
+communicator would wait for them for ever; and another thread may be in a call of MPI.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class UnusedHandles:
-    """MPI's objects whose holders are gone: they are freed when the next ones are made.
+    """MPI objects whose holders are gone. They are freed when the next ones are made.
 
     Args:
-        finalized: whether MPI has ended, which leaves nothing to free.
-        failure: what MPI raises.
+        finalized: whether MPI has been finalized; then there is nothing to free.
+        failure: the type of the exceptions that MPI raises.
     """
 
     def __init__(self, finalized: Callable[[], bool], failure: type[Exception]) -> None:
@@ -31,23 +31,24 @@ class UnusedHandles:
         self._handles: deque[Any] = deque()
 
     def when_gone(self, holder: object, handles: Iterable[Any]) -> weakref.finalize[[Iterable[Any]], Any]:
-        """Take these as soon as their holder is gone; not at the end, where MPI ends by itself."""
+        """Collect the handles when their holder is gone; not at exit, where MPI frees them itself."""
         gone = weakref.finalize(holder, self._handles.extend, handles)
         gone.atexit = False  # a rank that failed must not wait for others there
         return gone
 
     def free(self) -> None:
-        """Free what has come together."""
-        with suppress(IndexError):  # there is none, or another thread has taken the last
+        """Free the collected handles."""
+        with suppress(IndexError):  # there are none, or another thread has taken the last
             while not self._finalized():
                 handle = self._handles.popleft()
-                if handle:  # freed before, it is MPI's null
+                if handle:  # a handle that was freed before is MPI's null handle
                     handle.Free()
 
     def make(self, make: Callable[[], T]) -> T:
-        """A communicator, of which MPICH has 2048: where none is left, those in cycles of garbage are freed first.
+        """Make a communicator. MPICH has 2048; if none is left, free those in garbage cycles and try again.
 
-        Collective, and so is a failure: what is made must be unused on all ranks, and each collects its own garbage.
+        Collective. A failure is collective too: a communicator must be unused on all ranks, and each rank collects its
+        own garbage.
         """
         self.free()
         try:

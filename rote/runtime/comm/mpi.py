@@ -1,7 +1,7 @@
 """MPI ranks: the `Comm` protocol over mpi4py. The only file that imports mpi4py; importing it starts MPI.
 
-A communicator of the user's has one wrapper, over a duplicate, so that Rote's messages never meet the user's. The
-wrapper is an MPI attribute of the user's communicator: it is found again there, and freed with it.
+Each communicator of the user has one wrapper, over a duplicate, so that Rote's messages never mix with the user's. The
+wrapper is stored as an MPI attribute of the user's communicator, and is freed with it.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ _FRAME = 64  # bytes in which allgather_object sends a small value in one messag
 
 
 class MpiComm(BoundToRun):
-    """The `Comm` of one MPI rank; owns its MPI communicator.
+    """The `Comm` of one MPI rank. It owns its MPI communicator.
 
-    That is freed when this is gone, on any rank at any time: MPICH and Open MPI free locally, as the standard expects.
+    The communicator is freed when the `MpiComm` is gone, on each rank at its own time: MPICH and Open MPI free
+    communicators locally, as the standard expects.
     """
 
     def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:
         self._owned = owned
-        self._family = [] if family is None else family  # all that live on one communicator of the user's
+        self._family = [] if family is None else family  # all that descend from one communicator of the user
         self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
         self._gone = _unused.when_gone(self, (owned,))
         self.rank: int = owned.Get_rank()
@@ -69,7 +70,7 @@ class MpiComm(BoundToRun):
     @property
     def handle(self) -> MPI.Intracomm:
         """The MPI communicator. Raises: CommError when it has been freed."""
-        if self._owned:  # which freeing has made MPI's null communicator
+        if self._owned:  # freeing turns it into MPI's null communicator, which is false
             return self._owned
         raise CommError(
             "this communicator has been freed, with the mpi4py communicator that it stood for\n"
@@ -81,7 +82,7 @@ class MpiComm(BoundToRun):
         return self._caches.cache
 
     def close(self) -> None:
-        """Free the communicator with all its family: the splits of it, and theirs."""
+        """Free the communicator and its whole family: its splits, and theirs."""
         for each in self._family:
             living = each()
             if living is not None:
@@ -131,7 +132,7 @@ class MpiComm(BoundToRun):
         return shared_memory.share(self, nbytes) if len(set(self.nodes())) == 1 else None
 
     def nodes(self) -> Sequence[int]:
-        """The node of every rank, as the protocol says; looked up once."""
+        """The node of every rank; computed once."""
         if "nodes" not in self.cache:
             node = _unused.make(lambda: self.handle.Split_type(MPI.COMM_TYPE_SHARED))
             firsts = self.handle.allgather(node.bcast(self.rank))
@@ -144,7 +145,7 @@ class MpiComm(BoundToRun):
         return [value] if self.size == 1 else None
 
     def allgather_object(self, value: Any) -> list[Any]:
-        """Gather a value of every rank; those that pickle to less than a frame need one message, others two."""
+        """Gather a value of every rank: in one message if all pickles fit into a frame, else in two."""
         data = pickle.dumps(value)
         frame = np.zeros(_FRAME, np.uint8)
         frame[:8].view(np.int64)[0] = len(data)
@@ -172,14 +173,14 @@ class MpiComm(BoundToRun):
         return _datatype(dtype)
 
     def product(self, kind: MPI.Datatype, modes: Sequence[tuple[Strided, ...] | Array]) -> Datatype:
-        """The datatype of elements at sums of offsets; MPI's part is freed with it."""
+        """The datatype of elements at sums of offsets. Its MPI handles are freed with it."""
         _unused.free()
         datatype = Datatype.product(kind, modes, _MOST)
         _unused.when_gone(datatype, datatype.made)
         return datatype
 
     def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
-        """A new window, and this rank's memory in it; freed with the communicator or at the end. Collective."""
+        """A new window, and this rank's memory in it; freed with the communicator or at exit. Collective."""
         made = MPI.Win.Allocate(nbytes, 1, comm=self.handle)
         self._windows.append(made)
         atexit.register(_free_windows, self._windows)
@@ -194,7 +195,7 @@ class MpiComm(BoundToRun):
     def _transfer(
         self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
     ) -> None:
-        shared = not writing and len(set(self.nodes())) == 1  # pages of the file, which ranks of one node may all read
+        shared = not writing and len(set(self.nodes())) == 1  # ranks of one node may all map the file to read it
         with collective_errors(self), _plainly(path):
             check_file_part(path, offset, shape, index, block, writing)
             if shared or in_long_runs(shape, index, block):
@@ -206,7 +207,7 @@ class MpiComm(BoundToRun):
 def _transfer_scattered(
     path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
 ) -> None:
-    """Move scattered elements by MPI, this rank on its own."""
+    """Move scattered elements by MPI, on this rank alone."""
     mode = MPI.MODE_RDWR if writing else MPI.MODE_RDONLY
     file = MPI.File.Open(MPI.COMM_SELF, os.fspath(path), mode, _info())
     try:
@@ -237,14 +238,14 @@ class _plainly:
 
 
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
-    """The one wrapper of an mpi4py communicator, the world's if none is given; made on first use, collectively.
+    """The one wrapper of an mpi4py communicator, by default of MPI's world. Made on first use, collectively.
 
-    Raises: CommError for the null communicator, inter-communicators and what is no communicator.
+    Raises: CommError for the null communicator, inter-communicators and objects that are no communicator.
     """
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
         raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
-    with _wrapping:  # other threads find what the first has made
+    with _wrapping:  # other threads find the wrapper that the first has made
         wrapper = comm.Get_attr(_keyval())
         if not isinstance(wrapper, MpiComm):
             comm.Set_attr(_keyval(), wrapper := MpiComm(_unused.make(comm.Dup)))
@@ -254,12 +255,12 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
 def set_abort(error: BaseException) -> None:
     """End the whole MPI job, with the exit status that `error` stands for, when this process ends.
 
-    For a program that catches its last error itself, or ends by SystemExit: call it, then let the error pass. A
-    SystemExit of status 0 ends nothing.
+    A program that catches its last error itself, or ends by SystemExit, calls this and then lets the error pass. A
+    SystemExit of status 0 does not end the job.
     """
     if MPI.COMM_WORLD.Get_size() > 1:
         import_module("mpi4py.run").set_abort_status(error)
-        atexit.unregister(_free_windows)  # that would wait for others
+        atexit.unregister(_free_windows)  # freeing windows would wait for the other ranks
 
 
 @cache
@@ -270,7 +271,7 @@ def _keyval() -> int:
 
 
 def _abort_on_uncaught() -> None:
-    """From now on an exception that nobody catches ends the job: the other ranks would wait for this one for ever."""
+    """From now on an uncaught exception ends the job: the other ranks would wait for this one for ever."""
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
@@ -281,7 +282,7 @@ def _abort_on_uncaught() -> None:
 
 
 def _free_windows(windows: list[MPI.Win]) -> None:
-    """Free what has not been freed. Collective: MPI wants it before it ends, and no garbage collector can do it."""
+    """Free the remaining windows. Collective, so no garbage collector can do it; MPI demands it before it finalizes."""
     while windows and not MPI.Is_finalized():
         window = windows.pop(0)
         if window != MPI.WIN_NULL:
@@ -290,7 +291,7 @@ def _free_windows(windows: list[MPI.Win]) -> None:
 
 @memoized(64)
 def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
-    """MPI's predefined type of a NumPy dtype."""
+    """MPI's predefined datatype for a NumPy dtype."""
     if dtype.isnative and dtype.kind in "biufc" and dtype.char != "e":
         return MPI.Datatype.fromcode(dtype.char)
     raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
@@ -302,9 +303,10 @@ def _op(op: Op, dtype: np.dtype[Any]) -> MPI.Op:
 
 @cache
 def _info() -> MPI.Info:
-    """Hints for opening files. A disk that fails in a collective or a sieved write hangs MPICH; Open MPI may not tell.
+    """Hints for opening files, which switch data sieving off for writes.
 
-    So every rank reads and writes on its own, and ROMIO does not lock and rewrite what lies between its elements.
+    If a disk fails in a collective or a sieved write, MPICH hangs, and Open MPI may not report it. So every rank reads
+    and writes on its own, and ROMIO does not lock and rewrite the bytes between its elements.
     """
     info = MPI.Info.Create()
     info.Set("romio_ds_write", "disable")

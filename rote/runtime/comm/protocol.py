@@ -1,7 +1,7 @@
-"""The `Comm` protocol: the words between the ranks of a program.
+"""The `Comm` protocol, through which the ranks of a program communicate.
 
-Two implementations speak it: `mpi.py` over mpi4py, and `threads.py` over the threads of this process. Everything
-above them (plans, tensors, FFTs) is written against the protocol alone.
+It has two implementations: `mpi.py` over mpi4py, and `threads.py` over the threads of this process. Everything above
+them (plans, tensors, FFTs) uses the protocol alone.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Array = NDArray[Any]
 Path = str | os.PathLike[str]
 T = TypeVar("T")
 
-# Set while a rank of `rote.run` runs: its communicator. A context variable, so that every thread has its own.
+# The communicator of the rank of `rote.run` that is running. A context variable, so that every thread has its own.
 inside: ContextVar[Comm | None] = ContextVar("rote_inside", default=None)
 
 
 class BoundToRun:
-    """An object of which this run has one on each rank: a copy is itself, and it is not pickled."""
+    """An object that exists once per rank of this run: a copy of it is the object itself, and it cannot be pickled."""
 
     __slots__ = ()
 
@@ -55,8 +55,8 @@ class Comm(Protocol):
     empty, and belong to the caller again when the call returns. `op` is "sum", "max", "min" or "prod"; on bool, sum
     and max are the logical or, prod and min the logical and; complex numbers have no max or min.
 
-    Calls raise CommError where the ranks do not meet, or buffers do not fit each other. The examples below run on
-    in-process ranks; under MPI they are the same.
+    Calls raise CommError if the ranks make different calls or the buffers do not fit each other. The examples below run
+    on in-process ranks and give equal results under MPI.
 
     >>> from rote import run
     >>> run(lambda comm: (comm.rank, comm.size, isinstance(comm, Comm)), ranks=2)
@@ -75,9 +75,9 @@ class Comm(Protocol):
 
     @property
     def cache(self) -> dict[Hashable, Any]:
-        """Things bound to this communicator (sub-communicators, buffers, ...). They die with the communicator.
+        """Objects that belong to this communicator (sub-communicators, buffers, ...) and are freed with it.
 
-        Of a rank that is alone every thread has its own; other communicators are used by one thread at a time.
+        On a communicator of one rank, every thread has its own cache; others are used by one thread at a time.
 
         >>> from rote import run
         >>> run(lambda comm: comm.cache.setdefault("mine", comm.rank), ranks=2)
@@ -88,7 +88,7 @@ class Comm(Protocol):
     def split(self, color: int, key: int) -> Comm:
         """The communicator of the ranks that give the same color, ordered by key, then by rank.
 
-        A split costs messages and, with MPI, one of a few thousand communicators: keep what it returns in `cache`.
+        A split costs messages and, with MPI, one of a few thousand communicators: keep the result in `cache`.
 
         >>> from rote import run
         >>> run(lambda comm: comm.split(color=comm.rank % 2, key=comm.rank).size, ranks=3)
@@ -97,7 +97,7 @@ class Comm(Protocol):
         ...
 
     def barrier(self) -> None:
-        """Return when all ranks have called.
+        """Return when all ranks have made this call.
 
         >>> from rote import run
         >>> run(lambda comm: comm.barrier(), ranks=2)
@@ -119,7 +119,7 @@ class Comm(Protocol):
         ...
 
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
-        """Put the `send` of all ranks one after the other into `recv`.
+        """Gather the `send` of all ranks in `recv`, one after the other.
 
         >>> from rote import run
         >>> def gathered(comm):
@@ -132,7 +132,7 @@ class Comm(Protocol):
         ...
 
     def bcast(self, buffer: Array, root: int) -> None:
-        """Copy the root's buffer into every rank's.
+        """Copy the root's buffer into the buffer of every rank.
 
         >>> from rote import run
         >>> def copied(comm):
@@ -158,7 +158,7 @@ class Comm(Protocol):
         ...
 
     def reduce(self, buffer: Array, op: Op, root: int) -> None:
-        """Combine the buffers of all ranks, in place at the root; the others' are left as they were.
+        """Combine the buffers of all ranks, in place at the root; the other buffers do not change.
 
         >>> from rote import run
         >>> def largest(comm):
@@ -184,10 +184,10 @@ class Comm(Protocol):
         ...
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
-        """Memory of `nbytes` bytes of each rank, in rank order, that all of them can read and write.
+        """Memory of `nbytes` bytes from each rank, in rank order, that all ranks can read and write.
 
-        What a rank writes there before a barrier, others see after it. It lives as long as any rank holds it. None,
-        on all ranks, if some rank cannot reach that of another: ranks of several nodes, or a system that refuses.
+        Writes before a barrier are visible to all ranks after it. The memory lives as long as any rank holds it. The
+        result is None on all ranks if some cannot share memory: they run on several nodes, or the system refuses.
 
         >>> from rote import run
         >>> def neighbour(comm):
@@ -201,7 +201,7 @@ class Comm(Protocol):
         ...
 
     def nodes(self) -> Sequence[int]:
-        """Per rank, the number of the node that it runs on: ranks of one node may share memory. From 0, by ranks.
+        """The number of each rank's node, from 0 in the order of ranks. Ranks of one node may share memory.
 
         >>> from rote import run
         >>> run(lambda comm: list(comm.nodes()), ranks=2)
@@ -210,7 +210,7 @@ class Comm(Protocol):
         ...
 
     def share_reference(self, value: T) -> list[T] | None:
-        """Every rank's own value itself, in rank order; None, on all, if they do not live in one process.
+        """The values of all ranks, as the very objects, in rank order; None on all if they are not in one process.
 
         >>> from rote import run
         >>> first, second = run(lambda comm: comm.share_reference([comm.rank]), ranks=2)
@@ -231,11 +231,11 @@ class Comm(Protocol):
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
         """Read this rank's part of the array of `shape` that lies in C order from byte `offset` of a raw file.
 
-        index[m] is the set of positions along mode m that this rank reads. `out` is C-contiguous, in their order, of
-        shape `tuple(len(i) for i in index)` and of the file's dtype. A rank that reads nothing (an empty index, or
-        an empty `out` where the order is 0) takes part all the same.
+        index[m] is the set of positions along mode m that this rank reads. `out` is C-contiguous, in the order of these
+        positions, of shape `tuple(len(i) for i in index)` and of the file's dtype. A rank that reads nothing (an empty
+        index, or an empty `out` if the order is 0) must make the call too.
 
-        Raises: OSError when the file cannot be opened, CommError when it is too short; the same on all ranks.
+        Raises: OSError if the file cannot be opened, CommError if it is too short; the same on all ranks.
 
         >>> from rote import run
         >>> from rote.layout.indexset import IndexSet
@@ -251,9 +251,9 @@ class Comm(Protocol):
         ...
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        """Write this rank's part, as `read` reads it, into a file that already has its full size.
+        """Write this rank's part into a file that already has its full size; the arguments are those of `read`.
 
-        The ranks write disjoint elements. Raises as `read` does.
+        The ranks write disjoint elements. Raises the errors of `read`.
 
         >>> from rote import run
         >>> from rote.layout.indexset import IndexSet
@@ -271,9 +271,9 @@ class Comm(Protocol):
 
 @runtime_checkable
 class MpiHandle(Comm, Protocol):
-    """The part of MPI beside `Comm` that methods of exchange need; threads have no such thing.
+    """The parts of MPI beyond `Comm` that methods of exchange need. Communicators of threads do not have them.
 
-    MPI's own objects (communicators, datatypes, windows) are only handed on, and so are not typed here.
+    MPI's own objects (communicators, datatypes, windows) are only passed on, so they are not typed here.
     """
 
     @property
@@ -283,20 +283,20 @@ class MpiHandle(Comm, Protocol):
 
     @property
     def most(self) -> int:
-        """The elements that one call can count; more go in several."""
+        """The most elements that one call can count; more elements need several calls."""
         ...
 
     @property
     def nobody(self) -> int:
-        """The rank to send nothing to, and to receive nothing from."""
+        """The rank that stands for no rank: a message to or from it is empty."""
         ...
 
     def datatype(self, dtype: np.dtype[Any]) -> Any:
-        """MPI's own type of a dtype."""
+        """MPI's predefined datatype for a dtype."""
         ...
 
     def product(self, kind: Any, modes: Sequence[tuple[Strided, ...] | Array]) -> Any:
-        """The datatype, of a `kind` of one, of elements at the sums of one offset of each mode, in bytes."""
+        """The datatype of elements of `kind` that lie at the sums of one offset of each mode, in bytes."""
         ...
 
     def window(self, nbytes: int) -> tuple[Any, Array]:

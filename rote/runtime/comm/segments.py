@@ -1,13 +1,13 @@
-"""Memory of blocks, which the next ones take up: some that others of the node can map, who read blocks as they lie.
+"""Segments: reused memory for blocks, some of which other processes of the node can map to read blocks directly.
 
-A segment is a file in memory, which a peer opens through /proc as `shared_memory` has it. To make one costs as much as
-several copies of it. So there is one only for a block that will be read again and again, or of a size of which others
-have been packed to be read; and a segment whose block is gone is kept for the next.
+A shared segment is a file in memory, which a peer opens through /proc (see `shared_memory`). To make one costs as much
+as several copies of it. So only blocks that will be read repeatedly get one, and blocks of a size that had to be packed
+before. A segment whose block is gone is kept for the next block.
 
-Whoever reads a block meets its owner before and after. In between no other may lie in its place.
+A rank that reads a block meets its owner before and after. In between no other block may take its place.
 
-A large block that no other process reads lies in a segment of this process alone: the C library would give its pages
-back to the system when it is gone, and to get others takes the next block as long as to be copied.
+A large block that no other process reads lies in a private segment: otherwise the C library would give its pages back
+to the system when the block is gone, and getting pages for the next block would take as long as copying it.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from .protocol import Array
 __all__ = ["LEAST", "BlockPlace", "empty", "expect", "place_of", "reach"]
 
 LEAST = 1 << 16
-"""Bytes of a block for which it pays to be read where it lies: a second meeting costs as much as to copy so many."""
+"""Bytes from which on it pays to read a block directly: the second meeting costs as much as copying so many bytes."""
 
-_GRAIN = 1 << 16  # bytes, of which a segment is a multiple: blocks of nearly one size take turns in it
-_LARGE = 1 << 23  # bytes of a block whose pages the C library does not keep
-_IDLE = 1 << 26  # bytes of segments without a block that are kept, at least
-_RECENT = 16  # blocks that were made last: all that lay in segments at once meanwhile may be kept
-_MOST = 64  # segments that others can map, each of which holds a descriptor
-_SIZES = 64  # sizes of blocks that are remembered to have been packed
+_GRAIN = 1 << 16  # bytes; the size of a segment is a multiple, so that blocks of nearly one size can reuse it
+_LARGE = 1 << 23  # bytes from which on the C library does not keep a block's pages
+_IDLE = 1 << 26  # bytes of segments without a block that may always be kept
+_RECENT = 16  # the last blocks; as many bytes as were in use at once while they were made may be kept
+_MOST = 64  # the most segments that others can map; each holds a descriptor
+_SIZES = 64  # sizes of packed blocks that are remembered
 _MARK = struct.Struct("=qq")
-_REACHED = 256  # segments of others that stay mapped
+_REACHED = 256  # segments of other processes that stay mapped
 
 
 class BlockPlace(NamedTuple):
-    """Where a block lies, in words for other processes: numbers alone, as `allgatherv` carries them.
+    """The place of a block, for other processes. It consists of integers only, so that `allgatherv` can carry it.
 
     Attributes:
-        pid, fd: of the process whose segment it is, and its descriptor there; 0 if the block is in no segment.
-        mark, more: what the segment begins with, which no other does.
+        pid, fd: the process that owns the segment, and its descriptor there; 0 if the block is in no segment.
+        mark, more: the first bytes of the segment's file, which are unique to it.
         size: bytes of the segment.
         offset: bytes before the block.
     """
@@ -62,7 +62,7 @@ class BlockPlace(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Segment:
-    """A segment of a process: where it lies, for others if they can map it, and its bytes."""
+    """A segment of a process: its place, if other processes can map it, and its bytes."""
 
     pid: int
     place: BlockPlace | None
@@ -79,7 +79,7 @@ class _Segment:
 
 
 class _Lease:
-    """The segment that a block lies in, given back when the last array on it is gone."""
+    """The base object of a block in a segment: when the last array on it is gone, the segment is given back."""
 
     def __init__(self, segment: _Segment) -> None:
         self.segment = segment
@@ -88,7 +88,7 @@ class _Lease:
 
 
 class _Pool:
-    """The segments of this process, and what it has learnt of the sizes of its blocks."""
+    """The segments of this process, and which sizes of blocks others have read."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -96,15 +96,15 @@ class _Pool:
         self.refused = False
         self.sizes: OrderedDict[int, None] = OrderedDict()
         self.lock = threading.Lock()
-        self.idle: list[_Segment] = []  # the one given back last comes last
+        self.idle: list[_Segment] = []  # in the order in which they were given back
         self.leased = 0  # bytes
-        self.number = 0  # of those that others can map
-        self._recent: deque[int] = deque(maxlen=_RECENT)  # bytes that were leased when each of the last had been taken
-        self._calls = [0, 0]  # that a segment was there for, and that it was not
+        self.number = 0  # of segments that others can map
+        self._recent: deque[int] = deque(maxlen=_RECENT)  # bytes in use after each of the last segments was taken
+        self._calls = [0, 0]  # calls that found a segment, and calls that did not
         self._returned: deque[_Segment] = deque()
 
     def take(self, nbytes: int, shown: bool) -> _Segment | None:
-        """A segment of so many bytes or a few more, that others can map if it is shown; None if that is refused."""
+        """A segment of `nbytes` bytes or a few more, which others can map if `shown`; None if it cannot be had."""
         with self.lock:
             self._settle()
             size = -(-nbytes // _GRAIN) * _GRAIN
@@ -127,9 +127,9 @@ class _Pool:
             return segment
 
     def give_back(self, segment: _Segment) -> None:
-        """Take a segment whose block is gone. At any time, by the garbage collector: also while the lock is held."""
+        """Take back a segment whose block is gone. The garbage collector may call it even while the lock is held."""
         if segment.pid != os.getpid():
-            return  # a forked process has the blocks of its parent, and must not write into them
+            return  # a forked process inherits its parent's blocks, and must not write into them
         self._returned.append(segment)
         if self.lock.acquire(blocking=False):
             try:
@@ -138,13 +138,13 @@ class _Pool:
                 self.lock.release()
 
     def cache_info(self) -> tuple[int, int, int, int]:
-        """Calls and sizes, as `functools.lru_cache` has them; in bytes of memory that is kept without a block."""
+        """Hits, misses, limit and size as in `functools.lru_cache`; the last two in bytes kept without a block."""
         with self.lock:
             self._settle()
             return self._calls[0], self._calls[1], self._most, sum(segment.memory.size for segment in self.idle)
 
     def cache_clear(self) -> None:
-        """Give all memory without a block back to the system."""
+        """Give all memory that holds no block back to the system."""
         with self.lock:
             self._recent.clear()
             self._calls = [0, 0]
@@ -152,7 +152,7 @@ class _Pool:
 
     @property
     def _most(self) -> int:
-        """Bytes that may be kept: so that blocks and these are no more than there were blocks at once, or a few."""
+        """Bytes that may be kept: up to the recent peak of leased bytes less those leased now, but at least `_IDLE`."""
         return max(max(self._recent, default=0) - self.leased, _IDLE)
 
     def _settle(self, most: int | None = None) -> None:
@@ -170,7 +170,7 @@ class _Pool:
             kept -= segment.memory.size
             if segment.place is not None:
                 self.number -= 1
-                shared_memory.discard(segment.memory)  # others may have it mapped, so that to unmap it frees nothing
+                shared_memory.discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
                 os.close(segment.place.fd)
 
 
@@ -182,7 +182,7 @@ _reaching = threading.Lock()
 
 
 def _forked() -> None:
-    """In a process that was forked: segments are its parent's."""
+    """Start afresh in a forked process: the segments belong to its parent."""
     global _pool, _reaching
     _pool, _reaching = _Pool(), threading.Lock()
     register(_NAME, _pool)
@@ -193,10 +193,10 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -> Array:
-    """A new block, C-contiguous and not set yet, in a segment if that pays; one that others can map if they read it.
+    """A new, uninitialized C-contiguous block: in a segment if that pays, which others can map if they may read it.
 
     Args:
-        lasting: whether it will be read again and again, if other processes read blocks of this one at all.
+        lasting: whether it will be read repeatedly, if other processes read blocks of this one at all.
 
     >>> empty((2, 3), np.dtype("f8")).shape
     (2, 3)
@@ -212,7 +212,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
 
 
 def expect(nbytes: int = 0) -> None:
-    """Learn that blocks of this process are read by others; and that one of so many bytes had to be packed."""
+    """Note that other processes read blocks of this one, and that a block of `nbytes` bytes had to be packed."""
     _pool.expected = True
     if nbytes >= LEAST and nbytes not in _pool.sizes:
         _pool.sizes[nbytes] = None
@@ -221,7 +221,7 @@ def expect(nbytes: int = 0) -> None:
 
 
 def place_of(block: Array) -> BlockPlace | None:
-    """Where a C-contiguous block lies; None if other processes cannot read it."""
+    """The place of a C-contiguous block; None if other processes cannot read it."""
     base: Any = block
     while type(base) is np.ndarray:
         base = base.base
@@ -235,10 +235,10 @@ def place_of(block: Array) -> BlockPlace | None:
 
 
 def reach(place: BlockPlace) -> Array:
-    """The bytes of the segment in which another process has a block, from the block on.
+    """The bytes of another process's segment, from the start of a block on.
 
     Raises:
-        OSError: it is not to be had.
+        OSError: the segment cannot be mapped.
     """
     segment = place._replace(offset=0)
     with _reaching:

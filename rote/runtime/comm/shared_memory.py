@@ -1,8 +1,8 @@
 """Memory that the processes of one node share: each rank makes a part, and maps the parts of the others.
 
-MPI has shared windows for this, but they are freed collectively, which a garbage collector cannot be. A file in memory
-without a name is freed by the system when the last process that maps it lets go. A mapping needs no descriptor: all are
-closed before `share` returns, for there are as many parts as ranks on a node, and often no more than 1024 descriptors.
+MPI has shared windows for this, but freeing them is collective, which a garbage collector cannot do. The system frees
+an unnamed file in memory when the last process unmaps it. A mapping needs no descriptor, so `share` closes all before
+it returns: there is one part per rank of the node, and often a limit of 1024 descriptors.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["discard", "lend", "make_part", "reach_part", "share"]
 
 _PAGE = mmap.PAGESIZE
 _HUGE = 1 << 21  # bytes of a huge page
-_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name: advice that others refuse
-_FAILED = ctypes.c_void_p(-1).value  # what mmap answers then
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name; other kernels refuse the advice
+_FAILED = ctypes.c_void_p(-1).value  # the result of an mmap that fails
 
-_told = threading.local()  # per rank: whether it, or one of a communicator that it was in, has warned
+_told = threading.local()  # per rank: whether it, or another rank of one of its communicators, has warned
 
 
 def share(comm: Comm, nbytes: int) -> list[Array] | None:
-    """Memory of every rank that all ranks of a communicator can read and write; None if some cannot. Collective.
+    """Memory from every rank that all ranks can read and write; None if some cannot. Collective.
 
-    The first time that the system refuses it, one rank warns.
+    The first time that the system refuses, one rank warns.
     """
     mark = os.urandom(16)
     fd, parts, fault = None, list[Array](), ""
@@ -59,7 +59,7 @@ def share(comm: Comm, nbytes: int) -> list[Array] | None:
 
 
 def _tell(rank: int, faults: list[str]) -> None:
-    """Warn on the lowest rank that was refused, if none of the communicator's has been warned before."""
+    """Warn on the lowest rank that was refused, unless it has warned, or seen a warning, before."""
     first = next(n for n, fault in enumerate(faults) if fault)
     if rank == first and not hasattr(_told, "fault"):
         warnings.warn(f"ranks send messages, for they cannot share memory: {faults[first]}", RuntimeWarning, 2)
@@ -67,33 +67,33 @@ def _tell(rank: int, faults: list[str]) -> None:
 
 
 def _length(nbytes: int) -> int:
-    """The bytes of a file: a page for its mark, and the memory itself."""
+    """The size of a file in bytes: a page for its mark, and the memory itself."""
     return _PAGE + max(nbytes, 1)
 
 
 def make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
-    """A part of this process, which begins with a mark: its descriptor, by which others reach it, and its bytes.
+    """Make a part of shared memory, identified by a mark: its descriptor, through which others map it, and its bytes.
 
     Raises:
-        AttributeError, OSError: the system has no such thing, or not now.
+        AttributeError, OSError: the system does not support it, or refuses it now.
     """
     fd = os.memfd_create("rote")
     try:
-        os.posix_fallocate(fd, 0, _length(nbytes))  # or a page that is missing later would kill the process
+        os.posix_fallocate(fd, 0, _length(nbytes))  # else a page that cannot be had later would kill the process
         memory = _map(fd, _length(nbytes))
     except BaseException:
         os.close(fd)
         raise
-    _system().madvise(memory.__array_interface__["data"][0], memory.nbytes, _POPULATE_WRITE)  # faster than by faults
+    _system().madvise(memory.__array_interface__["data"][0], memory.nbytes, _POPULATE_WRITE)  # faster than page faults
     memory[:16] = np.frombuffer(mark, np.uint8)
     return fd, memory[_PAGE : _PAGE + nbytes]
 
 
 def reach_part(pid: int, number: int, mark: bytes, nbytes: int) -> Array:
-    """The part that another process has made.
+    """Map the part that another process has made.
 
     Raises:
-        OSError: it is not to be had; under the same number may be another file, on another node or in a container.
+        OSError: it cannot be mapped, or the number stands for another file, on another node or in a container.
     """
     path = f"/proc/{pid}/fd/{number}"
     fd = os.open(path, os.O_RDWR)
@@ -108,15 +108,15 @@ def reach_part(pid: int, number: int, mark: bytes, nbytes: int) -> Array:
 
 
 def discard(part: Array) -> None:
-    """Give the pages of a part back to the system, whoever has it mapped; what is read there afterwards is 0."""
+    """Give the pages of a part back to the system, even if processes have it mapped; they then read zeros."""
     if part.nbytes:
         _system().madvise(part.__array_interface__["data"][0], part.nbytes, mmap.MADV_REMOVE)
 
 
 def lend(memory: Array) -> None:
-    """Let the system have the pages of memory that is not shared if it runs short; else they are there when written to.
+    """Let the system take the pages of private memory if it runs short; otherwise they stay for the next use.
 
-    By whole huge pages, of which the others stay whole; without effect where the system knows no such thing.
+    Only whole huge pages are offered, so that none is split. No effect if the system does not support this.
     """
     begin = memory.__array_interface__["data"][0]
     first, last = -(-begin // _HUGE) * _HUGE, (begin + memory.nbytes) // _HUGE * _HUGE
@@ -125,7 +125,7 @@ def lend(memory: Array) -> None:
 
 
 def _map(fd: int, length: int) -> Array:
-    """The bytes of a file. Not by Python's `mmap`, which keeps a descriptor of its own."""
+    """Map the bytes of a file. Python's `mmap` is not used, since it keeps a descriptor of its own."""
     return np.asarray(_Mapping(fd, length))
 
 
@@ -140,13 +140,13 @@ class _Mapping:
             raise OSError(number, os.strerror(number))
         weakref.finalize(self, system.munmap, address, length).atexit = False
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            system.madvise(address, length, mmap.MADV_HUGEPAGE)  # advice: a kernel without such pages refuses it
+            system.madvise(address, length, mmap.MADV_HUGEPAGE)  # only advice: a kernel without huge pages refuses it
         self.__array_interface__ = {"data": (address, False), "shape": (length,), "typestr": "|u1", "version": 3}
 
 
 @cache
 def _system() -> Any:
-    """The calls of the C library that Python does not have as they are."""
+    """The functions of the C library that Python does not offer in this form."""
     calls = ctypes.CDLL(None, use_errno=True)
     address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     calls.mmap.argtypes, calls.mmap.restype = (address, size, number, number, number, ctypes.c_long), address

@@ -1,9 +1,9 @@
-"""In-process ranks: every rank is a thread, and collectives read straight from each other's buffers.
+"""In-process ranks: every rank is a thread, and collectives read directly from the other ranks' buffers.
 
-NumPy copies, ufuncs and FFT libraries release the GIL, so the ranks run in parallel. All collectives are built of one
-thing, a meeting: each rank of a group comes with the name of its call and a value, and leaves with everybody's values.
-The last to come checks that all made the same call. A rank that cannot meet the others any more (one ended, one
-raised, all wait) is a verdict that ends the run, so that a wrong program answers instead of hanging.
+NumPy copies, ufuncs and FFT libraries release the GIL, so the ranks run in parallel. All collectives are built from
+meetings: each rank of a group brings the name of its call and a value, and leaves with the values of all. The last rank
+checks that all made the same call. If ranks can no longer meet (one has ended or raised, or all wait), the run ends
+with an error, so that a wrong program does not hang.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["LocalComm", "alone", "run_threads"]
 
 T = TypeVar("T")
 
-_MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, however many do not end
+_MOMENT = 1.0  # seconds that an interrupted run waits for all its ranks together
 
-# On bool, add and multiply are the logical or and and, as the protocol wants.
+# On bool, add is the logical or, and multiply the logical and, as the protocol demands.
 _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
 class LocalComm(BoundToRun):
-    """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
+    """The `Comm` of one in-process rank. Only that rank's thread may use it; any thread may if it is the only rank."""
 
     __slots__ = ("__weakref__", "_caches", "_group", "rank", "size")
 
@@ -66,7 +66,7 @@ class LocalComm(BoundToRun):
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
         theirs = self._meet("alltoallv", (send, _ends(send_counts)))
         mine = _ends(recv_counts)
-        # Each starts with its own part, then its right neighbour's: no two ranks read the same buffer at once.
+        # Each rank starts with its own part, then its right neighbour's, so that no two read one buffer at once.
         for step in range(self.size):
             source = (self.rank + step) % self.size
             buffer, ends = theirs[source]
@@ -112,7 +112,7 @@ class LocalComm(BoundToRun):
     def allgather_object(self, value: Any) -> list[Any]:
         if self.size == 1:
             return [value]
-        # Pickled as MPI does it: every rank has its own copy, and what MPI cannot carry fails here too.
+        # Pickled, as under MPI: every rank gets its own copy, and a value that MPI cannot carry fails here too.
         return [pickle.loads(each) for each in self._meet("allgather_object", pickle.dumps(value))]
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
@@ -129,7 +129,7 @@ class LocalComm(BoundToRun):
         return self._group.meet(self.rank, call, value).values
 
     def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
-        """Copy into the part of `target` between two ends; both ranks must have counted the same."""
+        """Copy into one part of `target`; the counts of both ranks must agree."""
         place = target[ends[part] : ends[part + 1]]
         if place.size != source.size:
             raise CommError(
@@ -139,11 +139,11 @@ class LocalComm(BoundToRun):
         place[...] = source
 
     def _reduce(self, call: str, buffer: Array, op: Op, root: int | None) -> None:
-        """Each rank combines one part of all buffers, then those that want the result copy all parts."""
+        """Combine one part of all buffers on each rank; then the ranks that need the result copy all parts."""
         theirs = self._meet(call, buffer)
         ends = [buffer.size * rank // self.size for rank in range(self.size + 1)]
         part = _combined(theirs, op, slice(ends[self.rank], ends[self.rank + 1]))
-        parts = self._meet(call, part)  # from here on nobody reads the buffers, and nobody changes a part
+        parts = self._meet(call, part)  # from here on no rank reads the buffers or changes a part
         if root is None or root == self.rank:
             for source in range(self.size):
                 self._copy(buffer, ends, source, parts[source])
@@ -163,7 +163,7 @@ def _combined(buffers: Sequence[Array], op: Op, part: slice) -> Array:
 
 
 def alone() -> LocalComm:
-    """A communicator of one rank, this process, for work that a rank does without the others.
+    """A communicator of one rank, for work that a rank does without the others.
 
     >>> alone().size
     1
@@ -177,10 +177,10 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
     `args` are shared, not copied. Context variables (NumPy's error state among them) are those of the caller. A rank
     may call `run` itself: the inner ranks are a world of their own.
 
-    Raises: the error of the lowest rank that raised one, with a note that names the rank; the others are released from
-    whatever collective they wait in. CommError when the ranks do not meet: one returned while others wait for it, they
-    make different calls, or each waits for another. `ranks` below 1 is a CommError, and none
-    that is no integer a LayoutError.
+    Raises: the error of the lowest rank that raised one, with a note that names the rank; the other ranks are released
+    from any collective in which they wait. CommError if the ranks do not meet: one returned while others wait for it,
+    they make different calls, or each waits for another. CommError if `ranks` is below 1, LayoutError if it is no
+    integer.
 
     >>> run_threads(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
@@ -206,7 +206,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
             inside.reset(token)
 
     threads = []
-    for rank in range(size):  # daemons: one that computes for ever must not keep an interrupted program from ending
+    for rank in range(size):  # daemons: a rank that computes for ever must not keep an interrupted program alive
         run = copy_context().run
         threads.append(threading.Thread(target=run, args=(program, rank), name=f"rote rank {rank}", daemon=True))
     try:
@@ -214,7 +214,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
             thread.start()
         for thread in threads:
             thread.join()
-    except BaseException:  # an interrupt: release the ranks, give all of them together a moment to clean up
+    except BaseException:  # an interrupt: release the ranks, and give them a moment to clean up
         job.interrupt()
         until = time.monotonic() + _MOMENT
         for thread in threads:

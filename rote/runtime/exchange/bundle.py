@@ -1,8 +1,7 @@
-"""Steps of several tensors over the same ranks: all that goes from a rank to another is one message.
+"""Steps of several tensors over the same ranks: one message carries everything from one rank to another.
 
-Each rank packs the messages of all steps in bytes, by receiver, and those for one receiver in the order of the steps.
-Both sides know how long each is, so nothing is said about that. Ranks that share memory unpack it out of that of the
-sender; others send it.
+Each rank packs the messages of all steps as bytes, ordered by receiver and then by step. Both sides know all lengths,
+so no lengths are sent. Ranks that share memory unpack directly from the sender's memory; others send the message.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from .messages import Messages, Segment, Transfer
 
 __all__ = ["Bundle"]
 
-_ALIGNED = 16  # bytes, with which each message begins: so it is whole items of any dtype
+_ALIGNED = 16  # bytes; each message starts at a multiple, which suits any dtype
 
 
 class _Place(NamedTuple):
-    """Where a message lies: which of all it is, the bytes before it, and its own."""
+    """The place of a message: its step and number, the bytes before it, and its size in bytes."""
 
     step: int
     number: int
@@ -31,7 +30,7 @@ class _Place(NamedTuple):
     nbytes: int
 
     def of(self, memory: Array, dtype: np.dtype[np.generic]) -> Array:
-        """The message in some bytes."""
+        """The message, as a view of memory."""
         return memory[self.start : self.start + self.nbytes].view(dtype)
 
 
@@ -39,8 +38,8 @@ class Bundle:
     """The messages of several steps on one rank, bound together. Collective.
 
     Args:
-        steps: the messages of each, all over one communicator. They are those between pairs of ranks: what the rank
-            keeps is not among them.
+        steps: the messages of each step, all over one communicator. They go between different ranks: elements that a
+            rank keeps are not among them.
     """
 
     __slots__ = ("_coming", "_double_buffer", "_dtypes", "_leaving", "_offsets", "_receives", "_sends", "_steps")
@@ -56,13 +55,13 @@ class Bundle:
             self._lay([each.wire for each in steps])
 
     def _lay(self, dtypes: Sequence[np.dtype[np.generic]]) -> None:
-        """Give all messages their places, those of each step in a dtype."""
+        """Give all messages their places; each step has its dtype."""
         ranks, steps, self._dtypes = self._steps[0].comm.size, self._steps, dtypes
         self._leaving, self._sends = _laid([*zip([each.leaving for each in steps], dtypes, strict=True)], ranks)
         self._coming, self._receives = _laid([*zip([each.coming for each in steps], dtypes, strict=True)], ranks)
 
     def __call__(self, transfers: Sequence[Transfer]) -> None:
-        """Run the steps, each from block to block: the transfers have no places for messages. Collective."""
+        """Run the steps, each from block to block. The transfers need no memory for messages. Collective."""
         comm, double_buffer = self._steps[0].comm, self._double_buffer
         sends, receives = sum(self._sends), sum(self._receives)
         if double_buffer is None:
@@ -95,7 +94,7 @@ class Bundle:
 def _laid(
     steps: Sequence[tuple[Sequence[Segment], np.dtype[np.generic]]], ranks: int
 ) -> tuple[list[_Place], list[int]]:
-    """The places of the messages of all steps, by the rank on the other side, and the bytes for each of these."""
+    """The places of the messages of all steps, ordered by peer, and the bytes per peer."""
     places, counts, start = list[_Place](), [0] * ranks, 0
     order = sorted((part.peer, step, n) for step, (parts, _) in enumerate(steps) for n, part in enumerate(parts))
     for peer, step, number in order:

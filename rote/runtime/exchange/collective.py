@@ -1,4 +1,4 @@
-"""Steps by one collective call of MPI: of all messages, or the one that the step is named after."""
+"""Methods that run a step by one collective call of MPI: an all-to-all, or the one that the step is named after."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persi
 class Alltoallv(Packed):
     """All messages in one collective call.
 
-    On one node a rank whose messages lie in a few long runs of its block does not pack them: MPI copies them from there
-    to where they arrive, as fast as if they were packed; and what belongs into such runs of the new block arrives in
-    its place. (Between nodes MPI would pack them in memory of its own.) All ranks of the node call `MPI_Alltoallw`
-    then, whether they pack or not. Where some do, large messages go in pieces.
+    On one node, a rank does not pack messages that lie in a few long runs of its block: MPI copies them from the block,
+    as fast as if they were packed. Likewise, messages that fill a few long runs of the new block arrive in their place.
+    (Between nodes MPI would pack them in memory of its own.) All ranks of the node then call `MPI_Alltoallw`, whether
+    they pack or not. If some ranks pack or unpack, large messages are cut into pieces.
 
     Args:
-        messages: of the step.
-        whole: whether they are sent as they are, because they are pieces.
+        messages: the messages of the step.
+        whole: whether they are sent uncut, because they are pieces already.
     """
 
     def __init__(self, messages: Messages, whole: bool = False) -> None:
         super().__init__(messages)
-        self._pieces: list[Alltoallv] | None = [] if whole else None  # None before all ranks have come to bind
+        self._pieces: list[Alltoallv] | None = [] if whole else None  # None until all ranks bind
         comm, size = messages.comm, messages.dtype.itemsize
         self._handle: Any = None
-        self._lying: tuple[Any, Any] | None = None  # where messages are in the block, and in the new one
+        self._lying: tuple[Any, Any] | None = None  # the places of messages in the block, and in the new block
         self._landing: tuple[Any, Any] | None = None
-        self._made: list[Any] = []  # MPI's datatypes are freed with these
-        if messages.wire != messages.dtype:  # they are rounded as they are packed
+        self._made: list[Any] = []  # keeps MPI's datatypes alive
+        if messages.wire != messages.dtype:  # packing rounds the elements
             return
         if not isinstance(comm, MpiHandle) or len(set(comm.nodes())) > 1:
             return
@@ -58,7 +58,7 @@ class Alltoallv(Packed):
             self._landing = self._runs(comm, messages.coming, packs=False)
 
     def _runs(self, comm: MpiHandle, segments: Sequence[Segment], packs: bool) -> tuple[Any, Any] | None:
-        """The counts, starts and datatypes of messages as they lie in a block; None if some has short or many runs."""
+        """The counts, starts and datatypes of messages in a block; None if some message has short or many runs."""
         dtype = self.messages.dtype
         kind = comm.datatype(dtype)
         counts, starts, types = [0] * comm.size, [0] * comm.size, [kind] * comm.size
@@ -96,7 +96,7 @@ class Alltoallv(Packed):
         return [*before, partial(self._handle.Alltoallw, sends, receives), *behind]
 
     def _apart(self, transfer: Transfer) -> bool:
-        """Whether the pieces of a transfer can be unpacked, on all ranks, before others are packed. Collective."""
+        """Whether, on all ranks, pieces can be unpacked before later pieces are packed. Collective."""
         share = np.may_share_memory
         fine = transfer.unpacker is None and not share(transfer.out, transfer.packed)
         flag: Array = np.array([fine and not share(transfer.block, transfer.arrived)], np.int64)
@@ -109,9 +109,9 @@ class Alltoallv(Packed):
 
 
 class Alltoallw(Method):
-    """`MPI_Alltoallw`: MPI itself picks the elements out of the blocks, by datatypes that are made once.
+    """`MPI_Alltoallw`: MPI itself reads and writes the elements in the blocks, by datatypes that are made once.
 
-    For steps that only move elements (Dalcin et al. 2019, listings 2 and 3).
+    It serves steps that only move elements (Dalcin et al. 2019, listings 2 and 3).
     """
 
     unpacks = False
@@ -126,7 +126,7 @@ class Alltoallw(Method):
             )
         kind = comm.datatype(messages.dtype)
         leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank, messages.dtype.itemsize)
-        self._made: list[Any] = []  # MPI's datatypes are freed with these
+        self._made: list[Any] = []  # keeps MPI's datatypes alive
         ends = []
         for parts, offsets_of in ((messages.leaving, leaving), (messages.coming, coming)):
             types, counts, starts = [kind] * comm.size, [0] * comm.size, [0] * comm.size
@@ -158,7 +158,7 @@ class Alltoallw(Method):
 
 
 class Nonblocking(Method):
-    """`MPI_Ialltoallv`: what the rank keeps is copied while messages are on their way."""
+    """`MPI_Ialltoallv`: while messages travel, the rank copies the elements that it keeps."""
 
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "nonblocking")
@@ -177,7 +177,7 @@ class Nonblocking(Method):
 
 
 class Persistent(Method):
-    """`MPI_Alltoallv_init` (MPI 4): a call that is prepared once and started again, on memory of its own."""
+    """`MPI_Alltoallv_init` (MPI 4): a call that is prepared once, on memory of its own, and started repeatedly."""
 
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "persistent")
@@ -201,21 +201,21 @@ class Persistent(Method):
 
 
 class Local(Method):
-    """The method of steps in which no rank needs anything of another."""
+    """The method of steps in which no rank needs elements of another."""
 
     def __call__(self, transfer: Transfer) -> None:
         transfer.unpack()
 
 
 class Allgather(Packed):
-    """`MPI_Allgatherv` of one message, which all receive."""
+    """`MPI_Allgatherv`: each rank packs one message, which all ranks receive."""
 
     def carry(self, transfer: Transfer) -> None:
         self.messages.comm.allgatherv(transfer.packed, transfer.arrived, self.messages.receives)
 
 
 class ReduceScatter(Packed):
-    """`MPI_Reduce_scatter`: the parts of all ranks, which are of one region, arrive as one."""
+    """`MPI_Reduce_scatter`: a rank receives one message, the reduction of all ranks' parts for one region."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
@@ -237,7 +237,7 @@ class Whole(Method):
         step, comm = messages.step, messages.comm
         self._messages = messages
         self._root = place(step.before.grid, step.grid_modes, _root(step))
-        lost = step.kind == "reduce" and comm.rank != self._root  # what is reduced elsewhere must stay as it is
+        lost = step.kind == "reduce" and comm.rank != self._root  # the block is reduced elsewhere and must not change
         self.sizes: tuple[int, int] = prod(step.before.local_shape(messages.rank)) * lost, 0
 
     def __call__(self, transfer: Transfer) -> None:
@@ -261,7 +261,7 @@ class Whole(Method):
 
 
 def _root(step: Step) -> list[int]:
-    """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
+    """The coordinates of the root of a broadcast or a reduce; 0 along grid modes that are not rooted."""
     coordinates = [0] * step.before.grid.order
     end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
     if end is not None:
@@ -271,5 +271,5 @@ def _root(step: Step) -> list[int]:
 
 
 def _with_offsets(counts: Sequence[int], itemsize: int) -> tuple[Sequence[int], list[int]]:
-    """Counts of elements that lie one behind the other, and where each of them begins, in bytes."""
+    """The counts of contiguous messages, and the offset of each in bytes."""
     return counts, [itemsize * n for n in accumulate(counts[:-1], initial=0)]

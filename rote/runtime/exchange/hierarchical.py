@@ -1,8 +1,8 @@
-"""Ranks of several nodes: inside a node they share memory, between nodes messages are sent.
+"""Methods for ranks of several nodes: ranks of one node share memory, and messages go between nodes.
 
-Every node has an outbox and an inbox in memory that its ranks share. In the outbox, all that goes to one node lies in a
-row, by sender and then by receiver, and so it lies in the inbox over there: a pair of nodes needs one message, whoever
-the ranks are. Those are few messages, but each waits until a whole node has packed; or each pair of ranks has its own.
+Every node has an outbox and an inbox in memory that its ranks share. In the outbox, all elements for one other node are
+contiguous, ordered by sender and then by receiver, and they have the same order in the inbox of that node. So a pair of
+nodes needs only one message; but it must wait until the whole node has packed. Else each pair of ranks has a message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class _Mail(NamedTuple):
-    """A message between nodes: the rank on the other side, and where it lies in the outbox or the inbox."""
+    """A message between nodes: the rank on the other side, and its place in the outbox or the inbox."""
 
     peer: int
     start: int
@@ -35,12 +35,12 @@ class _Mail(NamedTuple):
 
 
 class Nodes(Method):
-    """Shared memory inside nodes, `MPI_Isend` and `MPI_Irecv` between them.
+    """Shared memory inside nodes, and `MPI_Isend` and `MPI_Irecv` between them.
 
     Args:
-        messages: of the step.
-        together: whether one rank sends all that goes from its node to another, the next one what goes to the next
-            node; else each pair of ranks has a message.
+        messages: the messages of the step.
+        together: whether a pair of nodes exchanges one message, and the ranks of a node take turns to send to the other
+            nodes; else each pair of ranks has its own message.
     """
 
     def __init__(self, messages: Messages, together: bool) -> None:
@@ -56,7 +56,7 @@ class Nodes(Method):
         outbox, sent = _laid([sends[:, members] for members in ranks])
         inbox, received = _laid([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
         leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
-        order = np.argsort(np.concatenate(ranks))  # of the ranks, which are listed by nodes
+        order = np.argsort(np.concatenate(ranks))  # puts columns, which are listed by nodes, in the order of ranks
         self._leaving = leaving[order].tolist()
         inside = dict(zip(ranks[home].tolist(), outbox[home][:, node.rank].tolist(), strict=True))
         self._near = [part.peer in inside for part in messages.coming]
@@ -82,7 +82,7 @@ class Nodes(Method):
             start = self._leaving[peer]
             region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
         if self._together:
-            self._node.barrier()  # now the whole node has packed
+            self._node.barrier()  # the whole node has packed
         started = list[Any]()
         for peer, at, n in self._incoming:
             started += self._calls.receive(inbox[at : at + n], peer)
@@ -117,7 +117,7 @@ def _node_comm(comm: Comm, number: int) -> Comm:
 
 
 def _laid(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
-    """Tables of sizes one after the other, each row by row: where each entry begins, and where and how long a table is.
+    """Lay out tables of sizes in sequence, row by row: where each entry begins; where each table begins, and its size.
 
     >>> starts, spans = _laid([np.array([[1, 2], [3, 4]]), np.array([[5]])])
     >>> [each.tolist() for each in starts], spans
@@ -136,9 +136,9 @@ def _laid(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
 def _carried(
     ranks: Sequence[Ints], home: int, me: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
 ) -> tuple[list[_Mail], list[_Mail]]:
-    """The messages between this node and others that a rank of it sends, and that it receives.
+    """The messages between this node and others that one of its ranks sends, and those that it receives.
 
-    The rank of each side follows from how far apart the nodes are in number, so that the ranks of a node take turns.
+    The distance between the numbers of the nodes picks the rank on each side, so that the ranks of a node take turns.
     """
     outgoing, incoming = list[_Mail](), list[_Mail]()
     for apart in range(1, len(ranks)):

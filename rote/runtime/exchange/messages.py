@@ -1,4 +1,4 @@
-"""The messages of one step on one rank: what goes to whom, what comes from whom, and what the rank keeps."""
+"""The messages of one step on one rank: those that it sends, those that it receives, and the elements that it keeps."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..copy.strided import Copy, Factor
 __all__ = ["WHOLE", "Messages", "Segment", "Transfer", "counts", "place", "run", "sub_comm"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
-"""The kinds of steps that leave blocks as they are: nothing is packed."""
+"""The kinds of steps that work on whole blocks: nothing is packed."""
 
 
 class Segment(NamedTuple):
     """A message.
 
     Attributes:
-        region: between a block and the message.
+        region: the elements of the message in a block.
         peer: the rank on the other side, within the communicator of the step's grid modes.
-        at: where it lies in packed memory.
+        at: the place of the message in packed memory.
     """
 
     region: Region
@@ -41,10 +41,12 @@ class Messages:
     """All messages of one step on one rank; made by `of`.
 
     Attributes:
-        step, dtype: what moves.
-        comm: of the ranks that differ along the step's grid modes only; `rank` is that within the whole grid.
-        leaving, coming: the messages; what comes is in the order of ranks, in which it is reduced.
-        kept: what leads from block to block on this rank, if that does not travel, and before which of `coming`.
+        step, dtype: the step and the dtype of its elements.
+        comm: the communicator of the ranks that differ along the step's grid modes only.
+        rank: this rank's number in the whole grid.
+        leaving, coming: the messages. Those of `coming` are in the order of ranks, in which they are reduced.
+        kept: a position among `coming`, and the region that this rank copies from block to block in that turn; None if
+            there is none, or a message carries it.
         sends, receives: elements per rank of `comm`.
     """
 
@@ -65,9 +67,9 @@ class Messages:
 
     @classmethod
     def of(cls, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False) -> Messages:
-        """The messages of a rank of the whole grid's communicator; what the rank keeps is one if it is `carried`.
+        """The messages of this rank, where `comm` is the whole grid's. If `carried`, kept elements are a message too.
 
-        An allgather and a reduce_scatter carry it anyway, and in steps that leave blocks as they are there is none.
+        An allgather and a reduce_scatter always carry them; steps that work on whole blocks have no messages.
         """
         grid, rank = step.before.grid, comm.rank
         carried = carried or step.kind in ("allgather", "reduce_scatter")
@@ -92,12 +94,12 @@ class Messages:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The elements of all that leaves, and of all that comes."""
+        """The elements of all messages that leave, and of all that come."""
         return sum(self.sends), sum(self.receives)
 
     @property
     def ordered(self) -> bool:
-        """Whether it matters in which order the messages are unpacked, or the block is not made of them alone."""
+        """Whether the order of unpacking matters, or the new block is not filled by the messages alone."""
         if self.step.after.partial or (self.kept is not None and self.kept[1].combine):
             return True
         return any(part.region.combine for part in self.coming)
@@ -107,13 +109,13 @@ class Transfer:
     """One run of a step: from a block, through packed memory, to the block after it.
 
     Attributes:
-        messages: of the step.
-        block, out: C-contiguous; the block is never written to, unless memory for what arrives lies there.
-        packed, arrived: of the sizes that the method asks for, and of the dtype that travels. Messages may be packed
-            where `out` is, and may arrive where the block is if what the rank keeps travels with them: all are packed
-            before the first may arrive, and all have left before the first is unpacked.
+        messages: the messages of the step.
+        block, out: the two blocks, C-contiguous. `block` is not written to, unless `arrived` lies in its memory.
+        packed, arrived: memory of the sizes that the method asks for, in the dtype that travels. `packed` may lie in
+            the memory of `out`, and `arrived` in that of `block` if messages carry the kept elements: all messages are
+            packed before the first may arrive, and all have left before the first is unpacked.
         before, after: factors of the two blocks.
-        unpacker: called instead of unpacking, if given, with each of `messages.coming` in that order.
+        unpacker: if given, called instead of unpacking, with all of `messages.coming` in order.
     """
 
     __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
@@ -141,35 +143,35 @@ class Transfer:
         self.unpacker: Callable[[Sequence[Array]], None] | None = None
 
     def pack(self, memory: Array | None = None) -> None:
-        """Pack all messages, into other memory if that is given."""
+        """Pack all messages, into `packed` or other memory."""
         if memory is None:
             memory = self.packed
         run(self.packing(memory))
 
     def packing(self, memory: Array) -> list[Copy]:
-        """The copies that pack all messages into some memory; they may run again and again."""
+        """The copies that pack all messages into memory; they may run repeatedly."""
         copies = list[Copy]()
         for region, _, at in self.messages.leaving:
             copies += region.bound(self.block, memory[at], before=self.before)
         return copies
 
     def unpack(self, received: Sequence[Array] | None = None) -> None:
-        """Take all messages and what the rank keeps into `out`, in the order of ranks.
+        """Copy all messages and the kept elements into `out`, in the order of ranks.
 
         Args:
-            received: where each of `messages.coming` is; in `arrived`, if not given.
+            received: each of `messages.coming`; by default they are in `arrived`.
         """
         if received is None:
             received = self.where()
         run(self.unpacking(received))
 
     def unpacking(self, received: Sequence[Array]) -> list[Copy]:
-        """The copies that `unpack` makes of messages that are received there; they may run again and again."""
+        """The copies by which `unpack` unpacks these messages; they may run repeatedly."""
         if self.unpacker is not None:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
         copies, target = list[Copy](), messages.step.after
-        if target.partial:  # where nothing comes, it has what the reduction ignores
+        if target.partial:  # elements that receive nothing hold the identity of the reduction
             copies.append(partial(self.out.fill, identity(target.layout.op, messages.dtype)))
         parts = list[Contribution]()
         for part, message in zip(messages.coming, received, strict=False):
@@ -185,12 +187,12 @@ class Transfer:
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
-        """Take messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
+        """Unpack messages that are under way until `wait` returns; those that are here are unpacked before.
 
         Args:
-            wait: returns when all have come, and those that this rank sends have left.
-            received: as `unpack` has it.
-            ready: which of them are here already; none, if not given.
+            wait: returns when all messages have come, and those that this rank sends have left.
+            received: as in `unpack`.
+            ready: whether each message is here already; by default none is.
         """
         messages = self.messages
         if received is None:
@@ -210,25 +212,25 @@ class Transfer:
         self.scale_late()
 
     def departing(self, number: int) -> tuple[Array, int]:
-        """One of `messages.leaving`, and the rank that it goes to."""
+        """One of `messages.leaving` in packed memory, and its receiver."""
         _, peer, at = self.messages.leaving[number]
         return self.packed[at], peer
 
     def arriving(self, number: int) -> tuple[Array, int]:
-        """One of `messages.coming`, and the rank that it comes from."""
+        """One of `messages.coming` in `arrived`, and its sender."""
         _, peer, at = self.messages.coming[number]
         return self.arrived[at], peer
 
     def where(self) -> list[Array]:
-        """The messages that come, where they arrive if nothing else is said."""
+        """The places of all messages that come, in `arrived`."""
         return [self.arrived[part.at] for part in self.messages.coming]
 
     def copy_kept(self) -> None:
-        """Take what the rank keeps to its place."""
+        """Copy the kept elements to their places."""
         run(self.keeping())
 
     def keeping(self) -> list[Copy]:
-        """The copies that take what the rank keeps to its place; they may run again and again."""
+        """The copies of the kept elements to their places; they may run repeatedly."""
         kept = self.messages.kept
         return [] if kept is None else kept[1].bound(self.block, self.out, self._op, self.before, self._factors)
 
@@ -237,7 +239,7 @@ class Transfer:
         self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
 
     def scale_late(self) -> None:
-        """Multiply the block by the factors that wait until the last message is unpacked."""
+        """Multiply the block by factors that must wait until the last message is unpacked."""
         if self._late and self.after:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
 
@@ -247,7 +249,7 @@ class Transfer:
 
     @property
     def _late(self) -> bool:
-        """Whether factors wait for the end: what is multiplied must not be reduced afterwards, unless by a sum."""
+        """Whether factors wait for the end: elements must not be multiplied before a reduction other than a sum."""
         return bool(self.messages.step.before.partial) and self._op != "sum"
 
     @property
@@ -262,7 +264,7 @@ def run(copies: Iterable[Copy]) -> None:
 
 
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
-    """Messages one after the other in packed memory."""
+    """Segments for the regions, contiguous in packed memory."""
     segments, at = list[Segment](), 0
     for region in regions:
         peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
@@ -272,7 +274,7 @@ def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, .
 
 
 def counts(parts: Sequence[Segment], ranks: int) -> tuple[int, ...]:
-    """The elements of messages, of which a rank has one at most, by rank."""
+    """The elements of the message of each rank, 0 if it has none."""
     elements = [0] * ranks
     for part in parts:
         elements[part.peer] = part.region.size

@@ -15,17 +15,17 @@ __all__ = ["Method", "Packed", "mpi_comm"]
 
 
 class Method(ABC):
-    """How the messages of a step reach their receivers; bound to one rank's `Messages`, which is collective.
+    """A way for the messages of a step to reach their receivers, bound to one rank's `Messages`; binding is collective.
 
-    The blocks that come out are the same by every method, bit for bit.
+    All methods give the same blocks, bit for bit.
 
     Attributes:
-        sizes: the elements of workspace in which it packs messages, and in which they arrive.
-        held: bytes of memory of its own that it holds, such as what ranks share.
-        unpacks: whether it unpacks by the transfer's `unpack` or `unpack_after` alone.
-        overlaps: whether messages travel while blocks are worked on, so that they want memory apart from these.
+        sizes: elements of workspace for packed messages, and for messages that arrive.
+        held: bytes of memory that the method itself holds, such as shared memory.
+        unpacks: whether it unpacks only by the transfer's `unpack` or `unpack_after`.
+        overlaps: whether messages travel while work on blocks goes on, so that they need memory apart from the blocks.
 
-    Raises (when one is made, the same on all ranks): CommError where it cannot work on these ranks.
+    Raises (when one is made, the same on all ranks): CommError if it cannot work on these ranks.
     """
 
     sizes: tuple[int, int] = (0, 0)
@@ -38,15 +38,15 @@ class Method(ABC):
         """Run the step. Collective over the communicator of the messages."""
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        """The calls that do the step between the very blocks of a transfer, again and again; collective, like each run.
+        """Calls that run the step between the given blocks of a transfer, repeatedly. Collective, as is each run.
 
-        A method that can prepare more than that says so itself.
+        Methods that can prepare more override this.
         """
         return [partial(self, transfer)]
 
 
 class Packed(Method):
-    """A method that packs all messages, lets them travel between two pieces of workspace, and then unpacks them."""
+    """A method that packs all messages, exchanges them between two pieces of workspace, and then unpacks them."""
 
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
@@ -60,19 +60,19 @@ class Packed(Method):
         return [*copies[0], partial(self.carry, transfer), *copies[1]]
 
     def received(self, transfer: Transfer) -> list[Array]:
-        """The messages, where they have come."""
+        """The messages at the places where they have arrived."""
         return transfer.where()
 
     @abstractmethod
     def carry(self, transfer: Transfer) -> None:
-        """Bring what is packed to where it is to arrive, and what comes to here."""
+        """Exchange the packed messages, so that those for this rank are in `arrived`."""
 
 
 def mpi_comm(comm: Comm, name: str) -> MpiHandle:
-    """A communicator as one of MPI's.
+    """Check that a communicator is one of MPI.
 
     Raises:
-        CommError: these ranks do not talk through MPI; `name` is the method that wants it.
+        CommError: these ranks do not use MPI, which the method `name` needs.
     """
     if not isinstance(comm, MpiHandle):
         raise CommError(

@@ -1,4 +1,4 @@
-"""One-sided: each rank writes its messages where their receivers want them."""
+"""The one-sided method: each rank writes its messages into the memory of their receivers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Put(Method):
 
 
 class _Window:
-    """The one window of a communicator; it grows, and what others have put there is unpacked before the next fence."""
+    """The one window of a communicator, which grows. Messages in it are unpacked before the next fence."""
 
     __slots__ = ("memory", "window")
 
@@ -52,7 +52,7 @@ class _Window:
 
     @classmethod
     def of(cls, comm: Any, nbytes: int) -> _Window:
-        """The window of a communicator, with so many bytes of this rank or more. Collective."""
+        """The window of a communicator, with at least `nbytes` bytes on this rank. Collective."""
         window = cast(_Window, comm.cache.setdefault("window", cls()))
         if any(comm.allgather_object(window.window is None or nbytes > window.memory.nbytes)):
             most = max(nbytes, window.memory.nbytes, 1)

@@ -1,4 +1,4 @@
-"""Large messages in pieces, of which each is packed, sent and unpacked before the next: most of it in the cache."""
+"""Large messages in pieces: each is packed, sent and unpacked before the next, so that most of it stays in cache."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .messages import Messages, Segment, counts
 
 __all__ = ["in_pieces"]
 
-_PIECE = 1 << 22  # bytes of a message: half a MiB of them, and MPI takes many times as long
-_LEAST = 4  # pieces for which it pays
+_PIECE = 1 << 22  # bytes of a piece of a message: with half a MiB, MPI takes many times as long
+_LEAST = 4  # the fewest pieces that pay
 
 
 def in_pieces(messages: Messages, copied: bool) -> list[Messages]:
-    """Pieces of the messages of a rank, which all begin at one place of packed memory; none if they are small.
+    """The pieces of a rank's messages, which all use the same packed memory in turn; none if the messages are small.
 
-    There are as many on all ranks, and both ends of a message cut it alike. Messages that are reduced stay whole, and
-    those that no rank packs or unpacks. Collective.
+    All ranks have the same number of pieces, and both ends of a message cut it in the same way. Messages that are
+    reduced, or that no rank packs or unpacks, stay whole. Collective.
 
     Args:
-        copied: whether this rank packs what leaves, or unpacks what comes.
+        copied: whether this rank packs the messages that leave, or unpacks those that come.
     """
     largest = max(*messages.sends, *messages.receives) * messages.dtype.itemsize
     sizes, copies = zip(*messages.comm.allgather_object((largest, copied)), strict=True)

@@ -1,9 +1,9 @@
-"""Messages in chunks: a chunk travels while the work before the step makes the next, and the work behind it goes on.
+"""Messages in chunks: one chunk travels while the work before the step makes the next and the work behind it goes on.
 
-The work before a step goes on along one mode of its block, that behind it along one of the new block; either says after
-each of its steps how far it is. The first half of what the work behind needs is cut along the mode of the work before,
-so that it leaves as it is made; the other half, which leaves when all is made, along the mode of the work behind, so
-that this goes on as it arrives. So the slower of link and work is all that counts, but for a chunk at both ends.
+The work before a step proceeds along one mode of its block, and the work behind it along one mode of the new block;
+both report their progress. The first half of the elements that the work behind needs is cut along the mode of the work
+before, and leaves as it is made. The other half leaves when all is made. It is cut along the mode of the work behind,
+which goes on as it arrives. So the time is that of the slower of link and work, plus a chunk at either end.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .point_to_point import Calls
 __all__ = ["Chunks", "Pipelined", "Progress"]
 
 Progress = Iterable[tuple[int, Copy]]
-"""Work in steps, in order; with each, how far it reaches along the mode of the work: of what it makes, or reads."""
+"""Work in steps, in order. The number says how far along its mode the work has made, or reads, its block by then."""
 
-Parts = tuple[int, int, int]  # from which to which of how many equal parts of a mode
+Parts = tuple[int, int, int]  # first part, end, and number of equal parts of a mode
 
-_END = 1 << 62  # an index behind that of every element
+_END = 1 << 62  # an index beyond every element
 
 
 class Chunks(NamedTuple):
-    """A cut of the messages of a step; the same on all ranks.
+    """The way in which the messages of a step are cut; the same on all ranks.
 
     Attributes:
-        early: the mode of the block before, along which it is made; None if it is all there at once.
-        late: the mode of the block after, along which it is read; None if it is all read at once.
-        number: of chunks, at most.
+        early: the mode along which the block before is made; None if it is made at once.
+        late: the mode along which the block after is read; None if it is read at once.
+        number: the most chunks.
     """
 
     early: int | None
@@ -46,7 +46,7 @@ class Chunks(NamedTuple):
     number: int
 
     def parts(self, messages: Messages) -> list[dict[int, Parts]]:
-        """Per chunk, the part of each mode of a message that is cut."""
+        """For each chunk, its part of each mode that is cut."""
         both = components(messages.step.before, messages.step.after)
         early = next((k for k, part in enumerate(both) if self.early in part.before), None)
         late = next((k for k, part in enumerate(both) if self.late in part.after), None)
@@ -66,9 +66,9 @@ class _Chunk:
     """A chunk of all messages of a rank.
 
     Attributes:
-        messages: those of the chunk, which lie in packed memory as one behind the other chunks'.
-        ready: how far the work before has to be for it to leave.
-        until: how far the work behind can go when this chunk and those before it are here.
+        messages: the messages of the chunk; in packed memory, chunks are contiguous and in order.
+        ready: how far the work before must be before the chunk can leave.
+        until: how far the work behind can go once this chunk and those before it have arrived.
     """
 
     messages: Messages
@@ -77,11 +77,11 @@ class _Chunk:
 
 
 class Pipelined(Method):
-    """`MPI_Isend` and `MPI_Irecv` of chunk after chunk, between the steps of the work on both sides of the move.
+    """`MPI_Isend` and `MPI_Irecv` of chunk after chunk, between the steps of the work before and behind the move.
 
     Args:
-        messages: of the step.
-        chunks: how they are cut; one chunk if None. What is reduced is not cut.
+        messages: the messages of the step.
+        chunks: how they are cut; one chunk if None. Messages that are reduced are not cut.
     """
 
     overlaps = True
@@ -109,19 +109,19 @@ class Pipelined(Method):
 
     @property
     def coming(self) -> list[Segment]:
-        """All messages that come, in order of chunks."""
+        """All messages that come, in the order of chunks."""
         return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
 
     def __call__(self, transfer: Transfer) -> None:
         self.run(transfer)
 
     def run(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> None:
-        """Run the step between the steps of work before and behind it.
+        """Run the step, together with the work before and behind it.
 
         Args:
-            transfer: whose four pieces of memory are apart from each other.
-            before: makes the block.
-            after: reads what arrives, and makes what is behind it; `out` is made if that is None.
+            transfer: its four pieces of memory must not overlap.
+            before: the work that makes the block.
+            after: the work that reads the messages and writes `out`; if None, the messages are unpacked into `out`.
         """
         parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
         receiving = []
@@ -144,7 +144,7 @@ class Pipelined(Method):
         self._wait(sending)
 
     def _leave(self, parts: Sequence[Transfer], before: Iterator[tuple[int, Copy]]) -> list[Any]:
-        """Send each chunk when the work before has made it, and do all of that work."""
+        """Do all of the work before, and send each chunk when it is made."""
         sending, made = list[Any](), 0
         for chunk, part in zip(self._chunks, parts, strict=True):
             while made < chunk.ready and (step := next(before, None)):
@@ -160,13 +160,13 @@ class Pipelined(Method):
     def _arrivals(
         self, parts: Sequence[Transfer], receiving: Sequence[Sequence[Any]]
     ) -> Iterator[tuple[_Chunk, Transfer]]:
-        """The chunks, each when it is here."""
+        """The chunks in order, each when it has arrived."""
         for chunk, part, requests in zip(self._chunks, parts, receiving, strict=True):
             self._wait(requests)
             yield chunk, part
 
     def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
-        """Do each step of the work behind the move as soon as the messages that it reads have come."""
+        """Do each step of the work behind the move as soon as the messages that it reads have arrived."""
         until = self._begun
         for needed, work in after:
             while until < needed:
@@ -175,12 +175,12 @@ class Pipelined(Method):
         deque(arrivals, maxlen=0)
 
     def _do(self, work: Copy) -> None:
-        """Do a step of work, and let MPI go on with what is under way, which it only does when it is called."""
+        """Do a step of work, then call MPI, which makes progress with messages only while it is called."""
         work()
         self._handle.Iprobe()
 
     def _of(self, transfer: Transfer, messages: Messages) -> Transfer:
-        """The part of a transfer that is of some messages."""
+        """The part of a transfer that concerns some messages."""
         ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
         return Transfer(messages, *ends, transfer.before, transfer.after)
 
@@ -190,7 +190,7 @@ class Pipelined(Method):
 
 
 def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Messages]:
-    """The messages of each chunk, which lie one behind the other in packed memory; what the rank keeps is in none."""
+    """The messages of each chunk, contiguous in packed memory. No chunk has the elements that the rank keeps."""
     starts = [0, 0]
     for part in parts:
         sides = []
@@ -208,7 +208,7 @@ def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Mess
 
 
 def _ranges(region: Region, parts: dict[int, Parts]) -> dict[int, tuple[int, int]]:
-    """The ranges of a message's modes: both of its ends know its shape, and so cut it alike."""
+    """The ranges of a message's modes in a chunk. Both ends know its shape, and so cut it in the same way."""
     ranges: dict[int, tuple[int, int]] = {}
     for mode, (start, stop, number) in parts.items():
         extent = region.shape[mode]

@@ -18,7 +18,7 @@ Rounds = list[tuple[list[int], list[int]]]
 
 
 class Calls:
-    """Messages of a step that are sent and received one by one; large ones in several parts."""
+    """Calls that send and receive the messages of a step one by one; large messages go in several parts."""
 
     __slots__ = ("_handle", "_kind", "_most")
 
@@ -38,10 +38,10 @@ class Calls:
 
 
 def rounds(messages: Messages, together: int | None) -> Rounds:
-    """The numbers of the messages that leave and that come in each round; empty messages are none.
+    """The numbers of the messages that leave and come in each round, without empty messages.
 
-    In a round a rank sends to the next so many behind it, and receives from as many before it: both sides of a message
-    have it in the same round, and no rank is the goal of all. All messages are in one round without a number.
+    In a round, a rank sends to the next `together` ranks after it, and receives from as many before it. So both sides
+    have a message in the same round, and not all ranks send to one. If `together` is None, there is one round.
     """
     ranks, me = messages.comm.size, messages.comm.rank
     step = together or ranks
@@ -56,7 +56,7 @@ def rounds(messages: Messages, together: int | None) -> Rounds:
 
 
 class Isend(Packed):
-    """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or so many at a time, then `MPI_Waitall`.
+    """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or `together` ranks at a time, then `MPI_Waitall`.
 
     In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
     """
@@ -77,10 +77,10 @@ class Isend(Packed):
 
 
 class Waitsome(Method):
-    """`MPI_Isend` and `MPI_Irecv`, then `MPI_Waitsome`: what has come is unpacked while the rest is on its way.
+    """`MPI_Isend` and `MPI_Irecv`, then `MPI_Waitsome`: messages that have come are unpacked while others travel.
 
-    Where the order matters, as in a reduction, or where there is no place yet, all are awaited first. In Duy and Ozaki
-    (2014) these are Isend_Waitsome and Isend_Waitsome_Block.
+    If the order matters, as in a reduction, or messages are packed in the memory of `out`, it waits for all first. In
+    Duy and Ozaki (2014) these are Isend_Waitsome and Isend_Waitsome_Block.
     """
 
     unpacks = False
@@ -98,7 +98,7 @@ class Waitsome(Method):
         for leaving, coming in self._rounds:
             receiving = [self._calls.receive(*transfer.arriving(number))[0] for number in coming]
             sending = [self._calls.send(*transfer.departing(number))[0] for number in leaving]
-            if not kept:  # meanwhile
+            if not kept:  # copy while messages travel
                 transfer.copy_kept()
                 kept = True
             left = len(receiving)
@@ -118,7 +118,7 @@ class Waitsome(Method):
 
 
 class Sendrecv(Packed):
-    """In turn i, `MPI_Sendrecv` to the rank i behind this one and from the rank i before it."""
+    """In turn i, `MPI_Sendrecv` to the rank i places after this one, and from the rank i places before it."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)

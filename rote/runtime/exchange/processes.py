@@ -1,4 +1,4 @@
-"""Processes of one node read each other's blocks where they lie, or what the others have packed into shared memory."""
+"""Processes of one node read each other's blocks directly, or the messages that others have packed in shared memory."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .shared import Reading
 
 __all__ = ["Shared"]
 
-_REFUSED = "blocks of others are refused"  # the key in a communicator's cache that says so
-_NONE: Mapping[int, Array] = MappingProxyType({})  # of the blocks of others
+_REFUSED = "blocks of others are refused"  # this key in a communicator's cache says that blocks cannot be mapped
+_NONE: Mapping[int, Array] = MappingProxyType({})  # no blocks of others
 
 
 class Shared(Method):
-    """Each reads what it needs, between two barriers, out of the others' blocks.
+    """Each rank reads the elements that it needs from the others' blocks, between two barriers.
 
-    A block in memory that others cannot map is packed into such, and unpacked from there. Where all are, or all are
-    small, there is one barrier alone.
+    If others cannot map a block, its rank packs messages in shared memory, and the others unpack them there. If all
+    blocks are packed, or all are small, one barrier is enough.
     """
 
     unpacks = False
@@ -50,14 +50,14 @@ class Shared(Method):
         self._double_buffer = double_buffer
         self._prepared: AtAddresses[list[Copy]] = AtAddresses()
         double_buffer.tenants.add(self)
-        starts = [0] * comm.size  # where a message to a rank begins
-        if step.kind != "allgather":  # in which there is one, to all
+        starts = [0] * comm.size  # where the message to each rank begins
+        if step.kind != "allgather":  # in an allgather, one message goes to all
             starts = list(accumulate(messages.sends, initial=0))
         block = prod(step.before.local_shape(messages.rank)) * dtype.itemsize
         others = comm.allgather_object((starts, block))
         self._offsets = [theirs[comm.rank] for theirs, _ in others]
         self._reading: Reading | None = None
-        self._places = dict[int, int]()  # by the rank of the whole grid that is read from, that in the communicator
+        self._places = dict[int, int]()  # by a peer's rank in the whole grid, its rank in the communicator
         if max(size for _, size in others) >= segments.LEAST:
             segments.expect()
             self._reading = Reading(step, dtype, messages.rank)
@@ -95,7 +95,7 @@ class Shared(Method):
         make: Callable[[Transfer, Sequence[Array], Mapping[int, Array]], list[Copy]],
         blocks: Mapping[int, Array] = _NONE,
     ) -> list[Copy]:
-        """The copies of a run, which are made once for where its blocks, and those of others, lie."""
+        """The copies of a run, made once for the addresses of its blocks and of the others' blocks."""
 
         def made(arrays: list[Array]) -> list[Copy]:
             lying = copy(transfer)
@@ -120,14 +120,14 @@ class Shared(Method):
         return [_BoundShared(self._double_buffer, copies)]
 
     def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
-        """Where others can read this rank's block as they need it; None if it must be packed for them."""
+        """The place where others can read this rank's block; None if it must be packed for them."""
         own = None if transfer.before else segments.place_of(transfer.block)
         if own is None:
             segments.expect(transfer.block.nbytes)
         return own
 
     def _reached(self, shown: Sequence[segments.BlockPlace | None]) -> dict[int, Array] | None:
-        """The blocks of others that are shown, by their ranks in the whole grid; None if some cannot be reached."""
+        """The readable blocks of others, by rank in the whole grid; None if some block cannot be mapped."""
         messages, blocks = self._messages, dict[int, Array]()
         dtype, source = messages.dtype, messages.step.before
         try:
@@ -141,7 +141,7 @@ class Shared(Method):
         return blocks
 
     def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = _NONE) -> list[Copy]:
-        """All that a transfer does where each packs, in one half of the memory of all ranks, in which nobody reads."""
+        """All calls of a transfer in which every rank packs, in the half that nobody reads."""
         meet = self._messages.comm.barrier
         return [*self._packs(transfer, halves, blocks), meet, *self._unpacks(transfer, halves, blocks)]
 
@@ -154,13 +154,13 @@ class Shared(Method):
     def _between(
         self, transfer: Transfer, blocks: Mapping[int, Array], packs: bool, halves: Sequence[Array]
     ) -> list[Copy]:
-        """All that a transfer does where some blocks are read."""
+        """All calls of a transfer in which some blocks are read directly."""
         meet = self._messages.comm.barrier
         packing = transfer.packing(self._packed(halves)) if packs else []
         return [*packing, meet, *self._reads(transfer, halves, blocks), meet]
 
     def _reads(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array]) -> list[Copy]:
-        """The copies out of some ranks' blocks, and out of what the others have packed."""
+        """The copies from some ranks' blocks, and from the messages that the others have packed."""
         messages, reading = self._messages, self._reading
         assert reading is not None, "blocks are shown where they are read"
         received = {}
@@ -178,7 +178,7 @@ class Shared(Method):
         return packed
 
     def _received(self, halves: Sequence[Array]) -> list[Array]:
-        """The messages that come, where the others pack them."""
+        """The messages to this rank, at the places where the others pack them."""
         dtype, received = self._messages.dtype, []
         for region, peer, _ in self._messages.coming:
             start = self._offsets[peer] * dtype.itemsize
@@ -191,7 +191,7 @@ class _BoundShared:
 
     Args:
         double_buffer: the memory.
-        copies: makes all that is done in one half of the memory of all ranks.
+        copies: makes all calls of the transfer in one half of the memory of all ranks.
     """
 
     __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
@@ -208,13 +208,13 @@ class _BoundShared:
     def __call__(self) -> None:
         double_buffer = self._double_buffer
         self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
-        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as `next_half` does, with a call less
-        for copy_part in self._prepared[half]:  # as `run` does, with a call less
+        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as in `next_half`, with one call less
+        for copy_part in self._prepared[half]:  # as in `run`, with one call less
             copy_part()
 
 
 def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:
-    """Where the blocks of all ranks lie, if others can read them. All have come when it returns."""
+    """The places of all ranks' blocks, None if others cannot read one. All ranks have called when it returns."""
     width = len(segments.BlockPlace._fields)
     shown = np.empty((comm.size, width), np.int64)
     comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), shown.reshape(-1), [width] * comm.size)
@@ -222,7 +222,7 @@ def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPla
 
 
 def _all(comm: Comm, fine: bool) -> bool:
-    """Whether a condition holds on all ranks. All have come when it returns."""
+    """Whether a condition holds on all ranks. All ranks have called when it returns."""
     flag: Any = np.array([fine], np.int64)
     comm.allreduce(flag, "min")
     return bool(flag[0])

@@ -1,11 +1,12 @@
-"""Methods of exchange: how the messages of a step reach their receivers. All of them give the same bits.
+"""The table of the methods of exchange, by which messages reach their receivers. All methods give the same bits.
 
-Sums of floats on three ranks and more are the exception: ranks that share memory add in their order, MPI in its own.
+Sums of floats on three or more ranks are the exception: ranks that share memory add in rank order, MPI in its own.
 
-Elements that are rounded while they travel are so by all that send messages; "shared" sends none, and rounds none.
+If elements are to be rounded while they travel, all methods that send messages round them; "shared" sends none and
+rounds none.
 
-"shared" is for ranks of one node (of one process: "direct"); "nodes" and "two-level" for ranks of several nodes; the
-others send messages between any ranks.
+"shared" is for ranks of one node (in one process it is `Direct`); "nodes" and "two-level" are for ranks of several
+nodes; the other methods send messages between any ranks.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from .shared import Direct
 
 __all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "methods"]
 
-_TOGETHER = 32  # ranks, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
+_TOGETHER = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
 
 
 def _shared(messages: Messages) -> Method:
-    """The method within a node: threads read the others' very blocks; processes read these, or what the others pack."""
+    """The method within a node: threads read the others' blocks; processes read blocks or packed messages."""
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
@@ -56,41 +57,41 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
     "nodes": partial(Nodes, together=False),
     "two-level": partial(Nodes, together=True),
 }
-"""What makes each method."""
+"""The function that makes each method."""
 
 _COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
 
 methods: tuple[str, ...] = ("auto", *METHODS)
-"""The names that `method=` takes; "auto" takes one of the others."""
+"""The names that `method=` accepts; "auto" picks one of the others."""
 
 
 def check_method(name: str) -> None:
-    """Refuse what is no method.
+    """Refuse a name that is not that of a method.
 
     Raises:
-        CommError: it is none.
+        CommError: there is no such method.
     """
     if name not in methods:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
 
 
 def alike(name: str, step: Step, comm: Comm) -> str:
-    """The method of a step over a whole grid's ranks, named where what is usual could make copies of elements differ.
+    """The method of a step over all ranks of a grid; not "auto" if that could make copies of an element differ.
 
-    Ranks of one node share memory, which rounds nothing; on several nodes, groups of ranks with copies go one way.
+    Shared memory rounds nothing. So on several nodes, all groups of ranks that hold copies must use one method.
     """
     copies = step.wire is not None and any(role.name == "replicated" for role in step.after.roles)
     return "alltoallv" if name == "auto" and copies and len(set(comm.nodes())) > 1 else name
 
 
 def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
-    """Bind a step to a method, and name this; no name for a collective of MPI's, or where no other rank is needed.
+    """Bind a step to a method; with the method's name, empty for MPI's own collectives and for local steps.
 
     Args:
-        name: of a method, or "auto". What is reduced or broadcast goes by MPI's own collectives.
+        name: the name of a method, or "auto". Reductions and broadcasts use MPI's own collectives.
 
     Raises:
-        CommError: these ranks cannot have the method.
+        CommError: the method cannot work on these ranks.
     """
     kind = messages.step.kind
     if kind in LOCAL:
@@ -107,12 +108,12 @@ def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
 
 
 def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
-    """The method of a name, or the usual one on these ranks if that is "auto", bound to messages. Collective.
+    """The named method, or the usual one on these ranks for "auto", bound to messages; with its name. Collective.
 
-    Another one where the method cannot do the step; so the name comes with it.
+    If the named method cannot do the step, another one is taken, and its name is returned.
 
     Raises:
-        CommError: these ranks cannot have it.
+        CommError: the method cannot work on these ranks.
     """
     usual = _usual(messages) if name == "auto" else ()
     for first in usual:
@@ -120,21 +121,21 @@ def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
             return first, METHODS[first](messages)
     step = messages.step
     if name == "auto" or (name == "alltoallw" and (step.before.partial or step.after.partial)):
-        name = "alltoallv"  # MPI's datatypes move, and do not reduce
+        name = "alltoallv"  # MPI's datatypes move elements, but do not reduce them
     if name in _COUNTED and _beyond(messages):
-        name = "isend"  # which goes in several parts
+        name = "isend"  # it sends a message in several parts
     return name, METHODS[name](messages)
 
 
 def _beyond(messages: Messages) -> bool:
     """Whether some rank has more elements to send or to receive than one call can count. The same on all ranks."""
     comm, tensor = messages.comm, prod(messages.step.before.view_shape)
-    most = comm.most if isinstance(comm, MpiHandle) else inf  # threads count on
+    most = comm.most if isinstance(comm, MpiHandle) else inf  # threads have no limit
     return tensor * comm.size > most and max(comm.allgather_object(max(messages.sizes))) > most
 
 
 def _usual(messages: Messages) -> tuple[str, ...]:
-    """The methods to try first: shared memory, as far as it reaches."""
+    """The methods to try first: those that use shared memory, if ranks share nodes."""
     comm = messages.comm
     if comm.size == 1:
         return ()
@@ -143,6 +144,6 @@ def _usual(messages: Messages) -> tuple[str, ...]:
         return ("shared",)
     if len(set(nodes)) == comm.size:
         return ()
-    # few large messages between nodes cost more to put together than to send, many small ones less
+    # joining the messages between nodes pays only if they are small: it saves latency, but costs copies
     largest = max(comm.allgather_object(max(messages.sends, default=0))) * messages.wire.itemsize
     return ("two-level",) if largest * DEFAULT.byte_time < DEFAULT.latency else ("nodes",)

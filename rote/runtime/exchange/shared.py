@@ -1,4 +1,4 @@
-"""Ranks that reach each other's memory read the others' very blocks. Nothing is sent, and nothing is packed."""
+"""Ranks that can reach each other's memory read the others' blocks directly. Nothing is sent, and nothing is packed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Direct", "Reading"]
 
 
 class Reading:
-    """One step, bound to a rank that reads what it needs in the others' blocks.
+    """One step, bound to a rank that reads the elements that it needs from the others' blocks.
 
-    Before, a barrier must tell that all blocks are there; and none may be changed until all ranks have read.
+    A barrier must come first, after which all blocks are complete. No block may change until all ranks have read.
 
     Attributes:
-        step: itself.
-        regions: what is read, by the rank whose block it is read from, in the order in which it is reduced.
+        step: the step.
+        regions: the regions to read, one per rank that is read from, in the order of reduction.
     """
 
     __slots__ = ("_dtype", "regions", "step")
@@ -38,7 +38,7 @@ class Reading:
         self._dtype = dtype
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
-        """The regions of all ranks' blocks that are read, as `Move` says; None if no kernel can."""
+        """The regions to read, with the ranks of their blocks, as in `Move`; None if no kernel can read them."""
         if scaled or self.step.after.partial or any(region.combine for region in self.regions):
             return None
         return [(region.peer, region) for region in self.regions]
@@ -51,21 +51,21 @@ class Reading:
         before: Mapping[int, Sequence[Factor]] | None = None,
         packed: Mapping[int, tuple[Region, Array]] | None = None,
     ) -> list[Copy]:
-        """The copies that read this rank's block after the step into `out`; they may run again and again.
+        """The copies that read this rank's new block into `out`; they may run repeatedly.
 
         Args:
-            blocks: those of all ranks, or of the peers that are read from.
-            out: C-contiguous.
+            blocks: the blocks of all ranks, or of the peers that are read from.
+            out: the new block, C-contiguous.
             after: factors of `out`.
             before: by rank, factors of its block.
-            packed: by rank, what is read instead of its block: the region of its message, and that.
+            packed: by rank, a message to read instead of its block: its region, and the message.
         """
         source, target = self.step.before, self.step.after
         op = source.layout.op
         copies: list[Copy] = []
         if target.partial:
             copies.append(partial(out.fill, identity(target.layout.op, self._dtype)))
-        late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
+        late = source.partial and op != "sum"  # elements must not be multiplied before they are reduced
         parts = list[Contribution]()
         for region in self.regions:
             if packed and region.peer in packed:
@@ -79,7 +79,7 @@ class Reading:
 
 
 class Direct(Method):
-    """Ranks of one process show each other their blocks; they meet before these are read, and after."""
+    """Ranks of one process share references to their blocks; they meet before the blocks are read, and after."""
 
     unpacks = False
 
@@ -104,11 +104,11 @@ class Direct(Method):
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        meet = self._comm.barrier  # before blocks are read, and after
+        meet = self._comm.barrier  # called before blocks are read, and after
         return [meet, *self._copies(transfer, transfer.out, *self._shown(transfer)), meet]
 
     def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
-        """The blocks that this rank reads, and their factors, which all ranks show to each other now."""
+        """The blocks that this rank reads, and their factors; all ranks share references to theirs now."""
         shown = self._comm.share_reference((transfer.block, transfer.before))
         assert shown is not None, "it was possible when the method was made"
         blocks, factors = dict[int, Array](), dict[int, Sequence[Factor]]()

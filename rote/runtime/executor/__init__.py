@@ -1,1 +1,1 @@
-"""The parts of the executor: operations, their fusing, their places, and the transports that bind them to ranks."""
+"""The parts of the executor: operations, their fusing, the places of blocks, and transports that bind them to ranks."""

@@ -1,6 +1,6 @@
-"""Outputs that share memory with inputs, as two views of one buffer do: they are written when all has been read.
+"""Outputs that share memory with inputs, such as two views of one buffer: they are written after all reads.
 
-Ranks of one process may reach each other's memory so: the output of one may be the input of another.
+In one process, the output of one rank may also share memory with the input of another.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Span = tuple[int, int]
 
 
 class RunsAgreed(NamedTuple):
-    """The state of ranks that are about to run, as all of them know it.
+    """The result of asking the ranks that are about to run.
 
     Attributes:
-        agreed: whether all are about to do the run that they have prepared under one number.
-        overlaps: whether an output may share memory with an input; False if they agreed.
-        together: whether they have waited for each other, as in-process ranks do.
+        agreed: whether all ranks are about to do the run that they have prepared under the same number.
+        overlaps: whether an output may share memory with an input; False if `agreed`.
+        together: whether the ranks have waited for each other, as in-process ranks do.
     """
 
     agreed: bool
@@ -38,10 +38,10 @@ class RunsAgreed(NamedTuple):
 def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> RunsAgreed:
     """Ask the ranks of this process for their inputs and outputs, and whether they have prepared this run. Collective.
 
-    Ranks of MPI, whose memory no other reads or writes, each answer for themselves.
+    An MPI rank answers for itself, since no other rank reads or writes its memory.
 
     Args:
-        number: of the run that this rank has prepared between the two; 0 if it has none.
+        number: the number of the run that this rank has prepared between the two blocks; 0 if there is none.
     """
     ends = None if comm.size == 1 else comm.share_reference((number, block, out))
     if ends is None:
@@ -52,10 +52,10 @@ def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> RunsAgreed:
 
 
 def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
-    """Whether an output may share memory with an input, by where they begin and end. Collective.
+    """Whether an output may share memory with an input, by the addresses where they begin and end. Collective.
 
-    In-process ranks ask for all their outputs and inputs at once, and get the same answer; ranks of MPI, whose memory
-    no other reads or writes, each for themselves.
+    In-process ranks compare the outputs and inputs of all, and get the same answer. An MPI rank compares only its own,
+    since no other rank reads or writes its memory.
 
     >>> from rote.runtime import run
     >>> buffer = np.zeros(6)
@@ -68,28 +68,28 @@ def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
 
 
 def _overlap(spans: Sequence[tuple[Span, Span]]) -> bool:
-    """Whether some output overlaps some input, of pairs of an input's and an output's span."""
+    """Whether some output overlaps some input; each pair has the spans of an input and an output."""
     inputs = sorted(span for span, _ in spans if span[0] < span[1])
     begins, reach = [begin for begin, _ in inputs], list(accumulate((end for _, end in inputs), max))
     for begin, end in (span for _, span in spans):
-        before = bisect_left(begins, end)  # so many inputs begin before this output ends
+        before = bisect_left(begins, end)  # the number of inputs that begin before this output ends
         if begin < end and before and reach[before - 1] > begin:
             return True
     return False
 
 
 def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, out: Array) -> Array:
-    """Run what reads a block and writes an output, whether they overlap or not; the output. Collective.
+    """Call `run` to read a block and write an output, even if the two overlap; the output. Collective.
 
     Args:
-        run: takes both, and meets other ranks as it likes; it must not be given arrays that overlap.
+        run: takes both arrays, and may make collective calls; it never gets arrays that overlap.
     """
     if not may_overlap(comm, block, out):
         run(block, out)
         return out
     values = np.empty(out.shape, out.dtype)
     run(block, values)
-    comm.share_reference(None)  # in-process ranks meet here, when all have read; others do not
+    comm.share_reference(None)  # in-process ranks wait here until all have read
     out[...] = values
     return out
 
@@ -97,10 +97,10 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
 def bound_apart(
     comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array, overlaps: bool
 ) -> list[Copy]:
-    """Bind what reads a block and writes an output, whether they overlap or not; the calls, in order. Collective.
+    """The calls, in order, that read a block and write an output, even if the two overlap. Collective.
 
     Args:
-        bind: makes the calls for both; it must not be given arrays that overlap.
+        bind: makes the calls for both arrays; it never gets arrays that overlap.
     """
     if not overlaps:
         return bind(block, out)

@@ -1,8 +1,8 @@
 """Where blocks and messages lie while a program runs: in workspace, or in the user's own two blocks.
 
-Runs between two tensors are prepared the first time and kept for the next, so that a call of small blocks costs little
-more than what the ranks do. What is prepared holds views of both blocks, and of workspace: it is let go as soon as one
-of the two tensors is, and blocks that are large are not prepared at all.
+A run between two tensors is prepared the first time and kept for the next, so that a run of small blocks costs little
+more than the ranks' own work. A prepared run holds views of both blocks and of workspace. So it is dropped as soon as
+one of the tensors is, and no run is prepared for large blocks.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ..comm.protocol import Array
 __all__ = ["FIRST", "IN", "OUT", "SECOND", "Memories", "PreparedRuns", "Scratch", "Slot", "is_small", "route"]
 
 _MOST = 32  # pairs of tensors
-_SMALL = 1 << 23  # bytes of a block: to prepare what moves it takes a hundredth of the time that moving takes
+_SMALL = 1 << 23  # bytes of a block; to prepare its move takes a hundredth of the time of the move itself
 
 R = TypeVar("R")
 Memory = npt.NDArray[np.uint8]
 Scratch = tuple[Memory, Memory]
 
 FIRST, SECOND, IN, OUT = range(4)
-"""The memories of a program: two pieces of workspace, the user's input and output."""
+"""The numbers of a program's memories: two pieces of workspace, the user's input, and the user's output."""
 
 
 class Memories(NamedTuple):
-    """The memories of one run, by number; the user's own are contiguous."""
+    """The memories of one run, by number. The user's blocks are contiguous."""
 
     at: tuple[Memory, Memory, Array, Array]
 
@@ -48,11 +48,11 @@ class Slot(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The bytes of its memory up to its end."""
+        """The bytes of the memory up to the end of this place."""
         return self.offset + prod(self.shape) * self.dtype.itemsize
 
     def of(self, memories: Memories) -> Array:
-        """The block that lies here."""
+        """The block at this place."""
         memory = memories.at[self.memory]
         if memory.shape == self.shape and memory.dtype == self.dtype and not self.offset:
             return memory
@@ -62,9 +62,9 @@ class Slot(NamedTuple):
 
 
 def route(in_place: Sequence[bool]) -> list[tuple[int, int]]:
-    """The memories in which the block lies before and after each of some sweeps, given whether they work in place.
+    """The memories of the block before and after each sweep, given which sweeps work in place.
 
-    From the last sweep on that does not work in place it lies in the output.
+    After the last sweep that does not work in place, the block stays in the output.
 
     >>> route([False, True, False, True])
     [(2, 0), (0, 0), (0, 3), (3, 3)]
@@ -86,16 +86,16 @@ def route(in_place: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def is_small(*ends: tuple[Distribution, np.dtype[Any]]) -> bool:
-    """Whether it pays to prepare runs between distributions: no rank has a large block in one; alike on all ranks."""
+    """Whether to prepare runs between distributions: no rank has a large block in any. The same on all ranks."""
     return all(prod(dist.max_local_shape()) * dtype.itemsize <= _SMALL for dist, dtype in ends)
 
 
 class PreparedRuns(Generic[R]):
-    """The calls that were prepared for runs between two tensors; of `_MOST` pairs, the oldest go first.
+    """The calls prepared for runs between two tensors. It keeps `_MOST` pairs, and drops the oldest first.
 
     Attributes:
-        runs: by a key that has the `id` of both. That of a pair goes with either of the two.
-        kept: how many there were.
+        runs: the prepared runs, by a key with the `id` of both tensors. A run is dropped with either of the two.
+        kept: how many runs have been kept so far.
 
     >>> class Tensor: ...
     >>> x, y, prepared = Tensor(), Tensor(), PreparedRuns()
@@ -112,18 +112,18 @@ class PreparedRuns(Generic[R]):
     def __init__(self) -> None:
         self.runs: dict[Hashable, R] = {}
         self.kept: int = 0
-        self._newest: dict[Hashable, int] = {}  # by key: an `id` comes again when a tensor is gone
-        self._watches: dict[int, tuple[Hashable, weakref.ref[object], weakref.ref[object]]] = {}  # beside: no cycle
+        self._newest: dict[Hashable, int] = {}  # by key: an `id` can recur after a tensor is gone
+        self._watches: dict[int, tuple[Hashable, weakref.ref[object], weakref.ref[object]]] = {}  # apart: no cycle
 
     def keep(self, key: Hashable, x: object, out: object, run: R) -> None:
-        """Keep what was prepared for a run from x into `out`; ranks that keep alike let go alike, whatever the ids."""
+        """Keep a run from x to `out`. Ranks that keep the same runs drop the same runs, whatever the ids are."""
         oldest = self.kept - _MOST
         if oldest in self._watches:
             old, *_ = self._watches.pop(oldest)
             if self._newest[old] == oldest:
                 del self._newest[old]
                 self.runs.pop(old, None)
-        forget = partial(self.runs.pop, key)  # called with the reference, which is the answer if there is none
+        forget = partial(self.runs.pop, key)  # the weak reference is passed as the default of `pop`
         self._watches[self.kept] = key, weakref.ref(x, forget), weakref.ref(out, forget)
         self._newest[key] = self.kept
         self.runs[key] = run

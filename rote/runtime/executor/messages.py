@@ -1,4 +1,4 @@
-"""The transport by messages: a rank packs, sends by a method of exchange, and unpacks, in workspace of its own."""
+"""The transport by messages: a rank packs, sends by a method of exchange, and unpacks, in its own workspace."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from .pipeline import Piped
 
 __all__ = ["MessageMove", "MessageTransport"]
 
-_LINE = 64  # bytes of a line of the cache
+_LINE = 64  # bytes of a cache line
 
 
 class MessageMove:
     """A step whose messages travel by a method of exchange. Collective.
 
     Args:
-        step, dtype: what moves.
-        comm: of the whole grid.
-        method: of `METHODS`, or "auto". What is reduced or broadcast goes by MPI's own collectives.
+        operation: the operation, whose step moves elements.
+        comm: the communicator of the whole grid.
+        method: a name of `METHODS`, or "auto". Reductions and broadcasts use MPI's own collectives.
 
     Attributes:
-        messages: what moves.
-        name: how it moves, of `METHODS`; empty where a collective of MPI's does it, or no rank needs another.
-        method: itself; it runs the step, with transfers of these messages that have workspace of its sizes.
+        messages: the messages of the step.
+        name: the name of the method in `METHODS`; empty for MPI's own collectives and for local steps.
+        method: the method; it runs the step by transfers of these messages, with workspace of its sizes.
 
     Raises:
-        CommError: these ranks cannot have the method.
+        CommError: the method cannot work on these ranks.
     """
 
     __slots__ = ("_comm", "messages", "method", "name")
@@ -57,9 +57,9 @@ class MessageMove:
             self.name, self.method = "pipelined", Pipelined(self.messages, operation.chunks)
 
     def with_kept(self) -> MessageMove:
-        """The move with what the rank keeps in a message to itself; for a method to which messages arrive.
+        """The move with the kept elements as a message to the rank itself, for a method in which messages arrive.
 
-        A rank may do so alone: to make such a method, it needs no other.
+        Not collective: such a method can be made on one rank alone.
         """
         if not self.name:
             return self
@@ -71,7 +71,7 @@ class MessageMove:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Bytes of what is packed, and of what has arrived before it is unpacked; whole elements of the block."""
+        """Bytes of the memory for packed messages and for arrived ones, rounded up to whole elements of the block."""
         (packed, arrived), item, sent = self.method.sizes, self.messages.dtype.itemsize, self.messages.wire.itemsize
         return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
 
@@ -81,10 +81,10 @@ class MessageMove:
         return self.messages.wire != self.messages.dtype
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
-        """The regions of the block, memory 0, and of messages that are read, as `Move` says; None if no kernel can."""
+        """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
         messages = self.messages
         if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
-            return None  # what is read of the block is not packed, where its factors would be multiplied in
+            return None  # elements read from the block are not packed, which would multiply them by its factors
         coming = self.method.coming if isinstance(self.method, Pipelined) else messages.coming
         regions = [(number, segment.region) for number, segment in enumerate(coming, 1)]
         return regions if messages.kept is None else [*regions, (0, messages.kept[1])]
@@ -92,7 +92,7 @@ class MessageMove:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
-    """A sweep, and where its block lies before and after it, and its messages meanwhile."""
+    """A sweep, with the places of its block before and after it, and of its messages."""
 
     sweep: Sweep[MessageMove]
     source: Slot
@@ -102,19 +102,19 @@ class _Placed:
 
 
 class MessageTransport:
-    """Blocks lie in workspace of this rank alone, and messages where no block does.
+    """A transport in which blocks lie in this rank's own workspace, and messages where no block lies.
 
     Args:
-        operations: of this rank.
-        comm: of all.
-        method: how the messages of an operation travel, a name of `METHODS` or "auto".
-        tight: whether messages may lie where the next block will be, and in the output, so that workspace is twice the
-            largest block or message; or all have places of their own, as the cost of a plan counts them.
+        operations: the operations of this rank.
+        comm: the communicator of all ranks.
+        method: gives the method of an operation, a name of `METHODS` or "auto".
+        tight: whether messages may lie in the place of the next block and in the output, so that workspace is twice the
+            largest block or message; else all have their own places, as the cost of a plan counts them.
 
     Attributes:
-        moves: in order.
+        moves: the moves, in order.
         sizes: bytes of the two pieces of workspace.
-        held: bytes beside these that methods of exchange hold.
+        held: further bytes, which methods of exchange hold.
     """
 
     sizes: tuple[int, int]
@@ -137,12 +137,12 @@ class MessageTransport:
         self._calls: list[_Sent | Piped] = []
 
     def bind(self, scratch: Scratch) -> None:
-        """Plan the work in workspace that is lent for good; else the communicator's is taken at every start."""
+        """Plan the work in this workspace for good; without this call, every start takes the communicator's."""
         self._scratch = scratch
         self._calls = self._made(scratch)
 
     def _made(self, scratch: Scratch) -> list[_Sent | Piped]:
-        """The calls; a move whose messages overlap work takes that before it along."""
+        """The calls of all sweeps. A move whose messages overlap work includes the work before it."""
         calls: list[_Sent | Piped] = []
         for placed in self._placed:
             sent = _Sent(placed, scratch)
@@ -157,13 +157,13 @@ class MessageTransport:
         return calls
 
     def __call__(self, block: Array, out: Array) -> None:
-        """Take a block to another; both are C-contiguous, and share no memory with each other or another rank's."""
+        """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
         calls, memories = self._start(block, out)
         for call in calls:
             call(memories)
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that take one very block to another, again and again. Making them is collective."""
+        """The calls, in order, that run between these two blocks, repeatedly. Making them is collective."""
         calls, memories = self._start(block, out)
         return [copy for call in calls for copy in call.bound(memories)]
 
@@ -177,7 +177,7 @@ class MessageTransport:
 
 
 class _Sent:
-    """A sweep in workspace of a rank's own."""
+    """A sweep in a rank's own workspace."""
 
     __slots__ = ("_after", "_before", "_move", "_placed", "_reads", "_run")
 
@@ -190,12 +190,12 @@ class _Sent:
 
     @property
     def overlaps(self) -> bool:
-        """Whether messages travel while work goes on."""
+        """Whether messages travel while other work goes on."""
         return self._move is not None and self._move.method.overlaps
 
     @property
     def in_steps(self) -> Callable[[Memories], Progress] | None:
-        """The work in steps, before a move that overlaps it; None if it is done at once."""
+        """The work in steps, for a move behind it that overlaps it; None if the work is done at once."""
         sweep, source, target = self._placed.sweep, self._placed.source, self._placed.target
         stepped = isinstance(sweep.last.run, LocalWork) and sweep.last.run.along is not None
         if self._move is not None or sweep.behind or not stepped:
@@ -203,13 +203,13 @@ class _Sent:
         return lambda memories: self._run.steps(source.of(memories), target.of(memories))
 
     def piped(self, made: Callable[[Memories], Progress] | None) -> Piped:
-        """The move, in chunks, with the work before it and behind it."""
+        """The move in chunks, with the work before and behind it."""
         move = self._move
         assert move is not None and isinstance(move.method, Pipelined), "only these overlap"
         return Piped(move.method, partial(self._transfer, move), made, self._read_in_steps if self._reads else None)
 
     def _read_in_steps(self, memories: Sequence[Array], out: Array) -> Any:
-        """The work that reads what has arrived, in steps."""
+        """The work that reads the arrived messages, in steps."""
         return self._run.steps(self._run.reads(memories), out)
 
     def __call__(self, memories: Memories) -> None:
@@ -219,7 +219,7 @@ class _Sent:
             self._move.method(self._transfer(self._move, memories))
 
     def bound(self, memories: Memories) -> list[Copy]:
-        """The sweep between the very blocks of some memories. Collective."""
+        """The calls that do the sweep between the blocks of given memories. Collective."""
         if self._move is None:
             copies: list[Copy] = self._run.bound(self._placed.source.of(memories), self._placed.target.of(memories))
             return copies
@@ -237,16 +237,16 @@ class _Sent:
 
 
 def _largest(sweep: Sweep[MessageMove]) -> int:
-    """Bytes of the largest of a sweep's blocks and messages."""
+    """The bytes of a sweep's largest block or message memory."""
     messages = () if sweep.move is None else sweep.move.sizes
     return max(*sweep.first.sizes, *sweep.last.sizes, *messages)
 
 
 def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
-    """Places in two pieces of workspace, if the output has so many bytes.
+    """Places in two pieces of workspace, where the output has `out` bytes.
 
-    Messages are packed where the next block will be. Where there is no third place for those that arrive, a rank sends
-    what it keeps to itself as well: they may arrive where the block was then.
+    Messages are packed in the place of the next block. If there is no third place for those that arrive, a rank also
+    sends the kept elements to itself: then messages may arrive in the place of the old block.
     """
     placed = list[_Placed]()
     ways = route([sweep.in_place for sweep in swept])
@@ -264,7 +264,7 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
                     packed, arrived, tight = OUT, packed, False
             elif tight and arrives <= out:
                 arrived, tight = OUT, False
-            if tight and arrives and sweep.move.rounds:  # what the rank keeps is not to be rounded in a message
+            if tight and arrives and sweep.move.rounds:  # kept elements must not be rounded in a message
                 placed.append(_beside(sweep, source, target, (), swept))
                 continue
             if tight and arrives:
@@ -278,9 +278,9 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
 def _beside(
     sweep: Sweep[MessageMove], source: int, target: int, before: Sequence[int], swept: Sequence[Sweep[MessageMove]]
 ) -> _Placed:
-    """A move whose messages lie where no block does, as if they travel while blocks are worked on.
+    """A move whose messages lie apart from all blocks, as they must if they travel while work on blocks goes on.
 
-    That is a piece without any, or the memory behind them.
+    They lie in a piece of workspace without a block, or behind the blocks.
     """
     assert sweep.move is not None
     free = next((piece for piece in (SECOND, FIRST) if piece not in (source, target, *before)), None)
@@ -291,19 +291,19 @@ def _beside(
 
 
 def _aligned(nbytes: int) -> int:
-    """So many bytes, or a few more: whole lines of the cache."""
+    """A number of bytes, rounded up to whole cache lines."""
     return -(-nbytes // _LINE) * _LINE
 
 
 def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
-    """Places in one piece of workspace, and its bytes: blocks take turns at both ends of it, messages lie between."""
+    """Places in one piece of workspace, and its bytes: blocks alternate between its ends, with messages in between."""
     between = [0, *(sweep.last.sizes[1] for sweep in swept[:-1]), 0]  # bytes of the blocks that lie in the workspace
     messages = [(0, 0) if sweep.move is None else sweep.move.sizes for sweep in swept]
     size = max(sum(pair) + between[n] + between[n + 1] for n, pair in enumerate(messages))
     offsets = [size - nbytes if nbytes and n % 2 else 0 for n, nbytes in enumerate(between)]
     placed = []
     for n, (sweep, (packs, _)) in enumerate(zip(swept, messages, strict=True)):
-        left = between[n + n % 2]  # of the two blocks, the one at the left end
+        left = between[n + n % 2]  # bytes of the block at the left end
         begin, end = (FIRST if n else IN), (OUT if n == len(swept) - 1 else FIRST)
         places = (offsets[n], offsets[n + 1], left, left + packs)
         placed.append(_at(sweep, (begin, end, FIRST, FIRST), places))
@@ -311,7 +311,7 @@ def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
 
 
 def _at(sweep: Sweep[MessageMove], memories: Sequence[int], offsets: Sequence[int] = (0, 0, 0, 0)) -> _Placed:
-    """A sweep with its places: of the block before and after it, of what is packed and of what arrives."""
+    """A sweep with the places of the block before and after it, of packed messages and of arrived ones."""
     first, last = sweep.first, sweep.last
     packed, arrived = (0, 0) if sweep.move is None else sweep.move.method.sizes
     wire = first.dtype if sweep.move is None else sweep.move.messages.wire

@@ -1,4 +1,4 @@
-"""The operations of a rank, one after the other: steps of plans, work on its own block; and which are one sweep."""
+"""The operations of a rank, in order: steps of plans, and work on its own block. A sweep fuses a step with work."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ Factors = tuple[Array, ...]
 
 
 class Reader(Protocol):
-    """Work that reads its block out of several memories, in one sweep with the move before it."""
+    """Work that reads its block from several memories, in one sweep with the move before it."""
 
     def reads(self, memories: Sequence[Array]) -> Any:
-        """Elements to read of the memories, each one-dimensional and of the block's dtype."""
+        """The elements to read from the memories, each of which is one-dimensional and of the block's dtype."""
         ...
 
     def __call__(self, reads: Any, target: Array) -> None:
-        """Do the work on what is read."""
+        """Do the work on the elements that are read."""
         ...
 
     def bound(self, reads: Any, target: Array) -> list[Copy]:
-        """The calls, in order, that do it, again and again."""
+        """The calls, in order, that do the work, repeatedly."""
         ...
 
 
 MakeReader = Callable[[Factors, Scratch], Reader]
-"""Makes a reader: of the factors that the block is multiplied by on the way, and of scratch memory to plan on."""
+"""Makes a reader, from the factors that multiply the block on the way, and from scratch memory to plan on."""
 
 
 class BlockWork(ABC):
@@ -57,10 +57,10 @@ class BlockWork(ABC):
 
     @abstractmethod
     def __call__(self, source: Array, target: Array) -> None:
-        """Do it."""
+        """Do the work."""
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        """The calls, in order, that do it between two very blocks, again and again."""
+        """The calls, in order, that do the work between these two blocks, repeatedly."""
         return [partial(self, source, target)]
 
 
@@ -68,9 +68,9 @@ class LocalWork(ABC):
     """Work on a rank's own block.
 
     Attributes:
-        in_place: whether the block may come out where it went in.
-        overwrites_input: whether it writes into the block that it takes.
-        along: the mode of its blocks along which it can go on in steps; None if it is done at once.
+        in_place: whether the output block may be the input block.
+        overwrites_input: whether the work writes into its input block.
+        along: the mode of its blocks along which the work can run in steps; None if it is done at once.
     """
 
     __slots__ = ()
@@ -93,17 +93,17 @@ class LocalWork(ABC):
 
         Args:
             scratch: memory to plan on.
-            behind: whether it stands behind a move; it rounds then as if it were one with it.
+            behind: whether a move comes before the work; it then rounds as if it were fused with the move.
         """
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
-        """A maker of a reader, for a block made of regions of numbered memories; None if it cannot read these."""
+        """A maker of a reader, for a block made of regions of numbered memories; None if the work cannot read them."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Multiply(LocalWork, BlockWork):
-    """Factors where no move takes them along; none if the block is only copied."""
+    """Multiplies a block by factors that no move can apply; without factors, it copies the block."""
 
     factors: Factors = ()
 
@@ -128,10 +128,10 @@ class Multiply(LocalWork, BlockWork):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of a rank, and the block that goes in and that comes out.
+    """One operation of a rank, with the shapes and dtypes of its input and output blocks.
 
-    A step multiplies by factors of either block on the way. Its messages may be cut in chunks, so that work beside it
-    goes on meanwhile.
+    A step multiplies by factors of either block on the way. Its messages may be cut into chunks, so that the work
+    before and behind it goes on meanwhile.
     """
 
     run: Step | LocalWork
@@ -145,18 +145,18 @@ class Operation:
 
     @classmethod
     def multiply(cls, shape: tuple[int, ...], dtype: np.dtype[Any], factors: Factors = ()) -> Operation:
-        """The block times factors; a copy without any."""
+        """An operation that multiplies the block by factors, or copies it if there are none."""
         return cls(Multiply(factors), shape, shape, dtype, dtype)
 
     @property
     def step(self) -> Step:
-        """The step of an operation that moves."""
+        """The step of an operation that is a move."""
         assert isinstance(self.run, Step)
         return self.run
 
     @property
     def in_place(self) -> bool:
-        """Whether the block may come out where it went in."""
+        """Whether the output block may be the input block."""
         return isinstance(self.run, LocalWork) and self.run.in_place
 
     @property
@@ -168,12 +168,11 @@ class Operation:
 def lowered(
     plan: Plan, rank: int, before: Sequence[npt.ArrayLike] = (), after: Sequence[npt.ArrayLike] = ()
 ) -> list[Operation]:
-    """Lower a plan to operations: one per step, or one that copies.
+    """Lower a plan to operations: one per step, or one copy if there are no steps.
 
     Args:
-        before: factors, each of which is broadcast to the rank's block before the plan and multiplied in as that is
-            packed.
-        after: the same of the block after the plan, multiplied in as that is unpacked.
+        before: factors of the rank's block before the plan, which they broadcast to; they are applied on packing.
+        after: factors of the rank's block after the plan; they are applied on unpacking.
 
     Raises:
         LayoutError: a factor does not fit its block or the plan's dtype.
@@ -232,8 +231,8 @@ class Move(Protocol):
     def readable(self, scaled: bool) -> Iterable[tuple[int, Region]] | None:
         """The regions that make up the new block, with the numbers of the memories that they are read from.
 
-        None where work behind the move cannot read them: elements are reduced, say. `scaled` says whether the old
-        block is multiplied by factors on the way.
+        None if work behind the move cannot read them, for instance because elements are reduced. `scaled` says whether
+        the old block is multiplied by factors on the way.
         """
         ...
 
@@ -243,13 +242,13 @@ M = TypeVar("M", bound=Move)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep(Generic[M]):
-    """Operations that are done in one sweep: one, or a move and the work behind it.
+    """Operations that are done in one sweep: a single one, or a move and the work behind it.
 
     Attributes:
-        first, last: the same, if it is one.
-        move: of the first.
-        reader: of the last, which does the move as well.
-        behind: whether it stands behind a move.
+        first, last: the first and the last operation, which may be the same.
+        move: the move of the first operation, if it is a step.
+        reader: makes the reader of the last operation, which does the move as well; None if they are not fused.
+        behind: whether a move comes before the sweep.
     """
 
     first: Operation
@@ -260,11 +259,11 @@ class Sweep(Generic[M]):
 
     @property
     def in_place(self) -> bool:
-        """Whether the block may come out where it went in."""
+        """Whether the output block may be the input block."""
         return self.move is None and self.last.in_place
 
     def bind(self, scratch: Scratch) -> Any:
-        """The work beside the move, if any: from a block to another, or from what is read to a block."""
+        """The work beside the move, if any: from block to block, or from the elements that are read to a block."""
         if self.reader is not None:
             return self.reader(self.first.after, scratch)
         return self.last.run.bind(scratch, self.behind) if isinstance(self.last.run, LocalWork) else None
@@ -283,7 +282,7 @@ def sweeps(
 
     Args:
         bind: makes the move of an operation that is a step.
-        agree: on which moves to fuse, by their numbers: those of all ranks, if it matters that they do the same.
+        agree: decides which moves to fuse, by their numbers; it may ask all ranks, if they must fuse the same moves.
     """
     moves = {n: bind(operation) for n, operation in enumerate(operations) if isinstance(operation.run, Step)}
     readers = {}

@@ -1,4 +1,4 @@
-"""Moves whose messages travel in chunks between the steps of the work on both sides of them."""
+"""Moves whose messages travel in chunks, between the steps of the work before and behind them."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ __all__ = ["CHUNKS", "Piped", "chunked"]
 CHUNKS = (4, 8)
 """The fewest chunks that are worth their messages, and the most."""
 
-_LEAST = 1 << 20  # bytes that a rank receives: fewer are in the buffers of the link before any work is done
+_LEAST = 1 << 20  # bytes that a rank receives; fewer fit into the buffers of the link before any work is done
 
 _BUSY = 3
-"""Copies of a byte for which a core is busy to send and receive it, by TCP: it does no other work meanwhile.
+"""The time in which a core sends and receives a byte by TCP, in copies of a byte; it does no other work meanwhile.
 
-Measured at 2 and 10 Gbit/s, with 7 to 8 copies and 2 in the time of a byte: chunks save 1.2 to 1.3 of 128 cubed at the
-first, and cost 1.1 to 1.2 at the second.
+Measured at 2 and 10 Gbit/s, where a byte takes the time of 7 to 8 copies and of 2: with 128 cubed, chunks save a factor
+of 1.2 to 1.3 at the first, and cost 1.1 to 1.2 at the second.
 """
 
 _WHOLE = (*LOCAL, *WHOLE, "allgather", "reduce_scatter")
 
 
 def chunked(operations: Sequence[Operation], machine: Callable[[], Machine], least: int = 0) -> list[Operation]:
-    """Operations in which the messages of each move are in chunks if that pays by the model.
+    """The operations, with the messages of each move cut into chunks if the model says that this pays.
 
-    While a link is slower than the cores that feed it, they wait, and may work meanwhile. In n chunks the shorter of
-    this wait and the work counts as its n-th part alone; each chunk costs a message to every peer. So n is the root of
-    that time over a chunk's, and there are none if that saves nothing.
+    If a link is slower than the cores that feed it, the cores wait, and can work meanwhile. With n chunks, only an n-th
+    of the shorter of the wait and the work still counts, and each chunk costs a message to every peer. So n is the root
+    of that time over the cost of a chunk; nothing is cut if that saves nothing.
 
     Args:
-        machine: makes the machine that the ranks run on, if some move has so much to send that chunks may pay.
-        least: chunks that a move with work beside it has anyway.
+        machine: makes the machine of the ranks; called if some move sends so much that chunks may pay.
+        least: the fewest chunks of a move with work beside it.
     """
     run_list = list(operations)
     for n, operation in enumerate(operations):
@@ -51,7 +51,7 @@ def chunked(operations: Sequence[Operation], machine: Callable[[], Machine], lea
         if not isinstance(step, Step) or step.kind in _WHOLE or step.before.partial or step.after.partial:
             continue
         early = None
-        if n and not (n > 1 and isinstance(operations[n - 2].run, Step)):  # else that move has taken the work
+        if n and not (n > 1 and isinstance(operations[n - 2].run, Step)):  # else the earlier move has taken the work
             early = _along(operations[n - 1], operations[n - 1].out_shape == operation.shape)
         late = None
         if n + 1 < len(operations):
@@ -70,12 +70,12 @@ def _along(operation: Operation, fits: bool) -> int | None:
 
 
 def _number(step: Step, itemsize: int, nbytes: int, machine: Machine) -> int:
-    """The chunks that pay by the model, the same on all ranks; 0 for none. A rank receives `nbytes` at most."""
+    """The number of chunks that pays by the model, 0 for none; the same on all ranks. `nbytes` is the most received."""
     times = machine.along(step.before.grid.order)
     peers = prod(step.before.grid.shape[g] for g in step.grid_modes) - 1
     block = prod(step.before.max_local_shape()) * itemsize
     idle = max(times.byte_time) - _BUSY * max(times.copy_time)
-    work = 2 * block * max(times.copy_time)  # a transform takes longer than to read and write its block
+    work = 2 * block * max(times.copy_time)  # at least: a transform takes longer than reading and writing its block
     hidden = min(nbytes * idle, work)
     cost = peers * max(times.latency)
     best = int(sqrt(hidden / cost)) if hidden > 0 and cost else CHUNKS[1]
@@ -84,13 +84,13 @@ def _number(step: Step, itemsize: int, nbytes: int, machine: Machine) -> int:
 
 
 class Piped:
-    """A move in chunks, with the work before it, if that goes on in steps, and the work behind it, if it reads them.
+    """A move in chunks, with the work before it if that runs in steps, and the work behind it if that reads messages.
 
     Args:
-        method: of the move.
-        transfer: of the messages, between some memories.
-        made: the work before between some memories, in steps.
-        read: the work behind, in steps.
+        method: the method of the move.
+        transfer: makes the transfer of the messages, for given memories.
+        made: makes the work before, in steps, for given memories; None without such work.
+        read: makes the work behind, in steps; None without such work.
     """
 
     __slots__ = ("_made", "_method", "_read", "_transfer")
@@ -114,5 +114,5 @@ class Piped:
         self._method.run(transfer, before, after)
 
     def bound(self, memories: Memories) -> list[Copy]:
-        """The move between the very blocks of some memories."""
+        """The calls that do the move between the blocks of given memories."""
         return [partial(self, memories)]

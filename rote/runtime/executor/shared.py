@@ -19,14 +19,14 @@ __all__ = ["SharedTransport"]
 
 
 class SharedTransport:
-    """Blocks lie in the two halves of memory that all ranks see.
+    """A transport in which blocks lie in the two halves of memory that all ranks share.
 
-    The block goes from one half to the other with every move. So nobody writes where others may still be reading: they
-    have come to the next barrier by then, and have read before that.
+    Every move takes the block from one half to the other. So no rank writes where others may still be reading: before
+    it comes back to a half, all ranks have read it and come to the next barrier.
 
     Args:
-        operations: of this rank.
-        double_buffer: with halves that hold the largest block.
+        operations: the operations of this rank.
+        double_buffer: the shared memory; each half can hold the largest block.
     """
 
     def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer) -> None:
@@ -60,7 +60,7 @@ class SharedTransport:
         return [_BothHalves(self._double_buffer, partial(self._calls, block, out))]
 
     def _calls(self, block: Array, out: Array, read: int) -> tuple[list[Copy], int]:
-        """The calls of a run that begins when others may be reading some half, and which half they may read then."""
+        """The calls of a run at whose start others may be reading half `read`, and the half they may read after it."""
         double_buffer, calls = self._double_buffer, list[Copy]()
         if not self._reads:
             ways = zip(self._sweeps, route([sweep.in_place for sweep in self._sweeps]), strict=True)
@@ -80,11 +80,11 @@ class SharedTransport:
 
 
 class _BothHalves:
-    """A run between two very blocks, prepared as it is asked for: it depends on what others may still be reading.
+    """A run between two given blocks. It is prepared on demand, once per half that others may still be reading.
 
     Args:
         double_buffer: the memory.
-        calls: makes all that is done when others may be reading some half, and says which half they may read then.
+        calls: makes the calls if others may be reading a given half, with the half that they may read afterwards.
     """
 
     __slots__ = ("__weakref__", "_calls", "_double_buffer", "_prepared")
@@ -110,7 +110,7 @@ class _BothHalves:
 
 
 def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
-    """Operations in which moves find their block in workspace, where others can read it, already multiplied."""
+    """The operations, extended so that every move finds its block in shared memory, already multiplied by factors."""
     expanded: list[Operation] = []
     for operation in operations:
         if isinstance(operation.run, Step) and (operation.before or not expanded):
@@ -121,11 +121,11 @@ def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
 
 
 class _Read:
-    """A sweep in shared memory, bound to all but the user's own blocks.
+    """A sweep in shared memory, bound to everything but the user's blocks.
 
     Attributes:
-        source, target: where its block lies before and after it.
-        meets: whether it reads what others have written: all ranks meet before.
+        source, target: the places of its block before and after it.
+        meets: whether it reads blocks that others have written, so that all ranks must meet before.
     """
 
     __slots__ = ("_factors", "_peers", "_reading", "_reads", "_run", "meets", "source", "target")
@@ -138,7 +138,7 @@ class _Read:
         self._reading = sweep.move
         self._run = sweep.bind(mine)
         self._factors: Sequence[Factor] = ()
-        self._peers: list[list[Array]] = []  # all blocks, as the halves are and turned round
+        self._peers: list[list[Array]] = []  # the blocks of all ranks, with the halves as they are, and swapped
         self._reads: list[Any] = []
         if sweep.move is not None:
             self._factors = [Factor.of(factor, first.out_shape) for factor in first.after]
@@ -148,7 +148,7 @@ class _Read:
             self._reads = [self._run.reads(blocks) for blocks in self._peers]
 
     def bound(self, memories: Memories, turned: int) -> list[Copy]:
-        """The calls, in order, that do it in some memories; `turned` is 1 if the halves have changed places, else 0."""
+        """The calls, in order, that do the sweep in given memories; `turned` is 1 if the halves are swapped, else 0."""
         out, copies = self.target.of(memories), list[Copy]()
         if self._reading is None:
             copies = self._run.bound(self.source.of(memories), out)
