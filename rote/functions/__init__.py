@@ -1,7 +1,7 @@
-"""Functions of tensors, by the rule that says where their result lies.
+"""Functions of tensors, each with a rule that says how its result is distributed.
 
-Each module is handed out by its name alone, in whatever room it lies. It is imported when something of it is first
-used, and enters its functions into the tables of `rules`; `load` imports all, so that the tables are whole.
+Each module is an attribute of this package, whatever subpackage it lies in. It is imported on first use, and then
+enters its functions into the tables of `rules`; `load` imports all modules, so that the tables are complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .sorts import sets as sets
     from .sorts import sorting as sorting
 
-# The room of each module; the imports above say the same to type checkers.
+# The subpackage of each module; the imports above say the same to type checkers.
 _HOME = {
     **dict.fromkeys(("agreed", "blockwise", "dtypes", "elementwise", "likes"), "elements"),
     **dict.fromkeys(("assigning", "indexing", "joining", "ordering", "placing", "reshaping"), "rearranging"),
@@ -69,5 +69,5 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
 
 def __dir__() -> list[str]:
-    """The modules, imported or not, and what the package already holds."""
+    """The names of all modules, imported or not, and of everything else in the package."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Tensors brought to lie as a function needs them: plainly, or with some modes whole; always by the cheapest plan."""
+"""Moves of tensors to the layouts that functions need: plain ones, or with some modes whole, by the cheapest plan."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ T = TypeVar("T", bound=Distributed)
 
 
 def plain(x: T, cause: str) -> T:
-    """The tensor with every mode read as it is and every block its own values: no view, no roots, no contributions.
+    """The tensor in a plain layout: without a view, and neither partial nor rooted.
 
-    A reduction takes it out of a partial layout, a broadcast out of a rooted one; out of a view it moves to blocks of
-    the mode for which that costs least.
+    A partial tensor is reduced, and a rooted one is broadcast. A tensor with a view moves to blocks of one mode, the
+    one for which that costs least.
     """
     lay, dist = x.distribution.layout, x.distribution
     if lay.view is None and not lay.partial and not lay.rooted:
@@ -38,7 +38,7 @@ def plain(x: T, cause: str) -> T:
 
 
 def in_blocks(order: int, grid: Grid) -> list[Layout]:
-    """For each mode of a tensor the layout in which it alone is split, over the whole grid.
+    """The layouts that split one mode alone, over the whole grid: one layout for each mode of a tensor.
 
     >>> print(*in_blocks(2, Grid((2, 3))))
     block[(0,1),()] block[(),(0,1)]
@@ -51,8 +51,8 @@ def in_blocks(order: int, grid: Grid) -> list[Layout]:
 def made_whole(x: T, modes: Collection[int], cause: str) -> T:
     """A plain tensor with some modes whole on every rank.
 
-    The grid modes that split them go to split another mode, for which that costs least; they are replicated only where
-    no other mode is left.
+    The grid modes that split them split another mode instead, the one for which that costs least. They are replicated
+    only if no other mode is left.
     """
     x = plain(x, cause)
     lay = x.distribution.layout
@@ -69,12 +69,12 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
 
 
 def replicated(array: Array, x: T) -> T:
-    """An array that every rank has whole as a tensor over the ranks of another, on its grid."""
+    """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`."""
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 
 def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: Iterable[Layout]) -> Layout:
-    """The layout to which a tensor is moved in the least time, the first one of several.
+    """The candidate to which a tensor moves in the least time; the first of several that are equal.
 
     >>> from rote.layout.layout import parse
     >>> rows = parse("block[(0),()]").on((8, 6), 2)

@@ -1,4 +1,4 @@
-"""A distributed tensor as functions of tensors see it: blocks, distributions, ranks."""
+"""The interface of a distributed tensor that functions of tensors use: block, distribution and ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 class Distributed(ABC):
-    """A tensor as answers see it: this rank's block, the distribution that says what it is, and the ranks."""
+    """A tensor as functions use it: this rank's block, the distribution of the elements, and the ranks."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class Distributed(ABC):
 
     @abstractmethod
     def _with(self, block: Array) -> Self:
-        """The tensor that has another block in this one's place."""
+        """A tensor with another block, in this distribution."""
 
     @abstractmethod
     def _on(self, block: Array, distribution: Distribution) -> Self:
@@ -47,11 +47,11 @@ class Distributed(ABC):
     @classmethod
     @abstractmethod
     def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
-        """A tensor of a block that lies where it belongs, over any ranks."""
+        """A tensor made of this rank's block in a distribution, over any ranks."""
 
     @abstractmethod
     def redistribute(self, layout: Layout | str, *, grid: Grid | None = None) -> Self:
-        """The tensor in another layout, on this grid or another one of the same ranks."""
+        """The tensor in another layout, on this grid or another grid of the same ranks."""
 
     @abstractmethod
     def to_global(self) -> Array:
@@ -59,7 +59,7 @@ class Distributed(ABC):
 
     @abstractmethod
     def copy(self) -> Self:
-        """The tensor with a block of its own."""
+        """A copy of the tensor, with its own block."""
 
     @abstractmethod
     def astype(self, dtype: npt.DTypeLike) -> Self:

@@ -1,7 +1,8 @@
-"""Moves of data: which may happen without being asked for, and the record of all.
+"""The policy for implicit moves of data, and the record of all moves.
 
-Every function of tensors says by its rule whether it moves data. A move that no call of `redistribute` asked for is
-implicit: it is forbidden, warned of once per line of the program, or silent, as `config` has it. `trace` lists all.
+The rule of each function of tensors says whether it moves data. A move is implicit if no call of `redistribute` asked
+for it. The setting of `config` forbids implicit moves, warns of them once per line of the program, or allows them
+silently. `trace` lists all moves.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ T = TypeVar("T", bound=Distributed)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
-_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too, which calls back for operators
+_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too: its operators call this package
 
 
 class DataMove(NamedTuple):
     """One move of data.
 
     Attributes:
-        cause: the function that moved it.
-        plan: how, in words: the steps of a compiled plan, or an indexed move.
-        nbytes: the most that any one rank receives.
+        cause: the function that moved the data.
+        plan: the way in words: the steps of a compiled plan, or an indexed move.
+        nbytes: the most bytes that any one rank receives.
         implicit: whether no call of a move asked for it.
-        where: file and line of the program.
+        where: the file and line of the program.
     """
 
     cause: str
@@ -67,17 +68,17 @@ class _Settings:
 
 _settings: ContextVar[_Settings] = ContextVar("settings", default=_Settings())  # noqa: B039 - it is frozen
 implicit_cause: ContextVar[str] = ContextVar("cause", default="")
-"""The function whose moves are implicit for now; empty where they are asked for."""
+"""The function whose moves are implicit at present; empty if moves are asked for."""
 
 _asked: ContextVar[str] = ContextVar("asked", default="")
 
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
-"""The lists that grow by every move for now."""
+"""The lists to which every move is added at present."""
 _warned: set[tuple[str, str]] = set()
 
 
 class Config:
-    """Settings that hold from now on, or, as a context manager, to the end of the block."""
+    """Settings that stay from now on or, used as a context manager, until the end of the block."""
 
     __slots__ = ("_before",)
 
@@ -96,18 +97,18 @@ class Config:
 def config(
     *, implicit: Policy | None = None, layout: Callable[[tuple[int, ...]], Layout | str] | None = None
 ) -> Config:
-    """Set which implicit moves are allowed, and the layout of new tensors. Call it alike on all ranks.
+    """Set which implicit moves are allowed, and the layout of new tensors.
 
-    Ranks that `rote.run` starts take over the settings of the thread that starts them.
+    Call it with equal arguments on all ranks. Ranks that `rote.run` starts inherit the settings of their parent thread.
 
     Args:
-        implicit: "warn", the default, warns at the first implicit move of each line of the program, with plan and
+        implicit: "warn", the default, warns of the first implicit move on each line of the program, with plan and
             bytes; "error" refuses every implicit move; "allow" is silent.
-        layout: the layout of new tensors that name none: a function from shape to layout. The default splits mode 0
+        layout: a function from shape to layout, for new tensors that are given no layout. The default splits mode 0
             over all ranks in blocks.
 
     Returns:
-        A context manager that restores the settings before; without `with`, the new settings stay.
+        A context manager that restores the earlier settings; without `with`, the new settings stay.
 
     Raises:
         ValueError: `implicit` is none of the three.
@@ -134,7 +135,7 @@ def trace() -> Iterator[list[DataMove]]:
     """List every move of data that this rank takes part in, asked for or implicit, with its cause.
 
     Returns:
-        A context manager that gives the list, which grows inside its block.
+        A context manager that gives the list; moves inside its block are added to it.
 
     >>> import numpy as np, rote
     >>> def program(comm):
@@ -155,7 +156,7 @@ def trace() -> Iterator[list[DataMove]]:
 
 @contextmanager
 def because(cause: str) -> Iterator[None]:
-    """Take all moves inside for implicit ones of a function; of the outermost one, where they are nested."""
+    """Count all moves inside the block as implicit moves of a function: of the outermost one, if calls are nested."""
     token = implicit_cause.set(implicit_cause.get() or cause)
     try:
         yield
@@ -164,16 +165,16 @@ def because(cause: str) -> Iterator[None]:
 
 
 def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str = "redistribute") -> None:
-    """Say that data is about to move: to the record, to the user or, where that is refused, to nobody else.
+    """Record that data is about to move, and warn of the move or refuse it if the settings say so.
 
     Args:
         x: the tensor.
-        nbytes: the most that any one rank receives; nothing is said of a move of none.
-        plan: how, in words; asked for only if somebody wants to know.
-        by_call: the function that asked for it, unless it is implicit (`because`).
+        nbytes: the most bytes that any one rank receives; a move of no bytes is not announced.
+        plan: gives the way in words; called only if the move is recorded or may be refused or warned of.
+        by_call: the function that asked for the move, unless it is implicit (`because`).
 
     Raises:
-        LayoutError: the move is implicit, and `config` refuses those.
+        LayoutError: the move is implicit, and `config` refuses implicit moves.
     """
     cause, records, policy = implicit_cause.get(), records_open.get(), _settings.get().implicit
     if not nbytes or not (records or (cause and policy != "allow")):
@@ -192,7 +193,7 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str 
 
 
 def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T:
-    """The tensor in another layout, moved by the compiled plan because a function needs it so; itself if it lies so."""
+    """The tensor in the layout that a function needs, moved by the compiled plan; itself if it has that layout."""
     across = grid is not None and grid != x.distribution.grid
     if not across and x.distribution.layout == as_layout(layout):
         return x
@@ -201,7 +202,7 @@ def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T
 
 
 def asked(x: T, layout: Layout, cause: str) -> T:
-    """The tensor in another layout, which is what a function was asked for: recorded by its name, never warned of."""
+    """The tensor in the layout that the caller of a function asked for; recorded by its name, never warned of."""
     token = _asked.set(cause)
     try:
         return x.redistribute(layout)
@@ -210,7 +211,7 @@ def asked(x: T, layout: Layout, cause: str) -> T:
 
 
 def default_layout(shape: tuple[int, ...]) -> Layout | str:
-    """Where a new tensor lies if nobody says it: as `config` has it, or with mode 0 split over grid mode 0 in blocks.
+    """The layout of a new tensor that is given none: that of `config`, or mode 0 split over grid mode 0 in blocks.
 
     >>> default_layout((4, 6))
     'block[(0),()]'
@@ -222,7 +223,7 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
 
 
 def _caller() -> tuple[str, int]:
-    """File and line of the program that called this package, be it by an operator of NumPy's."""
+    """The file and line of the program that called this package, directly or by an operator of NumPy."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back

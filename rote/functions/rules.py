@@ -1,4 +1,7 @@
-"""The rule of each function: where its result lies, and what moves. One row per rule, one decorator per function."""
+"""The rule of each function: the layout of its result, and what moves.
+
+The table has one row per rule, and each function takes its rule by a decorator.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class LayoutRule(NamedTuple):
     """How the functions of a class treat layouts.
 
     Attributes:
-        result: where the result lies.
+        result: the layout of the result.
         moves: what moves, and when.
     """
 
@@ -104,22 +107,22 @@ FUNCTIONS: dict[str, RuleName] = {}
 """The rule of each function of the array namespace, by the function's name."""
 
 ANSWERS: dict[Function, Function] = {}
-"""What each of NumPy's functions does with tensors."""
+"""The function that answers for each function of NumPy if it is called with tensors."""
 
 ENTERING: dict[str, Callable[[], object]] = {}
-"""By the name of a module of NumPy, what enters the answers of its functions, when the first of them is called."""
+"""By the name of a module of NumPy: enters the answers for its functions, when the first of them is called."""
 
 UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
-"""What a method of a ufunc does with a tensor, as `numpy.add.reduce`: a function that takes `axis=`."""
+"""The function that answers for a method of a ufunc, such as `numpy.add.reduce`, with tensors; it takes `axis=`."""
 
 
 def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:
     """Enter a function into the table of rules.
 
     Args:
-        rule: that it follows.
-        answers: NumPy's functions for which it answers when they are called with a tensor.
-        name: under which it is entered; its own if that is empty.
+        rule: the rule that it follows.
+        answers: NumPy's functions that it replaces when they are called with a tensor.
+        name: the name under which it is entered; its own if empty.
     """
 
     def enter(function: F) -> F:
@@ -134,7 +137,7 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
 
 
 _COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted", "data-dependent", "agreed")
-"""The rules of functions that compute by several steps; `elementwise` has floating-point errors agreed on itself."""
+"""The rules of functions that compute in several steps; `elementwise` agrees on floating-point errors itself."""
 
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
@@ -145,7 +148,7 @@ def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
 
 
 def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Call a function of which floating-point errors are raised by all ranks of the first tensor that it is given."""
+    """Call a function, and raise its floating-point errors on all ranks of the first tensor among its arguments."""
     comm = comm_of(args, options)
     if comm is None:
         return function(*args, **options)
@@ -154,7 +157,7 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
 
 
 def fails_together(name: str) -> Callable[[F], F]:
-    """Have floating-point errors of a function raised by all ranks, where NumPy is to raise any."""
+    """Decorate a function: all ranks raise its floating-point errors together, if NumPy is set to raise any."""
 
     def agreeing(function: F) -> F:
         @wraps(function)

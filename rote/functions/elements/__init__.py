@@ -1,1 +1,1 @@
-"""Functions of each element, of operands brought to lie alike; comparisons, dtypes, and tensors that lie as others."""
+"""Element-wise functions of operands in matching layouts; comparisons, dtypes, and tensors in the layout of others."""

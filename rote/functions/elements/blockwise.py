@@ -1,4 +1,4 @@
-"""Element-wise functions of NumPy on tensors: operands that lie alike, then block by block."""
+"""Element-wise functions of NumPy on tensors: operands are brought to matching layouts, then computed by blocks."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from .operands import as_plain_operands, together
 
 __all__ = ["elementwise"]
 
-_NUMBERS = (float, int, bool, complex, type(None))  # types of what surely has no modes
-_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no look
+_NUMBERS = (float, int, bool, complex, type(None))  # types of scalars, known without a look at their shape
+_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no check
 
 
 def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """A function of each element of tensors, arrays and scalars, computed block by block.
 
-    Tensors that lie otherwise, or have another shape, are brought together first; of an array, which every rank has
-    whole, each takes its part. Operands of one distribution, and scalars, are taken as they are.
+    Tensors in other layouts, or of other shapes, are moved to matching layouts first. Every rank holds arrays whole,
+    and takes its part of them. Operands of one distribution, and scalars, are used as they are.
 
     Args:
-        name: of the function, for errors and for the record of moves.
-        function: of NumPy, which takes blocks in the place of tensors.
+        name: the name of the function, for errors and for the record of moves.
+        function: a function of NumPy, which is called with blocks in place of tensors.
         operands: its positional arguments.
-        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which stay where they are.
+        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which keep their layouts.
 
     Returns:
-        A tensor, or as many as the function gives; those of `out` where they are given.
+        A tensor, or as many as the function returns; the tensors of `out` if they are given.
 
     Raises:
         LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
-        PlanError: the result's dtype is none that Rote moves.
+        PlanError: Rote does not move elements of the result's dtype.
     """
     if function is np.power:
         function = _power_of(operands, options)
@@ -67,7 +67,7 @@ def _answered(name: str, function: Function, operands: Sequence[Any], options: d
 
 
 def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
-    """The power of blocks; that of integers to others, of which a negative one is refused, fails on all ranks or none.
+    """The power of blocks. NumPy refuses negative powers of integers: such a call fails on all ranks or on none.
 
     Collective if it may fail.
     """
@@ -85,7 +85,7 @@ def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
 
 
 def _alike(operands: Sequence[Any]) -> Distributed | None:
-    """The first of tensors of one distribution, whose blocks are values, among scalars; None if they are not so."""
+    """The first tensor, if all others are scalars or tensors of its distribution, and it is not partial; else None."""
     first: Distributed | None = None
     for x in operands:
         if isinstance(x, Distributed):
@@ -123,7 +123,7 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
 def _contributed(
     name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
 ) -> Any:
-    """Write into a tensor of contributions: some ranks have the values, the others what the reduction ignores."""
+    """Write into a partial tensor: some ranks get the values, all others the identity of the reduction."""
     given = {key: value for key, value in options.items() if key != "out"}
     result = elementwise(name, function, operands, given)
     if "where" in given or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
@@ -137,7 +137,7 @@ def _contributed(
 
 
 def _lies(value: Any) -> bool:
-    """Whether an option is an operand by name, as `where=`."""
+    """Whether an option is an operand that is given by name, such as `where=`."""
     return isinstance(value, Distributed) or bool(np.ndim(value))
 
 
@@ -145,7 +145,7 @@ def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
     """The first tensor that is written; None if none is.
 
     Raises:
-        LayoutError: it is an array, or several lie differently.
+        LayoutError: one is an array, or several have different distributions.
     """
     given = [out for out in outs if out is not None]
     for out in given:
@@ -161,7 +161,7 @@ def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
 
 
 def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
-    """Tensors of the blocks that a function gives, that share no memory with the operand."""
+    """Tensors made of the blocks that a function returns; they share no memory with the operand."""
     if isinstance(result, tuple):
         return tuple([_wrapped(first, target, part) for part in result])
     block = np.asarray(result)

@@ -1,4 +1,4 @@
-"""Facts of shapes and dtypes, which all ranks know: nothing moves, and nothing is agreed on."""
+"""Facts of shapes and dtypes: all ranks know them, so no message is sent."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def iinfo(type: npt.DTypeLike | Distributed, /) -> IntegerInfo:
 
 @follows("fact")
 def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
-    """Whether a dtype is, or is among, the dtypes of a kind, as "real floating"; of one kind of several in a tuple.
+    """Whether a dtype is of a kind, such as "real floating", or is a given dtype; of any of several in a tuple.
 
     >>> isdtype("f4", ("integral", "real floating")), isdtype(np.dtype(bool), "numeric")
     (True, False)
@@ -79,7 +79,7 @@ _KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floati
 
 @follows("fact", np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype that results from tensors, dtypes and Python's numbers together.
+    """The dtype to which tensors, dtypes and Python's numbers are promoted together.
 
     >>> result_type(np.dtype("f4"), 1)
     dtype('float32')
@@ -89,7 +89,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 @follows("fact", np.can_cast)
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
-    """Whether a dtype, or that of a tensor, may become another.
+    """Whether a dtype, or the dtype of a tensor, can be cast to another.
 
     >>> can_cast(np.dtype("f4"), np.dtype("f8"))
     True
@@ -98,7 +98,7 @@ def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
 
 
 def _fact(function: Function, *args: Any, **options: Any) -> Any:
-    """Answer from shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
+    """Answer from shape and dtype alone: arrays that take no memory stand in for tensors."""
 
     def shown(x: Any) -> Any:
         if not isinstance(x, Distributed):

@@ -1,4 +1,4 @@
-"""Functions of each element, by the names of the array API standard; NumPy's ufuncs answer by the same mechanism."""
+"""Element-wise functions, under the names of the array API standard; NumPy's ufuncs use the same mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..rules import ANSWERS, Function, fails_together, follows
 from .blockwise import elementwise
 from .operands import together
 
-# The names of the standard, which `rote.array_api` takes all; as type checkers read them.
+# The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
 __all__ += ["bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj"]
 __all__ += ["copysign", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater"]
@@ -24,7 +24,7 @@ __all__ += ["trunc", "where"]
 
 
 def _unary(function: Function, name: str = "") -> Function:
-    """A function of one tensor, under the standard's name; NumPy's if that is the same."""
+    """A function of one tensor, under the standard's name, which is NumPy's unless another one is given."""
     name = name or function.__name__
 
     def called(x: Distributed, /) -> Any:
@@ -34,7 +34,7 @@ def _unary(function: Function, name: str = "") -> Function:
 
 
 def _binary(function: Function, name: str = "") -> Function:
-    """A function of two operands, of which one at least is a tensor, under the standard's name; or NumPy's."""
+    """A function of two operands, at least one of them a tensor; its name is NumPy's unless another one is given."""
     name = name or function.__name__
 
     def called(x1: Any, x2: Any, /) -> Any:
@@ -43,7 +43,7 @@ def _binary(function: Function, name: str = "") -> Function:
     return _named(name, called, function, 2)
 
 
-_SHOWN = {"acosh": "[1.5, 2.0]"}  # where the usual values of an example are none of a function's
+_SHOWN = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
 
 _DOC = """The `numpy.{numpy}` of each element; NumPy's rules of dtypes and special values hold.
 
@@ -141,7 +141,7 @@ subtract: Function = _binary(np.subtract)
 
 @follows("elementwise")
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
-    """Each element limited to the bounds, which are tensors, arrays, scalars or None.
+    """The elements limited to bounds, which are tensors, arrays, scalars or None.
 
     >>> import rote.array_api as xp
     >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
@@ -152,7 +152,7 @@ def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
 
 @follows("elementwise")
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """The elements of the first operand where the condition holds, elsewhere those of the second.
+    """The elements of the first operand where the condition holds, and of the second elsewhere.
 
     >>> import rote.array_api as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
@@ -164,7 +164,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 @follows("elementwise", np.copyto)
 @fails_together("copyto")
 def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    """Write values into a tensor, which stays where it is.
+    """Write values into a tensor, which keeps its layout.
 
     Raises:
         TypeError: `dst` is an array.
@@ -180,7 +180,7 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
 
 @follows("elementwise", np.where, name="numpy.where")
 def _where(condition: Any, /, *values: Any) -> Any:
-    """Choose as `where` does; of a condition alone, where it holds, as `nonzero`."""
+    """Choose as `where` does; given a condition alone, do as `nonzero`."""
     if not values and np.nonzero in ANSWERS:
         return ANSWERS[np.nonzero](condition)
     if len(values) != 2:
@@ -196,6 +196,6 @@ _ANSWERED: tuple[Function, ...] = (
     *(np.real, np.imag, np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
     *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0),
 )
-"""Functions of NumPy, none of them ufuncs, that take blocks in the place of tensors."""
+"""Functions of NumPy, none of them ufuncs, that are called with blocks in place of tensors."""
 
 ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED})

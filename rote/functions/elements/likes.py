@@ -1,4 +1,4 @@
-"""New tensors that lie as others do: filled ones, copies, triangles, meshes."""
+"""New tensors in the layout of others: filled ones, copies, triangles, meshes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def full_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of one value in the layout of another tensor, or in `layout`; blocks are in C order for any `order`.
+    """A tensor filled with one value, in the layout of `x` or in `layout`; blocks are in C order for any `order`.
 
     Raises:
         LayoutError: another shape, or more than one value, is asked for.
@@ -56,7 +56,7 @@ def full_like(
         dist = distribute(as_layout(layout), dist.shape, dist.grid)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
     lay = dist.layout
-    if lay.op in ("max", "min") and element.kind == "c":  # of which there are no such contributions
+    if lay.op in ("max", "min") and element.kind == "c":  # complex numbers have no identity of max and min
         dist = distribute(Layout(lay.modes, lay.view, rooted=lay.rooted), dist.shape, dist.grid)
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
@@ -115,7 +115,7 @@ def empty_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros in the layout of another, because replicas must be equal; other arguments as for `full_like`.
+    """A tensor of zeros, since replicas must be equal, in the layout of `x`; other arguments as for `full_like`.
 
     >>> import rote.array_api as xp
     >>> xp.empty_like(xp.ones((2, 3))).shape
@@ -126,16 +126,16 @@ def empty_like(
 
 @follows("elementwise", np.copy)
 def copy(x: Distributed, order: str = "K", subok: bool = False) -> Any:
-    """The tensor with blocks of its own."""
+    """A copy of the tensor, with its own blocks."""
     return x.copy()
 
 
 @follows("elementwise", np.astype)
 def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Any:
-    """The tensor in another dtype; itself if it has it and `copy` is false.
+    """The tensor in another dtype; itself if it has that dtype and `copy` is false.
 
     Raises:
-        PlanError: Rote moves no elements of this dtype.
+        PlanError: Rote does not move elements of this dtype.
 
     >>> import rote.array_api as xp
     >>> xp.astype(xp.asarray([1.7, 2.2]), xp.int32).to_global()
@@ -194,10 +194,10 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
 
     Args:
         arrays: vectors.
-        indexing: "ij" for modes in the order of the vectors, "xy" with the first two exchanged.
+        indexing: "ij" for modes in the order of the vectors, "xy" for the first two exchanged.
 
     Raises:
-        LayoutError: one is no vector, or `indexing` is neither.
+        LayoutError: an argument is no vector, or `indexing` is neither of these.
 
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))]
@@ -222,7 +222,7 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
 
 
 def _standing(x: Distributed, mode: int, order: int) -> Distributed:
-    """A vector along one mode of several, whose extents are 1 elsewhere; the blocks are the same memory."""
+    """A vector as a tensor along one of its modes, of extent 1 along all others; the blocks share memory."""
     dist = x.distribution
     if len(dist.shape) != 1:
         raise LayoutError(f"meshgrid is of vectors, tensors of order 1, not of shape {dist.shape}")

@@ -1,4 +1,4 @@
-"""Operands of element-wise functions, brought to lie alike: towards the layout to which that costs least."""
+"""Operands of element-wise functions, moved to matching layouts: those to which the moves cost least."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..moves import moved
 __all__ = ["Together", "as_plain_operands", "common", "together"]
 
 Placed = tuple[Distribution, np.dtype[Any]]
-"""Where a tensor lies, and its dtype."""
+"""The distribution of a tensor, and its dtype."""
 
 
 class Together(NamedTuple):
-    """Operands that lie alike.
+    """Operands in matching layouts.
 
     Attributes:
-        target: where the result lies.
+        target: the distribution of the result.
         blocks: per operand, this rank's part, which broadcasts to the result's block; scalars as they are.
     """
 
@@ -38,12 +38,12 @@ class Together(NamedTuple):
 
 
 def together(name: str, operands: Sequence[Any], into: Distributed | None = None) -> Together:
-    """Bring tensors, and arrays that every rank has whole, to lie alike. Collective where anything moves.
+    """Bring tensors, and arrays that every rank holds whole, to matching layouts. Collective if anything moves.
 
     Args:
-        name: of the function, for the record of moves and for errors.
-        operands: tensors, one at least or `into`; arrays, or sequences of numbers; anything else stays as it is.
-        into: the tensor that is written, which stays where it is; None has the cheapest layout chosen.
+        name: the name of the function, for the record of moves and for errors.
+        operands: tensors (at least one, unless `into` is given), arrays, sequences of numbers; others stay as they are.
+        into: the tensor that is written, which keeps its layout; if None, the cheapest layout is chosen.
 
     Raises:
         LayoutError: shapes do not broadcast, or the tensors have several communicators.
@@ -56,7 +56,7 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
     shapes = [x.distribution.shape if isinstance(x, Distributed) else np.shape(x) for x in given]
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
-    if where is not None and where.layout.view is not None:  # whose blocks others do not broadcast to
+    if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
         given = [_spread(name, x, shape) if isinstance(x, Distributed) else x for x in given]
     placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
     target, wanted = common(placed, shape, where)
@@ -72,12 +72,12 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
 
 
 def as_plain_operands(operands: Sequence[Any]) -> list[Any]:
-    """Operands in which lists and tuples of numbers are arrays; one with a mask is refused."""
+    """The operands, with lists and tuples of numbers as arrays; masked arrays are refused."""
     return [as_array(x) if isinstance(x, list | tuple | np.ndarray) else x for x in operands]
 
 
 def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution | None) -> tuple[int, ...]:
-    """The shape of the result; that of what is written, if something is."""
+    """The shape of the result; that of the tensor that is written, if any."""
     given = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -97,7 +97,7 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
 
 
 def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
-    """The tensor repeated along modes that it has not, or of extent 1; itself if it has them all, or none."""
+    """The tensor, repeated along modes that it lacks or that have extent 1; itself if it has `shape`, or no modes."""
     if x.distribution.shape in (shape, ()):
         return x
     target, (end,) = common(((x.distribution, x.local.dtype),), shape)
@@ -107,7 +107,7 @@ def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
 
 
 def _part(array: Array, target: Distribution, rank: int) -> Array:
-    """A rank's part of an array that is broadcast to a tensor."""
+    """The part of an array, broadcast to a tensor, that belongs to a rank."""
     if target.layout.view is not None or array.shape == target.shape:
         return cut(np.broadcast_to(array, target.shape), target, rank)
     return cut(array, _restricted(target, array.shape), rank)
@@ -117,7 +117,7 @@ def _part(array: Array, target: Distribution, rank: int) -> Array:
 def common(
     tensors: tuple[Placed, ...], shape: tuple[int, ...], into: Distribution | None = None
 ) -> tuple[Distribution, tuple[Distribution | None, ...]]:
-    """Where the result of an element-wise function lies, and per tensor where it is to lie; None if it does so.
+    """The distribution of an element-wise result, and the one to move each tensor to; None if it stays.
 
     >>> from rote.layout.layout import parse
     >>> field, row = parse("block[(0),()]").on((4, 6), 2), parse("[()]").on(6, 2)
@@ -140,7 +140,7 @@ def common(
 
 
 def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterator[Distribution]:
-    """Where a result may lie: as the operands of its shape; else with each mode as the first that has it."""
+    """The candidates for a result: operands of its shape; else each mode as in the first operand that has it."""
     full = [dist for dist in dists if dist.shape == shape]
     broadcast = any(dist.shape not in (shape, ()) for dist in dists)
     usable = [dist for dist in full if not broadcast or dist.layout.view is None]
@@ -148,7 +148,7 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
         yield from (replace(dist, layout=replace(dist.layout, partial=(), op="sum")) for dist in usable)
         return
     grid = dists[0].grid
-    if full:  # read in a view that the others have not
+    if full:  # read in a view that the other operands do not have
         yield from (Distribution(layout, shape, grid) for layout in in_blocks(len(shape), grid))
         return
     modes: list[tuple[Entry, ...]] = [() for _ in shape]
@@ -166,7 +166,7 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
 
 
 def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """Where an operand of a shape lies if its blocks broadcast to those of a result."""
+    """The distribution of an operand of a shape whose blocks broadcast to those of a result."""
     if shape == target.shape:
         return target
     start = len(target.shape) - len(shape)
