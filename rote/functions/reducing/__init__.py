@@ -1,1 +1,1 @@
-"""Modes reduced, or scanned, by contributions of ranks: sums, exact ones, extrema, statistics, running totals."""
+"""Reductions and scans of modes, by contributions of ranks: sums, exact sums, extrema, statistics, running totals."""

@@ -1,9 +1,9 @@
-"""Sums and sums of products that are rounded once: with the same bits in any order.
+"""Sums and sums of products that are rounded once, so that they have the same bits in any order.
 
 A number is an integer of at most 53 bits times a power of two. It is cut into digits of 32 bits at fixed places, and
-the digits of each place are summed as integers, which is exact. The integer that comes out is rounded to the nearest
-number, as `math.fsum` does (a small superaccumulator: Neal 2015). A product is two numbers, itself rounded and what
-the rounding took away (Dekker 1971), both of fractions, so that nothing is too large or too small.
+the digits of each place are summed as integers, which is exact. The resulting integer is rounded to the nearest
+number, as `math.fsum` does (a small superaccumulator: Neal 2015). A product is two numbers: the rounded product and
+its rounding error (Dekker 1971). Both are computed from fractions, so that none overflows or underflows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..distributed import Array
 
 __all__ = ["PRODUCTS", "SUMS", "Places", "digit_products", "digit_sums", "rounded"]
 
-_BITS = 32  # of a digit
+_BITS = 32  # per digit
 _DIGIT = np.uint64((1 << _BITS) - 1)
-_SPECIAL = 3  # places after those of digits: how many are NaN, inf and -inf
-_CHUNK = 1 << 20  # elements whose digits add up to less than 2**53, so that a sum of doubles is exact
-_PRODUCTS = 1 << 16  # products that are made at once
+_SPECIAL = 3  # places after the digits: the counts of NaN, inf and -inf
+_CHUNK = 1 << 20  # elements: their digits add up to less than 2**53, so that sums of doubles are exact
+_PRODUCTS = 1 << 16  # products that are computed at once
 _SPLITTER = float((1 << 27) + 1)
 
 
@@ -32,7 +32,7 @@ class Places:
 
     Attributes:
         least: the exponent of the last bit of any mantissa.
-        count: how many there are, from the smallest number to the largest.
+        count: the number of places, from the smallest number to the largest.
     """
 
     least: int
@@ -40,7 +40,7 @@ class Places:
 
     @property
     def length(self) -> int:
-        """The length of a row of sums: the digits, and the numbers of what is not finite."""
+        """The length of a row of sums: the digits, and the counts of NaN, inf and -inf."""
         return self.count + _SPECIAL
 
 
@@ -49,14 +49,14 @@ def _places(least: int, largest: int) -> Places:
 
 
 SUMS = _places(-1073 - 53, 1024)
-"""Those of any double."""
+"""The places of any double."""
 
 PRODUCTS = _places(2 * -1073 - 105 - 53, 2 * 1024)
-"""Those of a product of any two, and of what its rounding takes away."""
+"""The places of the product of any two doubles, and of its rounding error."""
 
 
 def digit_sums(block: Array, over: tuple[int, ...]) -> Array:
-    """The sums of the digits of doubles over some modes, as integers: one more mode, at the end, has their places.
+    """The sums of the digits of doubles over some modes, as integers; one more mode, at the end, holds their places.
 
     >>> digits = digit_sums(np.array([1.0, -1.0, 1.0]), (0,))
     >>> bool((digits == digit_sums(np.array([1.0]), (0,))).all())
@@ -74,10 +74,10 @@ def digit_sums(block: Array, over: tuple[int, ...]) -> Array:
 
 
 def digit_products(pairs: list[tuple[Array, Array]]) -> Array:
-    """The sums of the digits of the elements of products of matrices, which are added up.
+    """The sums of the digits of all products in a sum of matrix products.
 
     Args:
-        pairs: of stacks of matrices of doubles, of shapes (s, m, k) and (s, k, n), the same for all pairs.
+        pairs: two stacks of matrices of doubles each, of shapes (s, m, k) and (s, k, n), equal for all pairs.
 
     Returns:
         An array of integers of shape (s, m, n, places).
@@ -116,14 +116,14 @@ def _add_products(sums: Array, a: Array, b: Array) -> None:
 
 
 def _halves(fraction: Array) -> tuple[Array, Array]:
-    """Two numbers of half as many bits each, of which the products are exact (Veltkamp)."""
+    """The fraction as a sum of two numbers of half as many bits, whose products are exact (Veltkamp)."""
     scaled = _SPLITTER * fraction
     high = scaled - (scaled - fraction)
     return high, fraction - high
 
 
 def _add(places: Places, sums: Array, fraction: Array, exponent: Array) -> None:
-    """Add the digits of rows of numbers, as `frexp` gives them, to a row of sums for each."""
+    """Add the digits of each row of numbers, given in the form of `frexp`, to its row of sums."""
     finite = np.isfinite(fraction)
     if not finite.all():
         for kind, special in enumerate((np.isnan(fraction), fraction == np.inf, fraction == -np.inf)):
@@ -146,7 +146,7 @@ def rounded(digits: Array, places: Places, dtype: np.dtype[Any] | None = None) -
     """The numbers nearest to sums of digits, whose places are the last mode.
 
     Args:
-        dtype: of the numbers, single or double; double if None.
+        dtype: the dtype of the numbers, single or double; double if None.
 
     >>> rounded(digit_sums(np.array([1e100, 1.0, -1e100]), (0,)), SUMS)
     array(1.)
@@ -158,7 +158,7 @@ def rounded(digits: Array, places: Places, dtype: np.dtype[Any] | None = None) -
 
 
 def _nearest(row: Array, places: Places, again: bool) -> float:
-    """The double nearest to a sum; one that may be rounded once more, to less, if `again`."""
+    """The double nearest to a sum; if `again`, one that can be rounded once more, to single precision."""
     undefined, plus, minus = row[places.count :].tolist()
     if undefined or (plus and minus):
         return nan
@@ -174,7 +174,7 @@ def _nearest(row: Array, places: Places, again: bool) -> float:
 
 
 def _odd(value: float, number: int, scale: int) -> float:
-    """The double beside number / scale whose last bit is 1, unless that is a double (Boldo and Melquiond 2008)."""
+    """The quotient number / scale rounded to odd: its last bit is 1 unless it is exact (Boldo and Melquiond 2008)."""
     numerator, denominator = value.as_integer_ratio()
     beyond = number * denominator - numerator * scale
     if beyond and not int(np.float64(value).view(np.int64)) & 1:

@@ -1,6 +1,6 @@
 """Sums and contractions that are rounded once: with the same bits in any layout, on any number of ranks.
 
-Ranks add the digits of what they have, which are integers, and what comes out is rounded; see `accumulator`.
+Ranks add the digits of their elements, which are integers, and round the total; see `accumulator`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["exact_contract", "exact_sum"]
 
 
 def exact_sum(x: Distributed, over: Over, dtype: np.dtype[Any]) -> Any:
-    """The sum over some modes, rounded once. Collective where they are split.
+    """The sum over some modes, rounded once. Collective if they are split.
 
-    It takes 568 bytes per element of the result while it runs, and some microseconds each at the end.
+    It takes 568 bytes per element of the result while it runs, and some microseconds per element at the end.
 
     Args:
-        dtype: of the sum, real or complex. The other arguments as in `reduction`.
+        dtype: the dtype of the sum, real or complex. The other arguments are those of `reduction`.
 
     Raises:
         TypeError: the numbers, or the parts of complex ones, are wider than 64 bits.
@@ -47,12 +47,12 @@ def exact_sum(x: Distributed, over: Over, dtype: np.dtype[Any]) -> Any:
 def exact_contract(
     operands: Sequence[Any], terms: Sequence[Term], result: Term, cause: str, layout: Layout | str | None = None
 ) -> Any:
-    """The sum of the products of two operands, rounded once; that of integers is exact anyhow. Collective.
+    """The contraction of two operands, rounded once; for integers it is exact in any case. Collective.
 
-    It takes 1120 bytes per element of the result while it runs, twice that for complex ones.
+    It takes 1120 bytes per element of the result while it runs, and twice as many per complex element.
 
     Args:
-        operands: two tensors, or a tensor and an array; the other arguments as in `contract`.
+        operands: two tensors, or a tensor and an array; the other arguments are those of `contract`.
 
     Raises:
         TypeError: the numbers, or the parts of complex ones, are wider than 64 bits.
@@ -83,7 +83,7 @@ def exact_contract(
 
 
 def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A dtype whose numbers are doubles."""
+    """The dtype, if doubles hold its numbers or their parts; refused otherwise."""
     widest = 16 if dtype.kind == "c" else 8
     if dtype.itemsize > widest:
         raise TypeError(f"exact=True is for numbers of at most 64 bits, not {dtype}; write x.astype('f8') first")
@@ -91,7 +91,7 @@ def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _parts(block: Array) -> tuple[Array, ...]:
-    """The real part of a block, and the imaginary one if it has one."""
+    """The real part of a block, and the imaginary part of a complex one."""
     return (block.real, block.imag) if block.dtype.kind == "c" else (block,)
 
 
@@ -104,7 +104,7 @@ def _rounded(
     dtype: np.dtype[Any],
     layout: Layout | str | None,
 ) -> Any:
-    """The numbers of which ranks have sums of digits, in two more modes: the real and imaginary part, and places."""
+    """The numbers rounded from sums of digits, which have two more modes: real and imaginary part, and places."""
     first, last = (_longer(end, sums.shape[-2:]) for end in (where.contributions, where.target))
     shape = first.local_shape(x.comm.rank)
     digits = sums.reshape(shape) if sums.size == prod(shape) else np.zeros(shape, np.int64)
@@ -120,7 +120,7 @@ def _rounded(
 
 
 def _longer(dist: Distribution, extents: tuple[int, ...]) -> Distribution:
-    """A distribution with more modes, whole ones, at its end."""
+    """A distribution with additional modes at the end, which are whole."""
     lay = dist.layout
     longer = Layout((*lay.modes, *[()] * len(extents)), op=lay.op, partial=lay.partial, rooted=lay.rooted)
     return distribute(longer, (*dist.shape, *extents), dist.grid)

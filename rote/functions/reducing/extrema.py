@@ -1,7 +1,7 @@
-"""Largest and smallest elements, and where they are: combined by integers that are ordered as numbers are.
+"""Largest and smallest elements and their indices, combined by integers that have the order of the numbers.
 
-Libraries of messages compare floating-point numbers as they like where there are NaNs. So what ranks contribute are
-integers in the order of the numbers, with NaN beyond all others, as NumPy has it.
+Implementations of MPI differ in how they compare NaNs. So ranks contribute integers in the order of the numbers, with
+NaN beyond all others, as in NumPy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["argmax", "argmin", "extremum", "unordered"]
 
 
 def extremum(x: Distributed, over: Over, op: Op) -> Any:
-    """The largest or smallest element over some modes. Collective where they are split."""
+    """The largest or smallest element over some modes. Collective if they are split."""
     x = reducible(op, x, over.modes, op)
     dtype: np.dtype[Any] = x.local.dtype
     ufunc: Any = np.maximum if op == "max" else np.minimum
@@ -46,7 +46,7 @@ def argmax(
     Args:
         axis: one mode, or None for the index into the flattened tensor.
         out: a tensor of integers to write into; it keeps its layout.
-        layout: of the result, as in `sum`.
+        layout: the layout of the result, as in `sum`.
 
     Raises:
         AxisError: there is no such mode.
@@ -92,7 +92,7 @@ def _position(
     modes = normal_axes(axis, len(shape))
     axis = modes[0] if axis is not None and modes else None
     if prod(shape) == 0:
-        first(np.empty(shape, dtype), axis)  # which raises NumPy's error
+        first(np.empty(shape, dtype), axis)  # raises NumPy's error
     x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
     dist, block, rank = x.distribution, x.local, x.comm.rank
     where = reduced(dist, Over(modes, keepdims, layout_or_none(layout)), "min")
@@ -107,7 +107,7 @@ def _position(
             own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
         else:
             own, places = np.full(extents, identity(op, dtype)), np.full(extents, least)
-        own = own + dtype.type(0)  # of -0.0 and 0.0 the first counts
+        own = own + dtype.type(0)  # of -0.0 and 0.0, which are equal, the first counts
         best = _settled(name, x._on(own, wide.contributions), wide, op).local
         places = np.where((own == best) | ((own != own) & (best != best)), places, least)
     elif not block.size:
@@ -117,14 +117,14 @@ def _position(
 
 
 def unordered(name: str) -> TypeError:
-    """The refusal of complex numbers where an order is needed."""
+    """The error that refuses complex numbers where an order is needed."""
     return TypeError(
         f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()), where real parts come first"
     )
 
 
 def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
-    """The global indices, along a mode, of elements of a block, given by the local ones."""
+    """The global indices along a mode of the elements of a block at local indices."""
     if not dist.splits[mode]:
         return local
     held = dist.index_sets(rank)[mode]
@@ -134,7 +134,7 @@ def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
 
 
 def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:
-    """The index into the flattened tensor of an element of a block, given by that into the flattened block."""
+    """The index into the flattened tensor, from the index into the flattened block of a rank."""
     if not any(dist.splits):
         return nearest
     parts = [_global(np.asarray(at), dist, rank, mode) for mode, at in enumerate(np.unravel_index(nearest, block))]
@@ -145,12 +145,12 @@ _KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.
 
 
 def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
-    """The extremes of what ranks contribute; NaN where any of them has it."""
+    """The extrema of the contributions of ranks; NaN where any of them is NaN."""
     values = x.local
     if not where.moves or where.target.partial or values.dtype.kind != "f":
         return settled(name, x, where)
     missing, integer = np.isnan(values), _KEYS.get(values.dtype)
-    if integer is None:  # numbers that are wider than integers: what is missing is told apart
+    if integer is None:  # numbers wider than any integer: NaNs are reduced separately
         result = settled(name, x, where)
         if op == "max":
             missing = settled(name, x._with(missing), where).local
@@ -165,7 +165,7 @@ def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
 
 
 def _turned(bits: Array) -> Array:
-    """Bits of numbers with a sign as integers in their order, and back: all but the sign are turned if it is set."""
+    """The bits of numbers as integers in their order, and back: if the sign is set, all other bits are flipped."""
     info = np.iinfo(bits.dtype)
     result: Array = bits ^ ((bits >> (info.bits - 1)) & info.max)
     return result

@@ -1,4 +1,4 @@
-"""Reductions that leave NaNs out, by NumPy's names: those of the other elements."""
+"""Reductions that leave NaNs out, under NumPy's names."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar
 
 @follows("reduction", np.nansum)
 def nansum(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The sum of the elements that are not NaN; arguments as those of `sum`."""
+    """The sum of the elements that are not NaN; arguments as for `sum`."""
     return reductions.sum(_filled(x, 0), *args, **options)
 
 
 @follows("reduction", np.nanprod)
 def nanprod(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The product of the elements that are not NaN; arguments as those of `sum`."""
+    """The product of the elements that are not NaN; arguments as for `sum`."""
     return reductions.prod(_filled(x, 1), *args, **options)
 
 
 @follows("reduction", np.nanmax)
 def nanmax(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The largest element that is not NaN; NaN, with a warning, where there is none. Arguments as those of `max`."""
+    """The largest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `max`."""
     return _extreme("max", x, *args, **options)
 
 
 @follows("reduction", np.nanmin)
 def nanmin(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The smallest element that is not NaN; as `nanmax`."""
+    """The smallest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `min`."""
     return _extreme("min", x, *args, **options)
 
 
@@ -76,7 +76,7 @@ def nanmean(
     keepdims: bool = False,
     where: Any = UNSET,
 ) -> Any:
-    """The mean of the elements that are not NaN; arguments as those of `mean`."""
+    """The mean of the elements that are not NaN; arguments as for `mean`."""
     if x.local.dtype.kind in "biu":
         return statistics.mean(x, axis, dtype, out, keepdims, where)
     _check_inexact(x, dtype, out)
@@ -98,7 +98,7 @@ def nanvar(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Any:
-    """The variance of the elements that are not NaN, in two passes; arguments as those of `var`."""
+    """The variance of the elements that are not NaN, in two passes; arguments as for `var`."""
     less = statistics.freedom(ddof, correction)
     if x.local.dtype.kind in "biu" and where is UNSET and mean is UNSET:
         return statistics.var(x, axis, dtype, out, less, keepdims)
@@ -128,7 +128,7 @@ def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> An
 
 
 def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> None:
-    """Refuse integers for means of other numbers, as NumPy does."""
+    """Refuse an integer dtype or `out` for means of floating-point or complex numbers, as NumPy does."""
     if x.local.dtype.kind not in "fc":
         return
     own = out.local.dtype if isinstance(out, Distributed) else None
@@ -138,22 +138,22 @@ def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> Non
 
 
 def _square_of_numbers(beyond: Array, block: Array) -> Array:
-    """Squared magnitudes of deviations; zero of elements that are NaN."""
+    """Squared magnitudes of deviations; zero for elements that are NaN."""
     return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
 
 
 def _filled(x: Distributed, value: Any) -> Any:
-    """The tensor with a value in the place of NaNs."""
+    """The tensor with a value in place of NaNs."""
     if x.local.dtype.kind not in "fc":
         return x
     return elementwise("isnan", lambda block: np.where(np.isnan(block), block.dtype.type(value), block), (x,), {})
 
 
 def _count(x: Distributed, axis: Axis, keepdims: bool, where: Any) -> Any:
-    """How many elements are not NaN."""
+    """The number of elements that are not NaN."""
     return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims=keepdims, where=where)
 
 
 def _as(x: Any) -> Any:
-    """The function that brings blocks to the dtype of a tensor."""
+    """A function that casts blocks to the dtype of a tensor."""
     return lambda block: block.astype(x.local.dtype)
