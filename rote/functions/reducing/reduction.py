@@ -1,4 +1,4 @@
-"""Reductions: each rank reduces its block, and contributions over what split the reduced modes are brought together."""
+"""Reductions: each rank reduces its block; contributions are combined over the grid modes that split reduced modes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Local = Callable[[Array, Modes | None], Any]
 T = TypeVar("T", bound=Distributed)
 
 UNSET: Any = np._NoValue
-"""The value that NumPy hands on for an argument that was not given."""
+"""The value that NumPy passes on for an argument that was not given."""
 
 
 class Over(NamedTuple):
-    """The modes that are reduced; whether they stay, with extent 1; and the layout that is asked for, if any."""
+    """The modes to reduce, whether they are kept with extent 1, and the layout that is asked for, if any."""
 
     modes: Modes
     keepdims: bool = False
@@ -45,7 +45,7 @@ class Over(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """Where the contributions to a reduction lie, where its result does, and whether that takes a move."""
+    """The distributions of the contributions to a reduction and of its result, and whether data moves between them."""
 
     contributions: Distribution
     target: Distribution
@@ -53,26 +53,26 @@ class Reduced(NamedTuple):
 
 
 def over(x: Distributed, axis: Axis, keepdims: bool, layout: Layout | str | None) -> Over:
-    """The arguments of a reduction of a tensor, read; errors as of `normal_axes`."""
+    """The arguments of a reduction of a tensor, checked; errors as of `normal_axes`."""
     return Over(normal_axes(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
 
 
 def reduction(name: str, x: Distributed, over: Over, op: Op, local: Local) -> Any:
-    """Reduce some modes of a tensor. Collective where they are split.
+    """Reduce some modes of a tensor. Collective if they are split.
 
     Args:
-        name: of the function, for the record of moves.
-        x: without contributions of another operation, as `reducible` gives it.
-        over: the modes, whether they stay, and the layout of the result; without one that of the operand, less these.
-        op: by which contributions of ranks are combined.
-        local: reduces a block, over some of its modes or, for None, over all; it keeps the others.
+        name: the name of the function, for the record of moves.
+        x: a tensor that is not partial with another operation, as `reducible` returns it.
+        over: the modes, whether they are kept, and the layout of the result; by default the operand's without them.
+        op: the operation that combines contributions of ranks.
+        local: reduces a block over some of its modes or, for None, over all; it keeps the others.
     """
     where = reduced(x.distribution, over, op)
     return settled(name, contributed(x, over.modes, where, local), where)
 
 
 def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
-    """The tensor of contributions to a reduction; of its results already, where nothing is to move."""
+    """The tensor of contributions to a reduction; it is the result already if nothing moves."""
     viewed = x.distribution.layout.view is not None
     block = np.asarray(local(_in_one_order(x), None if viewed else modes))
     shape = where.contributions.local_shape(x.comm.rank)
@@ -83,7 +83,7 @@ def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
 
 
 def _in_one_order(x: Distributed) -> Array:
-    """A block in row-major order where others have its replicas, which may lie otherwise: sums have the same bits."""
+    """A block, in row-major order if it has replicas: theirs may differ in memory order, and sums need equal bits."""
     block, dist = x.local, x.distribution
     if block.flags.c_contiguous or block.dtype.kind not in "fc":
         return block
@@ -93,7 +93,7 @@ def _in_one_order(x: Distributed) -> Array:
 
 
 def settled(name: str, contributions: T, where: Reduced) -> T:
-    """The result of a reduction, from what the ranks contribute."""
+    """The result of a reduction, from the contributions of the ranks."""
     if where.moves:
         return asked(contributions, where.target.layout, name)
     if contributions.distribution is where.target:
@@ -103,7 +103,7 @@ def settled(name: str, contributions: T, where: Reduced) -> T:
 
 @memoized(4096)
 def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
-    """Where contributions to a reduction lie, and its result.
+    """The distributions of the contributions to a reduction, and of its result.
 
     >>> from rote.layout.layout import parse
     >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), Over((0,)), "max")
@@ -127,13 +127,13 @@ def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
 
 
 def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | None = None) -> T:
-    """The tensor as a reduction takes it: blocks of values, or contributions of the same operation.
+    """The tensor as a reduction takes it: not partial, or partial with the same operation.
 
-    A view stays where all modes are reduced, for then it does not matter how they are read.
+    A view is kept if all modes are reduced, because it does not matter then how they are read.
 
     Args:
-        name: of the function, for the record of moves.
-        dtype: in which the reduction is made; contributions of another are brought together first.
+        name: the name of the function, for the record of moves.
+        dtype: the dtype of the reduction; contributions of another dtype are combined first.
     """
     lay = x.distribution.layout
     if lay.partial and (lay.op != op or (dtype is not None and dtype != x.local.dtype)):
@@ -142,14 +142,14 @@ def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | Non
 
 
 def normal_axes(axis: Axis, order: int) -> Modes:
-    """The modes that `axis` names, in NumPy's way: None is all of them, and negative ones count from the last.
+    """The modes that `axis` names, as in NumPy: None is all of them, and negative ones count from the last.
 
-    Of order 0, 0 and -1 name none, as NumPy's ufuncs have it.
+    For tensors of order 0, the axes 0 and -1 name no mode, as in NumPy's ufuncs.
 
     Raises:
-        numpy.exceptions.AxisError: there is none of that number.
-        ValueError: one is named twice.
-        TypeError: one is no integer.
+        numpy.exceptions.AxisError: there is no mode of that number.
+        ValueError: a mode is named twice.
+        TypeError: an axis is no integer.
 
     >>> normal_axes(-1, 3), normal_axes(None, 2)
     ((2,), (0, 1))
@@ -167,19 +167,19 @@ def normal_axes(axis: Axis, order: int) -> Modes:
 
 
 def extents_of(x: Distributed, modes: Modes) -> int:
-    """The number of elements that make one of the result."""
+    """The number of elements that are reduced to one element of the result."""
     return prod([x.distribution.shape[mode] for mode in modes])
 
 
 def modes_of_mean(axis: Axis, order: int) -> Modes:
-    """The modes of a mean, of which NumPy counts the elements: of order 0, 0 and -1 name none that there is."""
+    """The modes of a mean, whose elements NumPy counts: for order 0, it refuses the axes 0 and -1."""
     if order == 0 and isinstance(axis, int):
         axis = (axis,)
     return normal_axes(axis, order)
 
 
 def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
-    """The dtype in which a reduction is made: as asked for, else that of the elements and `out` together; None if none.
+    """The dtype of a reduction: `dtype`, or that of the elements and `out` together; None if neither is given.
 
     >>> computed_in("f4", np.dtype("i8"), None), computed_in(None, np.dtype("i8"), None)
     ('f4', None)
@@ -188,7 +188,7 @@ def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> np
 
 
 def laid(name: str, x: T, layout: Layout | str | None) -> T:
-    """The tensor in the layout that is asked for, which arithmetic of contributions leaves; itself if none is."""
+    """The tensor in the layout that is asked for, which arithmetic on contributions changes; itself if none is."""
     lay = layout_or_none(layout)
     return x if lay in (None, x.distribution.layout) else asked(x, lay, name)
 
@@ -201,7 +201,7 @@ def finished(
     initial: Any = UNSET,
     casting: Casting = "unsafe",
 ) -> Any:
-    """The result combined with what it begins with, and written where it is to be, in any dtype as NumPy does."""
+    """The result combined with `initial`, and written into `out`, of any dtype as in NumPy, if they are given."""
     if ufunc is not None and initial is not UNSET and initial is not None:
         lay = result.distribution.layout
         result = laid(name, elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {}), lay)

@@ -36,15 +36,15 @@ def sum(
     layout: Layout | str | None = None,
     exact: bool = False,
 ) -> Any:
-    """The sum over some modes, or all. Collective where they are split.
+    """The sum over some modes, or all. Collective if they are split.
 
     Args:
         axis: one mode, several, or None for all.
-        dtype: of the sum; if None, integers and bool are summed in the widest integers of their kind.
+        dtype: the dtype of the sum; if None, integers and bool are summed in the widest integers of their kind.
         out: a tensor to write into; it keeps its layout.
         initial: a value that is added to each sum.
         where: a mask of the elements that are summed.
-        layout: of the result; if None, that of the operand without the reduced modes.
+        layout: the layout of the result; if None, that of the operand without the reduced modes.
         exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
 
     Raises:
@@ -76,7 +76,7 @@ def prod(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The product over some modes, or all; arguments as those of `sum`. Collective where they are split.
+    """The product over some modes, or all; arguments as for `sum`. Collective if they are split.
 
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
@@ -103,7 +103,7 @@ def max(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The largest element, or NaN if there is one; arguments as for `sum`. Collective where modes are split.
+    """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
 
     Raises:
         ValueError: there is no element, or a mask may leave none, without `initial`.
@@ -130,7 +130,7 @@ def min(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The smallest element, or NaN where there is one; as `max`.
+    """The smallest element, or NaN if there is one; arguments and errors as for `max`.
 
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
@@ -154,7 +154,7 @@ def any(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """Whether any element is true; arguments as those of `sum`. Collective where modes are split.
+    """Whether any element is true; arguments as for `sum`. Collective if the modes are split.
 
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
@@ -178,7 +178,7 @@ def all(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """Whether all elements are true; arguments as those of `sum`. Collective where modes are split.
+    """Whether all elements are true; arguments as for `sum`. Collective if the modes are split.
 
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
@@ -195,7 +195,7 @@ def all(
 def count_nonzero(
     x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: Layout | str | None = None
 ) -> Any:
-    """The number of elements that are not zero. Collective where modes are split.
+    """The number of elements that are not zero. Collective if the modes are split.
 
     >>> import rote.array_api as xp
     >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
@@ -205,12 +205,12 @@ def count_nonzero(
 
 
 def number_of(name: str, condition: Function, x: Distributed, axis: Axis, **options: Any) -> Any:
-    """The number of elements for which a condition holds, which is asked of blocks; other arguments as of `sum`."""
+    """The number of elements for which a condition holds; it is computed by blocks. Other arguments as for `sum`."""
     return sum(elementwise(name, condition, (x,), {}), axis, **options)
 
 
 def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dtype: npt.DTypeLike | None) -> Any:
-    """Reduce by a ufunc, under the name of the function that does it; `dtype` as of `sum`."""
+    """Reduce by a ufunc, under the name of the function that calls this; `dtype` as for `sum`."""
     element = None if dtype is None else as_dtype(dtype)
     if x.distribution.partial or x.distribution.layout.view is not None:
         x = reducible(name, x, over.modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
@@ -228,7 +228,7 @@ def _extreme(op: Op, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, init
     if where is not UNSET and where is not True and not given:
         raise ValueError(f"the {op} of no elements is not said\nwrite initial=, which is that where the mask has none")
     if product(x.distribution.shape) == 0 and not given:
-        ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=over.modes)  # which raises NumPy's error
+        ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=over.modes)  # raises NumPy's error
     result = extremum(masked(x, where, identity(op, dtype)), over, op)
     return finished(op, result, out, ufunc, initial)
 
@@ -244,14 +244,14 @@ def _truth(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, out: 
 
 
 def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
-    """The tensor with what the reduction ignores in the place of elements that are not asked for."""
+    """The tensor with `otherwise`, which the reduction ignores, in place of the elements outside the mask."""
     if where is UNSET or where is True:
         return x
     return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
 
 
 def _by_ufunc(ufunc: np.ufunc, function: Function) -> Function:
-    """The method `reduce` of a ufunc, by a function that takes no dtype."""
+    """The method `reduce` of a ufunc, made from a function that takes no dtype."""
 
     def called(x: Any, /, axis: Axis = 0, dtype: Any = None, out: Any = None, **options: Any) -> Any:
         if function in (max, min):

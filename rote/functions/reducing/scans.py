@@ -1,4 +1,4 @@
-"""Scans along a mode, by the totals of ranks where blocks split it; and differences of neighbours."""
+"""Scans along a mode, which exchange the totals of ranks if blocks split it; and differences of neighbours."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _SCANNING: dict[np.ufunc, Op] = {
     np.logical_or: "sum",
     np.logical_and: "prod",
 }
-"""The ufuncs that scan, each with the operation that ignores what it ignores."""
+"""The ufuncs that scan, each with the operation that has the same identity."""
 
 
 @follows("along", np.cumulative_sum)
 def cumulative_sum(
     x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
 ) -> T:
-    """The sums of the elements up to each along a mode. Collective.
+    """The cumulative sums along a mode: each element with all before it. Collective.
 
-    Where blocks split the mode, ranks exchange their totals alone; otherwise the mode is made whole.
+    If blocks split the mode, ranks exchange only their totals; a mode that is split cyclically is made whole.
 
     Args:
-        axis: the only one if None.
-        dtype: of the result; int64 or uint64 for smaller integers if None.
-        include_initial: whether the sum of none, 0, stands in front.
+        axis: the mode; if None, the only one.
+        dtype: the dtype of the result; if None, int64 or uint64 for smaller integers.
+        include_initial: whether the empty sum, 0, comes first.
 
     Raises:
         ValueError: the tensor is of order 2 or more, and no mode is named.
@@ -70,7 +70,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
 ) -> T:
-    """The products of the elements up to each along a mode; arguments as for `cumulative_sum`.
+    """The cumulative products along a mode: each element with all before it; arguments as for `cumulative_sum`.
 
     Raises:
         ValueError: the tensor is of order 2 or more, and no mode is named.
@@ -85,7 +85,7 @@ def cumulative_prod(
 
 @follows("along", np.cumsum)
 def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The cumulative sum along a mode, or in row-major order of all elements, as `numpy.cumsum`.
+    """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
@@ -99,7 +99,7 @@ def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None 
 
 @follows("along", np.cumprod)
 def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The cumulative product along a mode, or in row-major order of all elements, as `numpy.cumprod`.
+    """The cumulative product along a mode, or of all elements in row-major order, as in `numpy.cumprod`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
@@ -116,11 +116,11 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     """The differences of neighbours along a mode, n times.
 
     Args:
-        n: how often differences are taken; 0 leaves the tensor as it is.
-        prepend, append: tensors or arrays that stand before and behind it, or scalars.
+        n: how often differences are taken; 0 copies the tensor.
+        prepend, append: tensors, arrays or scalars that are put before and after the tensor.
 
     Raises:
-        ValueError: n is negative, or the tensor of order 0.
+        ValueError: n is negative, or the tensor is of order 0.
 
     >>> import rote.array_api as xp
     >>> xp.diff(xp.asarray([1, 4, 9])).to_global()
@@ -148,7 +148,7 @@ def _along(x: Distributed, mode: int, part: slice) -> Distributed:
 
 
 def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
-    """The values before or behind a tensor: nothing, a scalar over the whole border, or a part as it is."""
+    """The values before or after a tensor: none, a scalar over the whole border, or an array as it is."""
     if values is None:
         return []
     return [np.broadcast_to(values, border) if np.ndim(values) == 0 else values]
@@ -157,7 +157,7 @@ def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
 def _flat_scan(
     name: str, ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None, out: Any
 ) -> Any:
-    """A scan along a mode, or of the row-major order if none is named."""
+    """A scan along a mode, or of all elements in row-major order if no mode is named."""
     flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
     return finished(name, _scan(name, ufunc, flat, mode, computed_in(dtype, x.local.dtype, out)), out)
 
@@ -165,7 +165,7 @@ def _flat_scan(
 def _accumulate(
     ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
 ) -> Any:
-    """`numpy.add.accumulate` and its like: a scan by a ufunc."""
+    """The method `accumulate` of a ufunc, such as `numpy.add.accumulate`: a scan."""
     name = f"{ufunc.__name__}.accumulate"
     return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
 
@@ -174,7 +174,7 @@ UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufu
 
 
 def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLike | None) -> T:
-    """A scan along a mode, the only one if none is named. Collective where it is split.
+    """A scan along a mode, the only one if none is named. Collective if it is split.
 
     Raises:
         ValueError: no mode is named, and there are several. TypeError: complex numbers are to be compared.
@@ -195,7 +195,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
 
 
 def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
-    """The scan of a block, carried on from the total of all that lies before it along a mode."""
+    """The scan of a block, continued from the total of all elements before it along a mode."""
     dist = x.distribution
     splits = dist.splits[mode]
     last = (slice(None),) * mode + (slice(-1, None),)
@@ -216,7 +216,7 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
 
 
 def _after(x: T, axis: int | None, initial: int) -> T:
-    """A scan with what stands in front of it."""
+    """A scan with an initial value before it."""
     order = len(x.distribution.shape)
     mode = normalize_axis_index(axis or 0, order)
     return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

@@ -49,7 +49,7 @@ def mean(
     layout: LayoutLike = None,
     exact: bool = False,
 ) -> Any:
-    """The mean over some modes, or all; that of integers is in double precision. Arguments as those of `sum`.
+    """The mean over some modes, or all; for integers it is in double precision. Arguments as for `sum`.
 
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
@@ -96,8 +96,8 @@ def var(
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
     Args:
-        ddof, correction: two names of the number that is subtracted from the number of elements; other arguments as for
-            `sum`.
+        ddof, correction: two names for the number that is subtracted from the number of elements. The other arguments
+            are those of `sum`.
 
     Raises:
         TypeError: `where` or `mean` is given.
@@ -147,7 +147,7 @@ def std(
 
 
 def root_of(variance: Any, out: Any = None) -> Any:
-    """The square root in the dtype of the variance; refused, as by NumPy, for integers that are more than a number."""
+    """The square root in the dtype of the variance; as in NumPy, refused for integers unless they are one number."""
     if out is None and not variance.distribution.shape:
         variance.local[...] = np.sqrt(variance.local)
     else:
@@ -156,7 +156,7 @@ def root_of(variance: Any, out: Any = None) -> Any:
 
 
 def freedom(ddof: float, correction: Any) -> Any:
-    """The number that is subtracted from that of elements, which has two names.
+    """The number that is subtracted from the number of elements; it has two names.
 
     Raises:
         ValueError: both are given.
@@ -185,7 +185,7 @@ def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None
     element = x.local.dtype if asked is None else as_dtype(asked)
     count = extents_of(x, modes)
     where = reduced(x.distribution, over, "sum")
-    # Where each rank has all that its results take, NumPy's own is quicker.
+    # If each rank has all elements that its results need, NumPy's own function is faster.
     alone = not where.moves and not where.target.layout.partial
     if alone and x.local.size and less < count and not isinstance(out, Distributed):
 
@@ -215,9 +215,9 @@ def _quotient(total: Array, count: Array) -> Array:
 
 
 def _divided(total: Any, count: float, out: Any) -> Any:
-    """A new tensor by a number, in the dtype of `out` if that is given: NumPy has the total there by then."""
+    """A new tensor divided by a number, in the dtype of `out` if given, because NumPy keeps the total in `out`."""
     lay = total.distribution.layout
-    if lay.op == "prod":  # of factors, not each is divided
+    if lay.op == "prod":  # dividing each factor would divide the product several times
         total = laid("mean", total, replace(lay, partial=(), op="sum"))
     if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
         total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
@@ -232,7 +232,7 @@ def _divide(x: Any, count: float) -> None:
 
 @follows("reduction", np.ptp)
 def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
-    """The largest element less the smallest, which is taken from the largest in the dtype of `out`, as NumPy does."""
+    """The largest element minus the smallest, computed from the largest in the dtype of `out`, as in NumPy."""
     largest, smallest = (extreme(x, axis, None, keepdims) for extreme in (reductions.max, reductions.min))
     if isinstance(out, Distributed):
         largest = elementwise("ptp", lambda block: block.astype(out.local.dtype), (largest,), {})
@@ -243,11 +243,11 @@ def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = 
 def average(
     x: Distributed, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """The mean, or that with weights of the tensor's shape; with their sum where `returned` is true.
+    """The mean, or the mean with weights of the tensor's shape; with the sum of weights if `returned` is true.
 
     Raises:
         TypeError: the weights have another shape.
-        ZeroDivisionError: they sum to zero.
+        ZeroDivisionError: the weights sum to zero.
     """
     modes = modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
