@@ -1,4 +1,4 @@
-"""Contractions: sums of products of tensors over the modes that the result has not, block by block."""
+"""Contractions: sums of products of tensors over the modes that the result lacks, computed on blocks."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Aligned(NamedTuple):
     """Operands in one layout of labels.
 
     Attributes:
-        blocks: this rank's; a mode of one element that is broadcast stays one of one element.
-        splits: the layout.
-        grid: that of the largest operand.
+        blocks: this rank's blocks; a broadcast mode keeps its one element.
+        splits: the layout of labels.
+        grid: the grid of the largest operand.
     """
 
     blocks: list[Array]
@@ -46,18 +46,18 @@ def contract(
     layout: Layout | str | None = None,
     whole: Iterable[int] = (),
 ) -> Any:
-    """The sum of the products of operands over all labels that the result has not. Collective.
+    """The sum of the products of operands over all labels that the result lacks. Collective.
 
     Args:
-        operands: tensors, of which there is at least one, and arrays that are the same on all ranks.
-        terms: per operand, a label for each mode. Modes of one label have one extent, or are of one element.
-        result: the labels of its modes, each once.
-        cause: the function that does it.
-        layout: of the result; as the operands have its labels if None, and not partial.
-        whole: labels that are not to be split.
+        operands: at least one tensor, and arrays that are the same on all ranks.
+        terms: per operand, a label for each mode. Modes of one label have equal extents, or one element.
+        result: the labels of the result's modes, each once.
+        cause: the function that contracts.
+        layout: the layout of the result; None follows the operands, and is never partial.
+        whole: labels that must not be split.
 
     Raises:
-        LayoutError: extents of one label differ; operands lie on other ranks.
+        LayoutError: extents of one label differ, or operands lie on other ranks.
     """
     tensors = common_operands(operands, cause)
     tensors, terms = _without_repeats(tensors, terms, cause)
@@ -65,7 +65,7 @@ def contract(
     wanted = layout_or_none(layout)
     together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
-    empty = any(each.size == 0 for each in together.blocks)  # then a sum is of nothing: 0, whatever the others hold
+    empty = any(each.size == 0 for each in together.blocks)  # then the sum is empty: 0, whatever the other blocks hold
     factors = [np.zeros(each.shape, dtype) if empty else each.astype(dtype, copy=False) for each in together.blocks]
     block = _products(*narrowed(factors, tensors, terms, extents), result)
     if any(np.may_share_memory(block, x.local) for x in tensors):
@@ -80,7 +80,7 @@ def contract(
 
 
 def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
-    """Operands as tensors over the same ranks; arrays are replicated."""
+    """The operands as tensors over the same ranks; arrays become replicated tensors."""
     tensors = [x for x in operands if isinstance(x, Distributed)]
     first = max(tensors, key=lambda x: prod(x.distribution.shape))
     if any(x.comm is not first.comm for x in tensors):
@@ -92,7 +92,7 @@ def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str
     """The extent of each label.
 
     Raises:
-        LayoutError: two operands have different ones, neither of which is 1.
+        LayoutError: two operands have different extents for a label, neither of which is 1.
     """
     extents: dict[int, int] = {}
     for x, term in zip(tensors, terms, strict=True):
@@ -122,10 +122,10 @@ def aligned(
     Args:
         tensors: over the same ranks.
         terms: per operand, its labels, each once.
-        result: the labels of what comes out.
-        extents: of all labels.
-        cause: the function that needs them so.
-        target: where the result is to lie; as the layout has its labels if None.
+        result: the labels of the result.
+        extents: the extents of all labels.
+        cause: the function that needs the layout.
+        target: the layout of the result; if None, it follows the layout of labels.
         whole: labels that are not to be split.
         linear: whether contributions to one operand make contributions to the result.
     """
@@ -143,16 +143,16 @@ def aligned(
 
 
 def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str) -> Any:
-    """The elements x[…, i, …, i + offset, …] for all rows i, zero where there is no such column. Moves nothing.
+    """The elements x[…, i, …, i + offset, …] for all rows i, zero where there is no such column. No data moves.
 
     Args:
         x: a tensor.
         rows, columns: two of its modes.
-        offset: of the diagonal, above the main one if it is positive.
+        offset: the offset of the diagonal, above the main one if positive.
         cause: the function that needs it.
 
     Returns:
-        A tensor without the mode `columns`: partial over what splits that.
+        A tensor without the mode `columns`: partial over the grid modes that split that mode.
     """
     x = plain(x, cause)
     dist = x.distribution
@@ -182,7 +182,7 @@ def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str
 def _without_repeats(
     tensors: Sequence[Distributed], terms: Sequence[Term], cause: str
 ) -> tuple[list[Distributed], tuple[Term, ...]]:
-    """Operands of which no label comes twice: of those, the diagonals."""
+    """The operands without repeated labels: operands that repeat one are replaced by their diagonals."""
     operands, labels = list(tensors), list(terms)
     for n, term in enumerate(labels):
         while len(set(term)) < len(term):
@@ -196,7 +196,7 @@ def _without_repeats(
 def narrowed(
     blocks: Sequence[Array], tensors: Sequence[Distributed], terms: Sequence[Term], extents: dict[int, int]
 ) -> tuple[list[Array], list[Term]]:
-    """Blocks and their labels without the modes of one element that are broadcast."""
+    """The blocks and their labels without broadcast modes of one element."""
     narrow, labels = [], []
     for block, x, term in zip(blocks, tensors, terms, strict=True):
         spread = [m for m, label in enumerate(term) if x.distribution.shape[m] != extents[label]]
@@ -206,7 +206,7 @@ def narrowed(
 
 
 def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> Array:
-    """The sum of products of arrays; of two as products of matrices."""
+    """The sum of products of arrays; two arrays are multiplied as matrices."""
     if len(blocks) == 2:
         matrices = as_matrices(blocks[0], blocks[1], terms[0], terms[1], result)
         return matrices.restored(np.matmul(matrices.first, matrices.second))
@@ -223,8 +223,8 @@ class Matrices(NamedTuple):
 
     Attributes:
         first, second: the stacks.
-        extents: of the modes that the product has.
-        order: where those stand that the result has.
+        extents: the extents of the product's modes.
+        order: the positions in the product of the result's modes.
     """
 
     first: Array
@@ -233,14 +233,14 @@ class Matrices(NamedTuple):
     order: tuple[int, ...]
 
     def restored(self, product: Array) -> Array:
-        """The modes of the result, and more behind them, of an array of shape (s, m, n, …)."""
+        """A product of shape (s, m, n, …) with the modes of the result, and further ones behind them."""
         more = product.shape[3:]
         shaped = product.reshape((*self.extents, *more))
         return shaped.transpose([*self.order, *range(len(self.order), len(self.order) + len(more))])
 
 
 def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) -> Matrices:
-    """Two arrays as stacks of matrices whose products are the sums of products over labels that the result has not."""
+    """Two arrays as stacks of matrices whose products sum over the labels that the result lacks."""
     a, a_term = _summed_alone(a, a_term, (*b_term, *result))
     b, b_term = _summed_alone(b, b_term, (*a_term, *result))
     stack = [label for label in a_term if label in b_term and label in result]
@@ -263,7 +263,7 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
 
 
 def _summed_alone(a: Array, term: Term, others: Term) -> tuple[Array, Term]:
-    """The array summed over the labels that nothing else has."""
+    """The array summed over the labels that only it has."""
     alone = [label for label in term if label not in others]
     if not alone:
         return a, term

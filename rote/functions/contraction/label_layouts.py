@@ -1,11 +1,11 @@
-"""Layouts of labels: where operands that are taken together had best lie.
+"""Layouts of labels: the search for the best joint layout of several operands.
 
-Labels name the modes of all operands together. A layout of labels says which grid modes split which label; an operand
-lies in it by its own labels, and is replicated over the grid modes of the others. Where a label is split that the
-result has not, what each rank computes is a contribution, and the result is partial. So the search for the layouts of
-the operands is a search of one layout, and each candidate costs what its moves cost.
+Labels name the modes of all operands together. A layout of labels says which grid modes split which label. An operand
+is split by its own labels, and replicated over the grid modes of the others. If a label that the result lacks is split,
+each rank computes a contribution, and the result is partial. So one search for a layout of labels finds the layouts of
+all operands, and the cost of a candidate is that of its moves.
 
-Contributions of an operand are as a mode more, which is split over a grid mode and summed over: it has a label below 0.
+The contributions of a partial operand act as a further mode, split over a grid mode and summed: its label is below 0.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .subscripts import Term
 __all__ = ["Placement", "Splits", "chosen", "contributions", "layout_of", "projected"]
 
 Splits = dict[int, tuple[Entry, ...]]
-"""A layout of labels: the entries of each that is split."""
+"""A layout of labels: the entries of each split label."""
 
-_COMPILED = 3  # candidates that are priced by plans, of those that seem to move least
-_MOST_ORDERS = 3  # operands of which all orders are tried
+_COMPILED = 3  # the number of candidates, by least volume, that are priced by plans
+_MOST_ORDERS = 3  # the most operands whose orders are all tried
 
 
 class Placement(NamedTuple):
-    """All that the choice of a layout of labels depends on; `hidden` are the labels of contributions."""
+    """Everything on which the choice of a layout of labels depends; `hidden` are the labels of contributions."""
 
     terms: tuple[Term, ...]
     result: Term
@@ -49,10 +49,10 @@ class Placement(NamedTuple):
 
 
 def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[int, ...], hidden: Term = ()) -> Layout:
-    """The layout of one operand; a mode of one element that is broadcast is whole.
+    """The layout of one operand; a broadcast mode of one element is whole.
 
     Args:
-        hidden: the labels of its contributions, of which those stay that the layout of labels splits.
+        hidden: the labels of its contributions; it stays partial for those that the layout of labels splits.
     """
     modes = [splits.get(label, ()) if n == extents[label] else () for label, n in zip(term, shape, strict=True)]
     partial = [entry.grid_mode for entry in chain(*(splits.get(label, ()) for label in hidden))]
@@ -60,7 +60,7 @@ def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[
 
 
 def contributions(dists: Sequence[Distribution], dtypes: Sequence[np.dtype[Any]], grid: Grid) -> tuple[Term, ...]:
-    """Per operand, the labels of contributions that products may be made of: sums, in the dtype of the products."""
+    """Per operand, the labels of contributions that can be multiplied: those to sums, in the dtype of the products."""
     dtype = np.result_type(*dtypes)
     labels: list[Term] = []
     for number, (dist, own) in enumerate(zip(dists, dtypes, strict=True)):
@@ -72,7 +72,7 @@ def contributions(dists: Sequence[Distribution], dtypes: Sequence[np.dtype[Any]]
 
 
 def layout_of(result: Term, splits: Splits) -> Layout:
-    """The layout of a result with some labels: contributions over the grid modes of all others."""
+    """The layout of a result with some labels, partial over the grid modes of all others."""
     others = chain(*(entries for label, entries in splits.items() if label not in result))
     modes = tuple([splits.get(label, ()) for label in result])
     return Layout(modes, partial=tuple(entry.grid_mode for entry in others))
@@ -80,7 +80,7 @@ def layout_of(result: Term, splits: Splits) -> Layout:
 
 @memoized(1024, once=True)
 def chosen(request: Placement) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
-    """The layout of labels whose moves take least time; of equal ones that with least work for a rank."""
+    """The layout of labels whose moves take the least time; among equals, the one with the least work per rank."""
     candidates = _candidates(request)
     seeming = sorted(candidates, key=lambda splits: (_volume(request, splits), _work(request, splits)))[:_COMPILED]
     if len(seeming) > 1 and _volume(request, seeming[0]):
@@ -89,7 +89,7 @@ def chosen(request: Placement) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
 
 
 def _candidates(request: Placement) -> list[Splits]:
-    """Layouts of labels that split them as some operands do, and what is left over along any label."""
+    """The candidates: labels split as in some operands, also with all free grid modes given to one label."""
     extents = dict(request.extents)
     operands = zip(request.dists, request.terms, request.hidden, strict=True)
     seeds = [_seed(*each, extents) if each[0].grid == request.grid else {} for each in operands]
@@ -120,7 +120,7 @@ def _candidates(request: Placement) -> list[Splits]:
 
 
 def _seed(dist: Distribution, term: Term, hidden: Term, extents: dict[int, int]) -> Splits:
-    """The entries of an operand's labels; none if its modes are read otherwise."""
+    """The entries of an operand's labels; none if the operand has a view."""
     if dist.layout.view is not None:
         return {}
     modes = zip(term, dist.layout.modes, dist.shape, strict=True)
@@ -129,12 +129,12 @@ def _seed(dist: Distribution, term: Term, hidden: Term, extents: dict[int, int])
 
 
 def _named(dist: Distribution) -> tuple[int, ...]:
-    """The grid modes over which the elements of a tensor are dealt out."""
+    """The grid modes that split a tensor."""
     return tuple([entry.grid_mode for entry in chain(*dist.layout.modes)])
 
 
 def _merged(seeds: Iterable[Splits], whole: Term) -> Splits:
-    """The entries of the first one that has a label, as far as their grid modes are not taken yet."""
+    """The entries for each label from the first layout that has it, as far as their grid modes are still free."""
     splits: Splits = {}
     taken: set[int] = set()
     for seed in seeds:
@@ -148,7 +148,7 @@ def _merged(seeds: Iterable[Splits], whole: Term) -> Splits:
 
 
 def _sides(request: Placement, splits: Splits) -> Iterable[tuple[Distribution, Distribution, np.dtype[Any]]]:
-    """The moves that a layout of labels wants: of the operands, and of the result."""
+    """The moves of operands and result that a layout of labels needs."""
     extents = dict(request.extents)
     for term, dist, dtype, hidden in zip(request.terms, request.dists, request.dtypes, request.hidden, strict=True):
         lies = projected(splits, extents, term, dist.shape, hidden)
@@ -160,7 +160,7 @@ def _sides(request: Placement, splits: Splits) -> Iterable[tuple[Distribution, D
 
 
 def _volume(request: Placement, splits: Splits) -> float:
-    """About how many bytes a rank receives, by a glance at the layouts."""
+    """The approximate number of bytes that a rank receives, estimated from the layouts alone."""
     total = 0.0
     for source, target, dtype in _sides(request, splits):
         if source == target or (source.grid == target.grid and source.layout.is_prefix_of(target.layout)):
@@ -180,7 +180,7 @@ def _seconds(request: Placement, splits: Splits) -> float:
 
 
 def _work(request: Placement, splits: Splits) -> float:
-    """Products that one rank computes."""
+    """The number of products that one rank computes."""
     entries = chain(*(each for label, each in splits.items() if label >= 0))
     parts = prod(request.grid.shape[entry.grid_mode] for entry in entries)
     return prod(n for _, n in request.extents) / parts

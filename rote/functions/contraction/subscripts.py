@@ -1,4 +1,4 @@
-"""Subscripts of contractions, as text or lists, read as a label per mode of each operand and of the result."""
+"""The subscripts of contractions, as text or lists, parsed into labels for the modes of operands and result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...errors import LayoutError
 __all__ = ["Subscripts", "Term", "as_text", "read_subscripts"]
 
 Term = tuple[int, ...]
-"""A label per mode; modes of one label run together."""
+"""One label per mode; modes of one label share an index."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -31,15 +31,15 @@ class Subscripts(NamedTuple):
 
 @memoized(1024)
 def read_subscripts(text: str, orders: tuple[int, ...]) -> Subscripts:
-    """Read the text of `numpy.einsum`; labels are numbered from 0, those of an ellipsis from 52, the last one first.
+    """Read the text of `numpy.einsum`; letters are labels from 0 on, an ellipsis has those from 52 on, last mode first.
 
     Args:
-        text: one letter per mode, terms apart by commas, the result behind `->`; without that it has the letters that
-            occur once, in the order of the alphabet, behind the modes of the ellipsis.
-        orders: of the operands.
+        text: one letter per mode, with commas between terms, and the result behind `->`. Without `->` the result has
+            the modes of the ellipsis, then the letters that occur once, in alphabetical order.
+        orders: the orders of the operands.
 
     Raises:
-        LayoutError: the text is none, or does not fit the operands.
+        LayoutError: the text is invalid, or does not fit the operands.
 
     >>> read_subscripts("ij,jk", (2, 2))
     Subscripts(terms=((8, 9), (9, 10)), result=(8, 10))
@@ -80,12 +80,12 @@ def _labels(text: str, part: str, order: int) -> Term:
 
 
 def _letter(label: Any) -> str:
-    """The text of a label that is a number, or an ellipsis."""
+    """The text of a label that is given as a number or an ellipsis."""
     return "..." if label is Ellipsis else _LETTERS[label]
 
 
 def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The subscripts and operands of a call `einsum(x, [0, 1], y, [1, 2], [0, 2])`, which has lists of labels.
+    """The subscripts and operands of a call with lists of labels, `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
     >>> as_text(("x", [0, 1], "y", [1, ...], [0, ...]))
     ('ab,b...->a...', ['x', 'y'])

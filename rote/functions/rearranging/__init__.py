@@ -1,1 +1,1 @@
-"""Elements brought to other indices: keys read and elements fetched by them, assigned, joined, placed, reshaped."""
+"""Functions that move elements to other indices: indexing, assignment, joining, placing, reshaping."""

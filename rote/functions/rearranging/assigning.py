@@ -1,4 +1,4 @@
-"""Global assignment: `x[key] = value` with keys as NumPy's, into tensors that lie anywhere."""
+"""Global assignment: `x[key] = value` with NumPy's keys, into tensors in any layout."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _NAME = "assignment"
 
 @fails_together("assignment")
 def setitem(x: Distributed, key: Any, value: Any) -> None:
-    """Write values at a key of NumPy's into the blocks that hold these elements, replicas too. Collective.
+    """Write values at a NumPy key into all blocks that hold these elements, including replicas. Collective.
 
     Args:
-        key: as for reading; of an index that comes twice the last value stays.
+        key: as for reading; if an index occurs twice, the last value stays.
         value: a scalar or an array, the same on all ranks, or a tensor in any layout; it is broadcast to the key's
-            shape. Of a tensor those elements travel whose place lies on another rank.
+            shape. An element of a tensor moves only if its place lies on another rank.
 
     Raises:
-        IndexError: an index is out of range, or none.
-        ValueError: the value does not broadcast, or is no single one for a single element; or the block is read-only.
-        TypeError, ValueError, OverflowError: the tensor's dtype does not hold the value.
-        LayoutError: the tensor is partial, or ranks give different keys, or the block of one alone is read-only. All
-            are raised on all ranks, before anything is written.
+        IndexError: an index is out of range, or is not an index.
+        ValueError: the value does not broadcast, or has several elements for a single place; or the block is read-only.
+        TypeError, ValueError, OverflowError: the tensor's dtype cannot hold the value.
+        LayoutError: the tensor is partial, or ranks give different keys, or only some ranks have a read-only block.
+            All ranks raise these errors before anything is written.
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
@@ -59,11 +59,11 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         x.local[mask.local] = value
         return
     if not x.local.flags.writeable:
-        agree(x.comm, _NAME, "read-only")  # the others give their keys here: this is an error of theirs too
+        agree(x.comm, _NAME, "read-only")  # other ranks compare keys here, so they fail
         raise ValueError("assignment destination is read-only")
     axes = axes_of(x, key)
     if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
-        np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy says what one element takes
+        np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy refuses what does not fit
     if x.distribution.layout.view is None:
         _assign(x, axes, value)
         return
@@ -80,7 +80,7 @@ def _has_dots(key: Any) -> bool:
 
 
 def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A value as an array of numbers; what cannot be stored fails here, on all ranks, not where its elements lie."""
+    """A value as an array of numbers. If it cannot be stored, all ranks fail here, not only some."""
     own = getattr(value, "dtype", None)
     if isinstance(own, np.dtype) and own.kind in "biufc":
         return as_array(value)
@@ -106,8 +106,8 @@ def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
 
 
 def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
-    """Per part of a key, the indices of a value's modes, which is broadcast, for some positions along that part."""
-    mode = len(shape) - sum(len(axis.extents) for axis in axes)  # below 0 where the value has no such mode
+    """Per part of a key, the indices into a broadcast value's modes for some positions along that part."""
+    mode = len(shape) - sum(len(axis.extents) for axis in axes)  # negative where the value lacks a mode
     groups: list[list[Ints]] = []
     for axis, position in zip(axes, positions, strict=True):
         groups.append([])
@@ -123,7 +123,7 @@ def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tup
 
 
 def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
-    """A value as an array or a plain tensor of no more modes than a key's shape; refused if it does not broadcast."""
+    """A value as an array or a plain tensor with no more modes than a key's shape; it must broadcast to that."""
     given = value.distribution.shape if isinstance(value, Distributed) else np.shape(value)
     extra = max(len(given) - len(shape), 0)
     lacking = shape[len(shape) - len(given) + extra :]
@@ -140,7 +140,7 @@ def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
 
 
 def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[Ints]]:
-    """The positions along a part of a key whose elements a rank holds, and per mode their local indices."""
+    """The positions along a part of a key whose elements a rank holds, and their local indices per mode."""
     if not axis.modes:
         return np.arange(prod(axis.extents)), []
     held = [dist.index_sets(rank)[mode] for mode in axis.modes]

@@ -1,4 +1,4 @@
-"""Elements fetched by where they were: blocks made by indexed moves, on which all ranks agree."""
+"""Blocks filled with elements from other indices, by indexed moves on which all ranks agree."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _KEPT = 64  # indexed moves that one communicator keeps
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
 Origin = Callable[[Ints], Ints]
-"""Where elements come from: of indices along one mode of the result, those along the mode of the operand."""
+"""A function from indices along one mode of the result to the operand's indices from which the elements come."""
 
 
 def agree(comm: Comm, name: str, key: Any) -> None:
-    """Refuse a call to which ranks give different arguments; the same error on all. Collective.
+    """Raise the same error on all ranks if they give a call different arguments. Collective.
 
     Args:
-        name: of the call.
-        key: its arguments, as numbers, text, bytes and tuples of them.
+        name: the name of the call.
+        key: the arguments, as numbers, text, bytes and tuples of them.
 
     Raises:
-        LayoutError: they differ.
+        LayoutError: the arguments differ.
     """
     if comm.size == 1:
         return
@@ -58,13 +58,13 @@ def fetch(
     name: str,
     fill: Any = 0,
 ) -> Array:
-    """Elements of a plain tensor for a block of another, by an indexed move that is kept for the next time. Collective.
+    """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
 
     Args:
-        target: where the other tensor lies.
-        key: for which elements it asks, if that is not said by the name and the distributions; see `agree`.
-        wanted: the indices for which this rank asks, as `IndexedMove` takes them.
-        name: of the function that wants them.
+        target: the distribution of the other tensor.
+        key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
+        wanted: a function that gives the indices that this rank needs, as for `IndexedMove`.
+        name: the name of the function that needs the elements.
         fill: the value at negative indices.
     """
     source, comm = x.distribution, x.comm
@@ -76,11 +76,11 @@ def fetch(
 
 
 def fetched(x: T, target: Distribution, origins: Sequence[Origin | None], key: Any, name: str, fill: Any = 0) -> T:
-    """A tensor whose elements are those of a plain tensor of the same order at other indices. Collective.
+    """A tensor that takes its elements from other indices of a plain tensor of the same order. Collective.
 
     Args:
-        target: where it lies.
-        origins: per mode, where its elements come from; None if from their own index. Negative ones are filled.
+        target: the distribution of the result.
+        origins: per mode, the indices that elements come from; None if they do not change. Negative indices are filled.
         key, name, fill: as in `fetch`.
     """
 

@@ -1,4 +1,4 @@
-"""Global indexing: `x[key]` with keys as NumPy's, of tensors that lie anywhere."""
+"""Global indexing: `x[key]` with NumPy's keys, of tensors in any layout."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _NAME = "indexing"
 
 
 def getitem(x: T, key: Any) -> T:
-    """The elements of a tensor at a key of NumPy's: integers, slices, `...`, `None`, arrays, masks. Collective.
+    """The elements of a tensor at a NumPy key: integers, slices, `...`, `None`, arrays, masks. Collective.
 
-    Modes that are sliced keep what splits them, in blocks balanced anew where their extents change; those at an integer
-    are gone, and the result is replicated over what split them. Arrays of indices make modes that are split as the
-    first one they index; a mask of the tensor's shape gives one mode, in blocks of the sizes that came out. Nothing
-    moves, and the block is a view where NumPy gives one, if all modes that are split are taken whole; else the block is
-    a copy, on one rank as on many.
+    Sliced modes stay split over the same grid modes; their blocks are balanced anew where their extents change. Modes
+    at an integer disappear, and the result is replicated over the grid modes that split them. Arrays of indices make
+    modes that are split like the first mode they index. A mask of the tensor's shape gives one mode, whose block sizes
+    follow from the data. If all split modes are taken whole, nothing moves, and the block is a view wherever NumPy
+    gives one. Otherwise the block is a copy, on one rank as on many.
 
     Raises:
-        IndexError: an index is out of range, or none; on all ranks, before anything moves.
-        LayoutError: ranks give different keys, of which all say that something is to move.
+        IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
+        LayoutError: ranks give different keys, all of which need a move.
     """
     chosen = as_bool(key)
     if chosen is not None:
@@ -81,7 +81,7 @@ def as_mask(x: T, key: Any) -> Distributed | None:
 
 
 def axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
-    """A key as what it takes of each mode; a wrong one is refused by all ranks."""
+    """The parts of a key, which say what it takes of each mode; all ranks refuse a wrong key."""
     try:
         items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
         return parse_key(items, x.distribution.shape)
@@ -91,7 +91,7 @@ def axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
 
 
 def known(value: Any) -> Any:
-    """The values of a tensor among arguments, on every rank; other things are left alone."""
+    """The global values of a tensor, on every rank; an argument of another type is returned as it is."""
     if not isinstance(value, Distributed):
         return value
     x = plain(value, _NAME)
@@ -100,7 +100,7 @@ def known(value: Any) -> Any:
 
 
 def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
-    """The elements of a plain tensor at the parts of a key; all its modes are among them."""
+    """The elements of a plain tensor at the parts of a key, which together cover all its modes."""
     dist, target = x.distribution, _laid(x.distribution, axes)
     turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
     if all(_stays(dist, axis) for axis in axes):
@@ -121,7 +121,7 @@ def relabelled(x: T, modes: Sequence[int]) -> T:
 
 
 def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
-    """Where the elements at a key lie: as the tensor, see `getitem`."""
+    """The distribution of the elements at a key, which follows the tensor's; see `getitem`."""
     modes: list[tuple[Entry, ...]] = []
     for axis in axes:
         entries = [entry for mode in axis.modes for entry in dist.layout.modes[mode]]
@@ -132,7 +132,7 @@ def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
 
 
 def _stays(dist: Distribution, axis: KeyAxis) -> bool:
-    """Whether every rank has what a part of a key takes of its modes: they are not split, or taken whole."""
+    """Whether a part of a key needs no move, because its modes are not split or are taken whole."""
     return _is_whole(dist, axis) or not any(dist.splits[mode] for mode in axis.modes)
 
 
@@ -141,12 +141,12 @@ def _is_whole(dist: Distribution, axis: KeyAxis) -> bool:
 
 
 def _is_cut(dist: Distribution, axis: KeyAxis) -> bool:
-    """Whether a part of a key takes some of a mode that the layout splits: a copy then, also where one rank has all."""
+    """Whether a part of a key takes only some of a split mode, so that the block is a copy, even on one rank."""
     return not _is_whole(dist, axis) and any(dist.layout.modes[mode] for mode in axis.modes)
 
 
 def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
-    """NumPy's key of a block, with its modes in the order of the axes, for a part that stays."""
+    """NumPy's key into a block, with its modes in the order of the axes, for a part that needs no move."""
     if not axis.modes:
         return [None]
     if isinstance(axis.taken, range):
@@ -155,7 +155,7 @@ def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
 
 
 def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
-    """The indices of the tensor that a rank asks for, if it holds some indices of the result."""
+    """The indices of the tensor that a rank needs for the indices of the result that it holds."""
     wanted: list[Ints] = []
     mode = 0
     for axis in axes:

@@ -1,4 +1,4 @@
-"""Tensors joined along a mode, and taken apart: each result is made of indexed moves of its parts."""
+"""Joining tensors along a mode, and splitting them: indexed moves of the parts make each result."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ Ints = npt.NDArray[np.int64]
 
 @follows("joined", np.concatenate)
 def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """The tensors, and arrays that all ranks have, joined along a mode. Collective.
+    """The tensors, and arrays that are the same on all ranks, joined along a mode. Collective.
 
-    The result lies as the first tensor does, balanced anew along that mode.
+    The result has the first tensor's layout, with blocks balanced anew along that mode.
 
     Args:
-        arrays: of equal shapes but for that mode, one tensor at least.
+        arrays: at least one tensor; all shapes are equal except along that mode.
         axis: None joins their elements in row-major order.
-        dtype: of the result; that to which all are promoted if None.
+        dtype: the dtype of the result; None promotes the operands' dtypes.
 
     Raises:
-        ValueError: shapes do not fit each other. LayoutError: the tensors have several communicators.
+        ValueError: the shapes do not fit each other. LayoutError: the tensors have several communicators.
         TypeError: an operand is no tensor of numbers.
 
     >>> from rote import DistTensor
@@ -85,8 +85,8 @@ def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = 
 
     Raises:
         TypeError: an operand is no tensor of numbers.
-        ValueError: there is none, or shapes differ.
-        LayoutError: tensors are of several communicators.
+        ValueError: there is no tensor, or shapes differ.
+        LayoutError: the tensors have several communicators.
 
     >>> import rote.array_api as xp
     >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])]).to_global()
@@ -128,13 +128,13 @@ def column_stack(tup: Parts) -> Any:
 
 @follows("joined", np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Values behind a tensor along a mode, or in row-major order, as `numpy.append`."""
+    """A tensor with values appended along a mode, or in row-major order, as `numpy.append`."""
     return concat([arr, values], axis)
 
 
 @follows("along", np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The tensors at each index along a mode, views of one that has the mode whole.
+    """The tensors at each index along a mode, as views of a tensor that has the mode whole.
 
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
@@ -149,7 +149,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @follows("indexed", np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The tensors between some indices along a mode, or so many of nearly equal extents, as `numpy.array_split`."""
+    """The tensors between some indices along a mode, or a number of nearly equal parts, as `numpy.array_split`."""
     x, shape = plain(ary, "split"), ary.distribution.shape
     mode = normalize_axis_index(axis, len(shape))
     cuts = known(indices_or_sections)
@@ -168,7 +168,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @follows("indexed", np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The tensors between some indices along a mode, or so many of equal extents.
+    """The tensors between some indices along a mode, or a number of equal parts.
 
     Raises:
         ValueError: the number of parts does not divide the extent.
@@ -189,7 +189,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 @follows("indexed", np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """A tensor split along mode 1, or the only one, as `numpy.hsplit`."""
+    """A tensor split along mode 1, or along its only mode, as `numpy.hsplit`."""
     return _split_along("hsplit", ary, indices_or_sections, 1, min(len(ary.distribution.shape) - 1, 1))
 
 
@@ -206,7 +206,7 @@ def _split_along(name: str, x: Distributed, cuts: Any, least: int, mode: int) ->
 
 
 def _tensors(arrays: Parts, name: str) -> list[Distributed]:
-    """Plain tensors; arrays among them are replicated ones."""
+    """The operands as plain tensors; arrays become replicated tensors."""
     given = list(arrays)
     first = next((x for x in given if isinstance(x, Distributed)), None)
     if first is None:
@@ -223,7 +223,7 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
 
 
 def _rows(x: Distributed) -> Distributed:
-    """A tensor of order 2 or more, by a mode in front."""
+    """A tensor of order 2 or more, with modes added in front if necessary."""
     order = len(x.distribution.shape)
     if order == 0:
         return reshape(x, (1, 1))

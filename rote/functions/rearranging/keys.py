@@ -1,4 +1,4 @@
-"""Keys of NumPy's indexing, read on a shape alone: which indices of which modes each mode of the result takes."""
+"""NumPy's keys, parsed for a shape: the indices of the tensor's modes that each mode of the result takes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class KeyAxis(NamedTuple):
     """One part of a key, in the order of the result.
 
     Attributes:
-        modes: of the tensor that it indexes; none for `newaxis`.
-        taken: of one mode, a range or a single index; of points, an array of shape (modes, *extents).
-        extents: of the modes of the result that it makes.
+        modes: the tensor's modes that it indexes; empty for `newaxis`.
+        taken: a range or a single index for one mode; an array of shape (modes, *extents) for points.
+        extents: the extents of the modes that it adds to the result.
     """
 
     modes: tuple[int, ...]
@@ -33,7 +33,7 @@ class KeyAxis(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Arrays among the parts of a key: the first mode that they index, and an array of indices for each."""
+    """Arrays among the parts of a key: the first mode that they index, and one array of indices per mode."""
 
     mode: int
     arrays: tuple[Ints, ...]
@@ -42,10 +42,10 @@ class _Points(NamedTuple):
 def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
     """Read a key of integers, slices, `...`, `None`, arrays of integers and masks, as NumPy does.
 
-    Arrays index points; their modes stand where the first array stood, or first if other parts lie between arrays.
+    Arrays index points. Their modes stand where the first array stood, or first if other parts separate the arrays.
 
     Raises:
-        IndexError: an index is out of range, there are too many, arrays do not broadcast, or one is none of these.
+        IndexError: an index is out of range, there are too many, arrays do not broadcast, or a part is none of these.
 
     >>> for axis in parse_key((slice(None, None, -2), None, 3), (4, 5)):
     ...     print(axis)
@@ -83,7 +83,7 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
 
 
 def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
-    """NumPy's key that takes a tensor's modes whole, but for an item at some of them.
+    """NumPy's key that has an item at some modes, and takes all others whole.
 
     >>> key_at(0, (1,), 3)
     (slice(None, None, None), 0, slice(None, None, None))
@@ -98,7 +98,7 @@ def as_indices(values: int | Sequence[int]) -> tuple[int, ...]:
     """One integer, or several, as a tuple.
 
     Raises:
-        TypeError: one is no integer.
+        TypeError: a value is not an integer.
     """
     return tuple(map(as_index, values)) if isinstance(values, Sequence) else (as_index(values),)
 
@@ -111,7 +111,7 @@ def as_slice(steps: range) -> slice:
 
 
 def outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
-    """NumPy's key of a product of lists, one per group: of single indices, or of points in as many modes as it has."""
+    """NumPy's key for the product of groups, each a list of indices along one mode, or of points in several modes."""
     filled = [group for group in groups if group]
     if all(len(group) == 1 for group in filled):
         return selection([group[0] for group in filled])
@@ -123,7 +123,7 @@ def outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
 
 
 def said(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
-    """Parts of a key as a value to be looked up and compared between ranks: of integers, bytes and tuples alone."""
+    """The parts of a key as integers, bytes and tuples, for look-ups and for comparison between ranks."""
 
     def value(index: range | int | Ints) -> object:
         if isinstance(index, range):
@@ -134,7 +134,7 @@ def said(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
 
 
 def _items(key: Any, order: int) -> list[Any]:
-    """The parts of a key, arrays as such, with one ellipsis among them."""
+    """The parts of a key, with sequences as arrays, and exactly one ellipsis."""
     if not isinstance(key, tuple):
         key = (key,)
     items = list(map(_item, key))
@@ -166,14 +166,14 @@ def _item(item: Any) -> Any:
 
 
 def _taken(item: Any) -> int:
-    """The number of modes that a part of a key indexes; those of an ellipsis are what is left."""
+    """The number of modes that a part of a key indexes; an ellipsis, which takes the rest, counts as none."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
 
 
 def _checked(indices: Ints, mode: int, extent: int) -> Ints:
-    """Indices that count from the front; out of range ones are refused."""
+    """The indices counted from the front; an index out of range raises an error."""
     outside = (indices < -extent) | (indices >= extent)
     if outside.any():
         raise IndexError(f"index {indices[outside].flat[0]} is out of bounds for mode {mode} with extent {extent}")
@@ -189,7 +189,7 @@ def _check_mask(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], mode: int) 
 
 
 def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ...]:
-    """All arrays of a key broadcast to one part, in its place."""
+    """The parts of a key, with all arrays broadcast to one part in its place."""
     places = [p for p, part in enumerate(parts) if isinstance(part, _Points)]
     points = [part for part in parts if isinstance(part, _Points)]
     given = [*chain(*(each.arrays for each in points))]
@@ -206,5 +206,5 @@ def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ..
 
 
 def _without_points(parts: Sequence[KeyAxis | _Points | None]) -> list[KeyAxis]:
-    """The parts of a key that are no arrays."""
+    """The parts of a key that are not arrays."""
     return [part for part in parts if isinstance(part, KeyAxis)]

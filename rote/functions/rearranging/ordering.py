@@ -1,4 +1,4 @@
-"""Tensors in the row-major order of their elements, each rank with a run of it; and what is chosen from there."""
+"""Tensors in row-major order of their elements, where each rank has a run; selection of elements in that order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 def in_order(x: T, cause: str) -> T:
     """The elements as a tensor of one mode in row-major order, each rank with a run of them.
 
-    Nothing moves if they lie so, as those of `block[(0),(),()]` do, or if every rank has all.
+    Nothing moves if they already lie so, as in `block[(0),(),()]`, or if every rank has all elements.
     """
     x = plain(x, cause)
     entries = _runs(x.distribution)
@@ -50,7 +50,7 @@ def in_order(x: T, cause: str) -> T:
 
 
 def flat_layout(dist: Distribution) -> Layout:
-    """The layout of the row-major order in balanced blocks over all ranks: the language says it as a fused mode.
+    """The layout that splits the row-major order into balanced blocks over all ranks, written as a fused mode.
 
     >>> from rote.layout.layout import parse
     >>> print(flat_layout(parse("[(0),(1)]").on((4, 6), (2, 2))))
@@ -63,16 +63,16 @@ def flat_layout(dist: Distribution) -> Layout:
 
 
 def fused_view(order: int) -> View | None:
-    """The view that reads all modes of a tensor as one, the last of them fastest; None if there is but one."""
+    """The view that fuses all modes of a tensor, the last one fastest; None if there is only one."""
     return View((Fuse(tuple([f"m{m:02}" for m in range(order)])),)) if order > 1 else None
 
 
 def of_sizes(flat: T, block: Array) -> T:
-    """A tensor of one mode of what every rank has made of its run, in blocks of the sizes that came out. Collective.
+    """A tensor of one mode, made of the blocks that the ranks computed from their runs, of any sizes. Collective.
 
     Args:
-        flat: a tensor as `in_order` gives it.
-        block: this rank's; replicas make the same.
+        flat: a tensor from `in_order`.
+        block: this rank's block; replicas give equal ones.
     """
     dist, comm = flat.distribution, flat.comm
     (splits,) = dist.splits
@@ -88,9 +88,9 @@ def of_sizes(flat: T, block: Array) -> T:
 
 
 def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
-    """A tensor of one mode of which every rank has a block, in their order, of some sizes.
+    """A tensor of one mode, of which every rank has a block of its own size, in the order of ranks.
 
-    Uneven blocks over several grid modes are over one of all ranks.
+    Uneven blocks over several grid modes become blocks over one grid mode of all ranks.
     """
     split = [g for g, p in enumerate(x.distribution.grid.shape) if p > 1]
     grid, grid_mode = Grid((len(sizes),)), 0
@@ -106,7 +106,7 @@ def first_index(flat: Distributed) -> int:
 
 
 def compressed(x: T, mask: Distributed, cause: str) -> T:
-    """The elements of a tensor where a mask that lies as it does is true, in row-major order."""
+    """The elements of a tensor where a mask in its layout is true, in row-major order."""
     flat, chosen = in_order(x, cause), in_order(mask, cause)
     return of_sizes(flat, flat.local[chosen.local])
 
@@ -131,7 +131,7 @@ def nonzero(x: T, /) -> tuple[T, ...]:
 
 @follows("data-dependent", np.flatnonzero)
 def flatnonzero(a: T) -> T:
-    """The places in row-major order of the elements that are not zero, as `numpy.flatnonzero`. Collective."""
+    """The positions in row-major order of the elements that are not zero, as `numpy.flatnonzero`. Collective."""
     flat = in_order(a, "nonzero")
     return of_sizes(flat, first_index(flat) + np.flatnonzero(flat.local))
 
@@ -146,9 +146,9 @@ def argwhere(a: T) -> T:
 
 
 def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
-    """The entries of the row-major order of a plain layout; None if ranks do not hold runs of it.
+    """The entries of a plain layout as one mode in row-major order; None if ranks do not hold runs of it.
 
-    They do if the outermost mode of several indices alone is split, in blocks over one grid mode.
+    They do if only the outermost mode of more than one index is split, in blocks over one grid mode.
     """
     split = [mode for mode, splits in enumerate(dist.splits) if splits]
     if not split:
@@ -164,7 +164,7 @@ def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
 
 
 def blocks_of(sizes: list[int]) -> Kind:
-    """Blocks of some sizes; balanced ones are said so.
+    """The kind for blocks of some sizes, without the sizes if they are balanced.
 
     >>> blocks_of([3, 2, 2]) == BLOCK, blocks_of([2, 3]).sizes
     (True, (2, 3))

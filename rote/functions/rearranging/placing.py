@@ -1,4 +1,4 @@
-"""Tensors whose elements stand at other indices, per mode: flipped, rolled, tiled, repeated, padded, broadcast."""
+"""Functions that change indices per mode: flip, roll, tile, repeat, pad, broadcast."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Axes = int | Sequence[int]
 
 @follows("indexed", np.flip)
 def flip(x: T, /, axis: Axes | None = None) -> T:
-    """The elements in reverse order along some modes, all if none is named; a view where these are whole.
+    """The elements in reverse order along some modes, by default all; a view if these are whole.
 
     >>> from rote import DistTensor
     >>> flip(DistTensor.from_global([1, 2, 3], "block[(0)]")).to_global()
@@ -46,7 +46,7 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     """The elements shifted periodically along some modes; in row-major order of all elements if no mode is named.
 
     Args:
-        shift: how far, towards higher indices; per mode, or one number for all.
+        shift: the distance towards higher indices, per mode, or one number for all.
 
     >>> from rote import DistTensor
     >>> roll(DistTensor.from_global([1, 2, 3], "block[(0)]"), 1).to_global()
@@ -64,7 +64,7 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     x = plain(x, "roll")
 
     def origin(shift: int, n: int) -> Origin | None:
-        turn = shift % n if n else 0  # less than n: indices less a shift of any size may be none of 64 bits
+        turn = shift % n if n else 0  # less than n, since subtracting a large shift may overflow 64 bits
         return (lambda index: (index - turn) % n) if turn else None
 
     origins = [origin(shift, n) for shift, n in zip(shifts, shape, strict=True)]
@@ -73,7 +73,7 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
 
 @follows("indexed", np.tile)
 def tile(x: T, repetitions: Axes, /) -> T:
-    """The tensor repeated as a whole along each of its modes; the last number is for the last mode.
+    """The tensor repeated as a whole along each of its modes; the last number belongs to the last mode.
 
     >>> import rote.array_api as xp
     >>> xp.tile(xp.asarray([1, 2]), (2,)).to_global()
@@ -90,14 +90,14 @@ def tile(x: T, repetitions: Axes, /) -> T:
 
 @follows("indexed", np.repeat)
 def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
-    """The tensor with each index along a mode repeated; in row-major order of all elements if no mode is named.
+    """The tensor with each index along a mode repeated; without a mode, each element in row-major order.
 
     Args:
         repeats: a number, or one for each index: an array or a tensor.
 
     Raises:
-        TypeError: the numbers are no integers.
-        ValueError: one is negative, or there is not one for each index.
+        TypeError: the numbers are not integers.
+        ValueError: a number is negative, or there is not one for each index.
 
     >>> import rote.array_api as xp
     >>> xp.repeat(xp.asarray([1, 2]), 2).to_global()
@@ -128,20 +128,20 @@ _PADS: dict[str, Callable[[Ints, int], Ints]] = {
         np.zeros_like(index) if n == 1 else np.minimum(index % (2 * n - 2), 2 * n - 2 - index % (2 * n - 2))
     ),
 }
-"""By the mode of `numpy.pad`, the index of the tensor that stands at one beyond its ends."""
+"""Per mode of `numpy.pad`, a function from a padded index to the tensor's index that it copies, negative if none."""
 
 
 @follows("indexed", np.pad)
 def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> T:
-    """The tensor with more indices at both ends of its modes, as `numpy.pad`.
+    """The tensor padded at both ends of its modes, as `numpy.pad`.
 
     Args:
         pad_width: a number, (before, after), or one such pair per mode.
-        mode: "constant", "edge", "wrap", "symmetric", "reflect" or "empty", which are zeros.
+        mode: "constant", "edge", "wrap", "symmetric", "reflect" or "empty", which pads with zeros.
         constant_values: one number.
 
     Raises:
-        LayoutError: the mode is another, or the constant no number. ValueError: nothing is there to pad by.
+        LayoutError: no such mode exists, or several constants are given. ValueError: there is nothing to pad with.
     """
     shape = array.distribution.shape
     if mode not in _PADS:
@@ -168,9 +168,9 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
 
 @follows("indexed", np.broadcast_to)
 def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
-    """The tensor with modes of extent 1, and those that it lacks in front, of other extents; they are whole.
+    """The tensor broadcast to a shape, in which modes of extent 1, and missing ones in front, get new extents.
 
-    Blocks are views that are not written to; an index that another rank holds is moved to all.
+    These modes are whole, and blocks are read-only views. If a mode of extent 1 was split, it moves to all ranks.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -217,7 +217,7 @@ def fliplr(m: T) -> T:
 
 
 def _of_order(x: T, order: int, name: str) -> T:
-    """A plain tensor with modes of extent 1 in front, up to an order."""
+    """A plain tensor with modes of extent 1 added in front, up to an order."""
     missing = max(order - len(x.distribution.shape), 0)
     return read(x, parse_key((None,) * missing, x.distribution.shape), name)
 

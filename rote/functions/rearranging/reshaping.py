@@ -1,4 +1,4 @@
-"""Tensors of another shape with the same elements in the same order, and of other modes: views where digits allow."""
+"""Reshaping, and reordering of modes: results are views where the layout's digits allow."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Axes = int | Sequence[int]
 def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, copy: bool | None = None) -> T:
     """The elements in row-major order as a tensor of another shape.
 
-    Modes that are merged or taken apart keep what splits them where digits allow: they are whole, or their outermost
-    one alone is split, at multiples of the new inner extents. Then the block is a view; otherwise the elements move to
-    their row-major order, and to blocks of the new mode for which that costs least. Collective.
+    Merged or divided modes stay split where digits allow: they are whole, or only their outermost mode is split, at
+    multiples of the new inner extents. Then the block is a view. Otherwise the elements move to row-major order, and
+    to blocks of the new mode for which that costs least. Collective.
 
     Args:
-        shape: the new one; one extent may be -1.
-        order: "C" alone.
-        copy: True copies the block in any case; False refuses what cannot be a view.
+        shape: the new shape; one extent may be -1.
+        order: only "C".
+        copy: True always copies the block; False raises an error if the block cannot be a view.
 
     Raises:
-        ValueError: the shape has another number of elements, or `copy=False` cannot be had.
+        ValueError: the shape has another number of elements, or a copy is needed despite `copy=False`.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global(range(6), "block[(0)]")
@@ -70,7 +70,7 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
 
 @follows("relabelled", np.ravel)
 def ravel(a: T, order: Literal["C"] = "C") -> T:
-    """The elements in row-major order; a view where digits allow, see `reshape`.
+    """The elements in row-major order as one mode; a view where digits allow, see `reshape`.
 
     >>> from rote import DistTensor
     >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
@@ -81,10 +81,10 @@ def ravel(a: T, order: Literal["C"] = "C") -> T:
 
 @follows("relabelled", np.permute_dims)
 def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
-    """The tensor with its modes in another order, reversed if none is given; the block is a view.
+    """The tensor with its modes in another order, by default reversed; the block is a view.
 
     Raises:
-        ValueError: `axes` is no order of the tensor's modes.
+        ValueError: `axes` is not a permutation of the tensor's modes.
 
     >>> from rote import DistTensor
     >>> print(permute_dims(DistTensor.zeros((4, 6), "block[(0),()]"), (1, 0)).layout)
@@ -117,10 +117,10 @@ def swapaxes(a: T, axis1: int, axis2: int) -> T:
 
 @follows("relabelled", np.moveaxis)
 def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
-    """The tensor with some modes at other places, the others in their order.
+    """The tensor with some modes moved to other places; the others keep their order.
 
     Raises:
-        ValueError: there are not as many places as modes, or one comes twice.
+        ValueError: there are not as many places as modes, or one occurs twice.
 
     >>> import rote.array_api as xp
     >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
@@ -138,7 +138,7 @@ def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
 
 @follows("relabelled", np.expand_dims)
 def expand_dims(x: T, /, axis: Axes = 0) -> T:
-    """The tensor with modes of extent 1, which are whole, at some places of the result.
+    """The tensor with new modes of extent 1, which are whole, at some places of the result.
 
     >>> import rote.array_api as xp
     >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
@@ -152,7 +152,7 @@ def expand_dims(x: T, /, axis: Axes = 0) -> T:
 
 @follows("indexed", np.squeeze)
 def squeeze(x: T, /, axis: Axes | None = None) -> T:
-    """The tensor without some modes of extent 1, all if none is named; what splits one moves its index to all.
+    """The tensor without some modes of extent 1, by default all; if one was split, its index moves to all ranks.
 
     Raises:
         ValueError: a mode has another extent.
@@ -171,7 +171,7 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
 
 
 def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
-    """The new shape, with -1 made the extent that is left."""
+    """The new shape, with -1 replaced by the extent that remains."""
     shape = as_indices(given)
     known, number = prod([n for n in shape if n != -1]), prod(old)
     if shape.count(-1) == 1 and known and number % known == 0:
@@ -183,7 +183,7 @@ def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _regrouped(dist: Distribution, shape: tuple[int, ...]) -> Distribution | None:
-    """Where a plain tensor lies when its block is reshaped; None if it is no block of the new shape."""
+    """The distribution of a plain tensor with reshaped blocks; None if they are not blocks of the new shape."""
     if prod(shape) == 0 and dist.shape != shape:
         return None
     modes: list[tuple[Entry, ...]] = []
@@ -200,7 +200,7 @@ def _regrouped(dist: Distribution, shape: tuple[int, ...]) -> Distribution | Non
 
 
 def _group(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
-    """How many modes of either shape, from the first on, are the fewest of as many elements."""
+    """The fewest leading modes of either shape that have equal numbers of elements."""
     if old and new and old[0] == new[0]:
         return 1, 1
     if not old or not new:
@@ -212,7 +212,7 @@ def _group(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
 
 
 def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[Entry, ...]] | None:
-    """The entries of the new modes that old ones become; None if blocks of the old are none of the new."""
+    """The entries of the new modes that replace old ones; None if blocks of the old are not blocks of the new."""
     if len(old) == len(new) == 1:
         return [dist.layout.modes[old[0]]]
     entries = _leading(dist, old, new)
@@ -228,7 +228,7 @@ def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[En
 
 
 def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry, ...] | None:
-    """The entries of the outermost of the new modes, if the outermost old one alone is split, and where it may be."""
+    """The entries of the outermost new mode; None unless only the outermost old mode is split, at allowed places."""
     split = [mode for mode in old if dist.layout.modes[mode]]
     first = next((mode for mode, n in enumerate(new) if n != 1), None)
     if len(split) != 1 or first is None or prod(dist.shape[old.start : split[0]]) != 1:
@@ -242,7 +242,7 @@ def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry,
 
 
 def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) -> tuple[Kind, ...] | None:
-    """The kinds of a mode's splits when each index becomes `outer`, and `inner` of these one; None if none do."""
+    """The kinds of a mode's splits after each index becomes `outer`, and `inner` of these one; None if none fit."""
     if all(s.kind.name == "cyclic" for s in splits):
         tiles = [s.kind.sizes[0] * outer for s in splits]
         if any(tile % inner for tile in tiles):
