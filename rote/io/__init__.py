@@ -1,1 +1,1 @@
-"""Files that all ranks read and write at once, each rank its own part."""
+"""Parallel files: all ranks read and write one file at once, each rank its own part."""

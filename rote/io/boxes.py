@@ -1,7 +1,7 @@
-"""Layouts that formats can store: each rank a box, and boxes that are made of whole chunks.
+"""Layouts that file formats can store: each rank holds one box, and for Zarr a box of whole chunks.
 
-HDF5 takes any elements that lie in runs along the tensor's own modes. A chunk of Zarr is written by one rank, so that
-each rank must hold whole ones: blocks of one size along each mode, but for the last.
+HDF5 takes any elements that lie in runs along the tensor's own modes. A Zarr chunk is written by one rank, so each rank
+must hold whole chunks: along each mode, all blocks but the last have the same size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..layout.layout import Distribution, Entry
 
 __all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
 
-CHUNK, SHARD = 1 << 23, 1 << 29  # bytes: what a reader decodes at a time, and the most that is one file
+CHUNK, SHARD = 1 << 23, 1 << 29  # bytes: the largest chunk, which a reader decodes as a whole, and the largest file
 
 
 class ChunkGrid(NamedTuple):
@@ -27,7 +27,7 @@ class ChunkGrid(NamedTuple):
     Attributes:
         dist: the distribution.
         chunks: the extents of a chunk.
-        shards: the extents of a file, which are multiples of those of a chunk.
+        shards: the extents of the part in one file, multiples of the chunk's extents.
     """
 
     dist: Distribution
@@ -36,9 +36,9 @@ class ChunkGrid(NamedTuple):
 
 
 def without_view(dist: Distribution) -> Distribution:
-    """The distribution itself, or one near it that reads the tensor's modes as they are.
+    """The distribution itself if it has no view, else a similar one without a view.
 
-    A grid mode splits the first mode that its own mode of the view reads, or one after that where it is too short.
+    A grid mode then splits the first tensor mode that its view mode reads, or another if that one is too short.
 
     >>> from rote.layout.layout import parse
     >>> print(without_view(parse("(a b) c: block[(0),()]").on((2, 3, 4), 3)).layout)
@@ -59,7 +59,7 @@ def without_view(dist: Distribution) -> Distribution:
 
 
 def in_boxes(dist: Distribution) -> Distribution:
-    """The distribution itself, or one near it in which every rank holds an interval of each of the tensor's modes.
+    """The distribution itself, or a similar one in which every rank holds an interval of each tensor mode.
 
     >>> from rote.layout.layout import parse
     >>> print(in_boxes(parse("[(0:block),(1)]").on((4, 6), (2, 2))).layout)
@@ -75,10 +75,10 @@ def in_boxes(dist: Distribution) -> Distribution:
 
 
 def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
-    """The distribution itself, or one near it, in which every rank holds whole chunks; and these chunks.
+    """The distribution itself, or a similar one, in which every rank holds whole chunks; with the chunks' extents.
 
-    Blocks of one size per mode, as `block(ceil)` gives them, are chunks themselves; larger ones are cut, into chunks
-    of 8 MiB at most, of which 512 MiB at most are one file. What is nested, cyclic or uneven becomes blocks.
+    If all blocks have one size per mode, as in `block(ceil)`, they are the chunks. Larger blocks are cut into chunks of
+    at most 8 MiB, and a file holds at most 512 MiB of chunks. Nested, cyclic or uneven splits become blocks.
 
     >>> from rote.layout.layout import parse
     >>> in_chunks(parse("block[(0),()]").on((10, 6), 4), 8).dist.layout.modes[0][0].kind
@@ -109,7 +109,7 @@ def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
 
 
 def chunk_extents(block: Sequence[int], itemsize: int, nbytes: int) -> tuple[int, ...]:
-    """The extents of chunks of at most `nbytes` bytes: those of the block, of which the longest are halved.
+    """The extents of chunks of at most `nbytes` bytes: the block's extents, the longest of which is halved repeatedly.
 
     >>> chunk_extents((100, 50), 8, 10000)
     (25, 50)
@@ -122,7 +122,7 @@ def chunk_extents(block: Sequence[int], itemsize: int, nbytes: int) -> tuple[int
 
 
 def _block_extent(splits: tuple[Split, ...], extent: int) -> int:
-    """The extent of the blocks of a mode, if they lie one after the other and all but the last have it; 0 if not."""
+    """The common extent of a mode's blocks if they are contiguous, in order, and only the last is shorter; else 0."""
     parts = [mode_set(splits, extent, at) for at in product(*[range(s.parts) for s in splits])]
     size = max(len(parts[0]), 1)
     for k, held in enumerate(parts):
@@ -133,13 +133,13 @@ def _block_extent(splits: tuple[Split, ...], extent: int) -> int:
 
 
 def _divisor(number: int, most: int) -> int:
-    """The greatest divisor up to a number, unless it is less than half of that; then that itself."""
+    """The greatest divisor of `number` that is at most `most`, or `most` itself if that divisor is below its half."""
     divisor = next(d for d in range(most, 0, -1) if number % d == 0)
     return divisor if 2 * divisor >= most else most
 
 
 def _nested(splits: tuple[Split, ...], size: int) -> tuple[Entry, ...]:
-    """The splits of a mode as nested blocks, the inmost of which have a size."""
+    """The splits of a mode as nested blocks; the innermost blocks have the given size."""
     entries: list[Entry] = []
     for split in reversed(splits):
         entries.insert(0, block(split.grid_mode, size))

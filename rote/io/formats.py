@@ -1,6 +1,6 @@
-"""The formats of files, a row each: which suffixes they have, how tensors must lie for them, and who reads and writes.
+"""File formats, one row each: suffixes, the distributions that the format can store, and functions that read and write.
 
-A format is a row of `FORMATS` and a file of this folder. All of its functions work on blocks and distributions.
+A format is one row of `FORMATS` and one module of this package. Its functions work on blocks and distributions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Format(NamedTuple):
     """A format of files.
 
     Attributes:
-        name: of the format.
-        suffixes: by which names say it, in lower case.
-        many: whether a file holds several tensors by name, attributes and steps.
-        most: the most bytes of a float; of a complex number, twice as many.
-        written_in, read_in: the distribution near a given one in which a tensor is written, and read.
-        look: the contents of a file, at a step. Collective, as the others are.
-        read: this rank's block of a tensor of a file.
-        write: a file, or a step of one, from this rank's parts of tensors.
+        name: the name of the format.
+        suffixes: the suffixes of its files, in lower case.
+        many: whether a file holds several named tensors, attributes and steps.
+        most: the largest size of a float in bytes; a complex number may have twice as many.
+        written_in, read_in: for a distribution, the similar one in which a tensor is written, and read.
+        look: returns the contents of a file at a step. Collective, like `read` and `write`.
+        read: returns this rank's block of a tensor in a file.
+        write: writes a file, or a step of one, from this rank's parts of tensors.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Format(NamedTuple):
     write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]
 
     def check(self, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> None:
-        """Refuse what the format does not hold."""
+        """Refuse tensors, attributes or a step that the format cannot hold."""
         for part in parts:
             check_dtype(part.block.dtype, part.name or "the tensor", self.most)
         if not self.many and (step is not None or attributes or any(part.name for part in parts)):
@@ -75,11 +75,11 @@ FORMATS = (
 
 
 def format_of(path: Path) -> Format:
-    """The format that a name says by its suffix, in any case; `.npy` where there is none.
+    """The format of a file name's suffix, in upper or lower case; `.npy` if there is no suffix.
 
     Raises:
-        RoteError: the suffix is of no format that Rote writes.
-        TypeError: it is no text.
+        RoteError: Rote writes no format with this suffix.
+        TypeError: the name is not a string.
 
     >>> format_of("run.h5").name, format_of("run.7/velocity.zarr").name
     ('HDF5', 'Zarr')

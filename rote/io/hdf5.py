@@ -1,7 +1,7 @@
-"""HDF5 files: each rank reads and writes its own hyperslabs, all at once where h5py was built with MPI, else in turn.
+"""HDF5 files: each rank reads and writes its own hyperslabs.
 
-A tensor is a dataset of its name, and a step a group of its number. Datasets are chunked and carry Fletcher's checksum,
-but not where ranks write at once. Ranks read at once in either case.
+A tensor is a dataset of its name, and a step is a group named by its number. Ranks always read at once. They write at
+once if h5py was built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attr
 
 __all__ = ["contents_of", "look_hdf5", "parallel", "read_hdf5", "write_hdf5", "written_in_hdf5"]
 
-_CHUNK = 1 << 20  # bytes: as many as HDF5 keeps at hand of a dataset
-_SLACK = 1 << 16  # bytes for what a file has beside elements
+_CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
+_SLACK = 1 << 16  # bytes: room for a file's metadata
 _UNNAMED = "data"
 
 
 def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
-    """The distribution in which a tensor is written: its own, or one of the tensor's own modes and in longer runs."""
+    """The distribution in which a tensor is written: its own, or one without a view and with longer runs."""
     return in_long_runs(without_view(dist), dtype.itemsize)
 
 
 def look_hdf5(path: Path, step: int | None, comm: Comm) -> Contents:
-    """A file's tensors, at any depth, with its attributes and steps. Collective; only rank 0 reads.
+    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
 
     Raises (the same on all ranks):
-        OSError: the file is missing or cannot be opened. RoteError: it is damaged or no HDF5 file, or has no such step.
+        OSError: the file is missing or cannot be opened.
+        RoteError: it is damaged, is not an HDF5 file, or has no such step.
     """
     return from_root(comm, lambda: contents_of(path, step))
 
 
 def contents_of(path: Path, step: int | None) -> Contents:
-    """A file's contents, read by this rank alone; errors as of `look_hdf5`."""
+    """The contents of a file, read by this rank alone; raises the errors of `look_hdf5`."""
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
         return _contents(h5py, file, path, step)
@@ -61,7 +62,8 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
     """This rank's block of a tensor in a file, in native byte order. Collective; each rank reads its own part.
 
     Raises (the same on all ranks):
-        LayoutError: the distribution is for another shape. CommError: the grid does not match the ranks.
+        LayoutError: the distribution is for another shape.
+        CommError: the grid does not match the ranks.
         OSError, RoteError: the file cannot be read, is damaged, or a checksum does not match.
     """
     check_grid(dist.grid, comm.size)
@@ -83,15 +85,15 @@ def write_hdf5(
 ) -> None:
     """Write all ranks' parts of some tensors as one file, or as one step of it. Collective.
 
-    The file takes its name when it is whole, as a `.npy` file does. A step is written into a copy of the file.
+    The file gets its name only when it is complete, like a `.npy` file. A step is written into a copy of the file.
 
     Args:
-        path: the file; without a step it is replaced, with one all else in it stays.
-        parts: this rank's, of the same tensors on all ranks; they lie as `written_in_hdf5` says.
-        attributes: of the file, or of the step.
+        path: the file. Without a step it is replaced; with a step, everything else in it stays.
+        parts: this rank's parts, of the same tensors on all ranks, distributed as `written_in_hdf5` says.
+        attributes: the attributes of the file, or of the step.
 
     Raises (the same on all ranks):
-        OSError, RoteError: the file cannot be made or written, h5py is missing, or what is there is no HDF5 file.
+        OSError, RoteError: the file cannot be created or written, h5py is missing, or a file of that name is not HDF5.
     """
     with collective_errors(comm):
         h5py = _library()
@@ -122,7 +124,7 @@ def parallel() -> bool:
     """Whether h5py was built with MPI, so that all ranks write at once.
 
     Raises:
-        RoteError: there is no h5py.
+        RoteError: h5py is not installed.
     """
     return bool(_library().get_config().mpi)
 
@@ -137,7 +139,7 @@ def _library() -> ModuleType:
 
 
 def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None) -> Contents:
-    """The contents of an open file, of one step where it has steps."""
+    """The contents of an open file; of one step, if it has steps."""
     groups = {name for name in file if file.get(name, getclass=True) is h5py.Group}
     steps = tuple(sorted(int(name) for name in groups if name.isdecimal()))
     tensors: dict[str, StoredTensor] = {}
@@ -168,7 +170,7 @@ def _begin(
     at_once: bool,
     draft: Draft,
 ) -> None:
-    """Give a file all datasets and attributes, and what a step is added to."""
+    """Create all datasets and attributes in a draft file, which for a step starts as a copy of the existing file."""
     with readably(path, "written"):
         adds = step is not None and os.path.exists(draft.target)
         if adds:
@@ -194,8 +196,9 @@ def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...]) -> int:
-    """The most bytes by which a file grows when the elements at some indices are written: whole chunks, and what HDF5
-    keeps of each. A file without this room breaks the library, which then ends the process."""
+    """The most bytes by which a file grows when the elements at some indices are written: chunks and their metadata.
+
+    If the disk has less room, the HDF5 library fails in a way that ends the process."""
     if not all(index):
         return _SLACK
     chunks = _chunks(dist, dtype)

@@ -1,8 +1,8 @@
-"""Blocks that ranks of one node pick from the pages of a file: short runs, and views that reorder its modes.
+"""Reading by memory-mapped pages, for the ranks of one node: short runs, and views that reorder the modes of a file.
 
-The pages are in memory once, whoever maps them. A rank takes its elements from there straight into its block, by tiles
-that are turned in the cache where the block has another order than the file: nothing is exchanged, and nothing is held
-beside the block. Threads share one mapping, for to find a page costs as much as to copy half of it.
+The pages are in memory once, however many ranks map them. A rank copies its elements from the pages straight into its
+block, by tiles that are transposed in the cache if the block's order differs from the file's. No data is exchanged, and
+no buffer is needed. Threads share one mapping, because finding a page costs as much as copying half of it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .positions import LARGE, file_parts, is_reordered, run_length, storage_shap
 __all__ = ["on_one_node", "picks_from_pages", "read_pages"]
 
 WINDOW = 1 << 26
-"""Bytes of a file that are read before the next ones, and of which progress is told."""
+"""Bytes of a file that are read at a time; after each window, progress is reported."""
 
 
 def on_one_node(comm: Comm) -> bool:
-    """Whether all ranks share the pages of files."""
+    """Whether all ranks are on one node, and so share the pages of files."""
     return len(set(comm.nodes())) == 1
 
 
 def picks_from_pages(dist: Distribution, itemsize: int, fortran_order: bool, comm: Comm) -> bool:
-    """Whether blocks are read by `read_pages`: large ones of ranks of one node that do not lie in a file as long runs.
+    """Whether `read_pages` reads the blocks: large ones, all on one node, that are not long runs of the file.
 
     >>> from rote.layout.layout import parse
     >>> from rote.runtime import world
@@ -58,20 +58,19 @@ def read_pages(
     comm: Comm,
     advance: Callable[[int], None],
 ) -> None:
-    """Read this rank's block of the array that lies from byte `offset` of a file. Collective; ranks are of one node.
+    """Read this rank's block of the array that begins at byte `offset` of a file. Collective, for ranks of one node.
 
-    A page that the file has lost ends a process that reads it, so its length is looked up before each window.
-
-    Of a partial tensor, a block that the reduction ignores is left as it is.
+    Reading a mapped page beyond the end of the file would kill the process, so the file's length is checked before each
+    window. If the tensor is partial, a block that the reduction ignores is not changed.
 
     Args:
         block: C-contiguous, of the file's dtype, in either byte order.
-        fortran_order: whether the file has mode 0 run fastest.
-        advance: called with the bytes of the block that have come.
+        fortran_order: whether mode 0 runs fastest in the file.
+        advance: called with the number of bytes of the block that were read since the last call.
 
     Raises (the same on all ranks):
         OSError: the file cannot be opened.
-        CommError: it is too short, or becomes so.
+        CommError: the file is too short, or becomes too short while it is read.
     """
     shape = storage_shape(dist, fortran_order)
     with ExitStack() as files:
@@ -98,9 +97,9 @@ def read_pages(
 def _windows(
     shape: tuple[int, ...], index: tuple[IndexSet, ...], target: Array
 ) -> Iterator[tuple[tuple[IndexSet, ...], tuple[slice, ...]]]:
-    """The windows of a part: the positions of each in the file, and its place in the target.
+    """The windows of a part: for each, its positions in the file and its place in the target.
 
-    They are cut along the axis that leaves the longest runs in the target, of those that leave long ones in the file.
+    The axis that is cut leaves long runs in the file, and of such axes it leaves the longest runs in the target.
     """
     total = prod(shape) * target.itemsize
 
@@ -123,5 +122,5 @@ def _windows(
 
 
 def _copy(target: Array, source: Array) -> None:
-    """Copy an array, by tiles where the two have different orders."""
+    """Copy an array, by tiles if source and target have different orders."""
     (transposed(source, target) or partial(np.copyto, target, source))()

@@ -1,6 +1,6 @@
-"""`.npy` files that all ranks read and write at once, each rank its own part: any layout, any number of ranks.
+"""`.npy` files in parallel: any number of ranks, in any layout, read and write one file at once.
 
-Each rank moves its own elements between block and file, where they lie (`rote.io.positions`).
+Each rank copies its own elements between its block and their positions in the file (`rote.io.positions`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Header:
     """The header of a `.npy` file.
 
     Attributes:
-        shape: of the array.
-        dtype: of the elements as they are stored, in either byte order.
-        fortran_order: whether mode 0 runs fastest, not the last one.
+        shape: the shape of the array.
+        dtype: the dtype of the stored elements, in either byte order.
+        fortran_order: whether mode 0 runs fastest, rather than the last mode.
         offset: the byte at which the elements begin.
     """
 
@@ -51,12 +51,12 @@ class Header:
 def read_header(path: Path, comm: Comm) -> Header:
     """The header of a `.npy` file (versions 1 to 3), the same on all ranks. Collective; only rank 0 reads.
 
-    A file that is longer than its header says is fine, as for NumPy.
+    A file may be longer than its header says, as in NumPy.
 
     Raises (the same on all ranks):
         OSError: the file is missing or cannot be opened.
-        RoteError: it is no `.npy` file, by name or content, is damaged or truncated, or holds elements of no dtype that
-            Rote carries.
+        RoteError: it is not a `.npy` file, by name or content, is damaged or truncated, or has a dtype that Rote does
+            not support.
     """
     return from_root(comm, lambda: _parse(path))
 
@@ -64,10 +64,10 @@ def read_header(path: Path, comm: Comm) -> Header:
 def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Array:
     """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
 
-    Every replica reads. Of a partial distribution, coordinate 0 reads and the others hold what the reduction ignores.
-    Beyond the block it takes nothing on one node, where the block is large or has the file's order (`io.mapped`).
-    Else, from 1 MiB on, it takes a few pieces of 4 MiB, and at most three more blocks where there are no pieces
-    (`io.staging`).
+    Every replica reads. If the distribution is partial, coordinate 0 reads, and the others hold values that the
+    reduction ignores. On one node no memory beyond the block is needed if the block is large or has the file's order
+    (`io.mapped`). Otherwise, blocks from 1 MiB on need a few pieces of 4 MiB, or at most three more blocks where they
+    cannot be read in pieces (`io.staging`).
 
     Raises (the same on all ranks):
         LayoutError: the distribution is for another shape than the file's.
@@ -109,17 +109,17 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
 def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
 
-    Each rank writes its own part; of replicas, those at coordinate 0. A large tensor whose ranks hold only short runs
-    of the file is redistributed into rows, which takes the memory that `read_block` says of several nodes. The file
-    takes its name, exactly `path` (no suffix is added), when it is whole: an existing one is replaced in one step, and
-    on any failure it stays as it was and nothing else is left in the folder. A link stays, what it points to is
-    replaced.
+    Each rank writes its own part; of the replicas, only those at coordinate 0 write. A large tensor whose ranks hold
+    only short runs of the file is redistributed into rows, which needs as much memory as `read_block` on several nodes.
+    The file gets its name, exactly `path` (no suffix is added), when it is complete. It replaces an existing file in
+    one step; on any failure that file stays as it was, and nothing else is left in the folder. If `path` is a link,
+    the file that it points to is replaced.
 
     Raises (the same on all ranks):
         LayoutError: the layout is partial, or a block has another shape than its rank's.
-        RoteError: elements of no dtype that Rote carries, or a name that is another format's, as "x.h5".
-        CommError: the grid does not match the ranks, or these hold several dtypes.
-        OSError: the file cannot be made: no such folder, no permission, no space, a directory of that name.
+        RoteError: Rote does not support the dtype, or the name is one of another format, such as "x.h5".
+        CommError: the grid does not match the ranks, or the ranks hold several dtypes.
+        OSError: the file cannot be created: no such folder, no permission, no space, a directory of that name.
     """
     check_grid(dist.grid, comm.size)
     refuse_partial(dist)
@@ -155,7 +155,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
 def _slabs(
     transfer: FileTransfer, dist: Distribution, fortran_order: bool
 ) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
-    """A transfer in slabs, as many on every rank; whole where it goes through a buffer of its own."""
+    """A transfer in slabs, equally many on every rank; in one piece if it goes through a buffer of its own."""
     if dist.layout.view is None and not fortran_order:
         yield from slabs(transfer.index, transfer.buffer, dist.max_local_shape())
     else:
@@ -179,7 +179,7 @@ def _parse(path: Path) -> Header:
             version = npy.read_magic(file)
             if version not in ((1, 0), (2, 0), (3, 0)):
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
-            # Versions 2 and 3 differ in the encoding of field names only, and no array of ours has fields.
+            # Versions 2 and 3 differ only in the encoding of field names, and Rote's arrays have no fields.
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             shape, fortran_order, dtype = read(file)
             if any(isinstance(n, bool) or not 0 <= n < 2**63 for n in shape):
@@ -201,7 +201,7 @@ def _parse(path: Path) -> Header:
 
 
 def _check_name(path: Path) -> None:
-    """Refuse names that promise another format; those without a suffix promise none."""
+    """Refuse file names with the suffix of another format; no suffix is fine."""
     name = os.fspath(path)
     stem, suffix = os.path.splitext(name)
     if suffix.lower() not in ("", ".npy"):
@@ -215,10 +215,10 @@ def _check_block(block: Array, dist: Distribution, rank: int) -> None:
 
 
 def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:
-    """Give a file its header and its full size, for which the disk has room if it is reserved.
+    """Give a file its header and its full size, and allocate space for it on the disk if `reserved`.
 
-    It must have room where threads write scattered elements to pages, and may where that costs little. Calls of the
-    system say themselves that a disk is full, and are faster where it takes space for what they write.
+    Space must be reserved if threads write scattered elements to mapped pages, and is reserved also if that costs
+    little. System calls report a full disk themselves, and are faster if they allocate space as they write.
     """
     with plainly(path):
         with open(draft.path, "r+b") as file:
@@ -231,18 +231,21 @@ def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any
 
 
 def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The contents of a `.npy` file, which are one tensor; errors as of `read_header`, and of a step. Collective."""
+    """The contents of a `.npy` file: one tensor. Collective.
+
+    Raises the errors of `read_header`, and one if a step is asked for.
+    """
     header = read_header(path, comm)
     return Contents({"data": StoredTensor(header.shape, header.dtype, header)}, {}, pick_step(path, step, (), True))
 
 
 def read_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of the tensor in a `.npy` file; as `read_block`."""
+    """This rank's block of the tensor in a `.npy` file, by `read_block`."""
     return read_block(path, stored.place, dist, comm)
 
 
 def write_npy_part(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
 ) -> None:
-    """Write the one part of one tensor; as `write_npy`. There are no attributes and no step."""
+    """Write the only part, by `write_npy`. The format has no attributes and no steps."""
     write_npy(path, parts[0].block, parts[0].dist, comm)

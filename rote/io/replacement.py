@@ -1,4 +1,4 @@
-"""Files and folders that take their names when they are whole, in one step; until then, what was there stays."""
+"""Files and folders that get their names in one step, when complete; until then, an existing one stays."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], fo
 
     Args:
         begin: writes what there is before the body, and may give the draft another target.
-        folder: whether it is one.
+        folder: whether the draft is a folder.
     """
     draft: Draft | None = None
     try:
@@ -120,7 +120,7 @@ def reserve(path: str, size: int) -> None:
 
 
 def sync(path: str) -> None:
-    """Have the bytes of a file, or the names of a folder, on the disk before this returns."""
+    """Wait until the bytes of a file, or the names in a folder, are on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -130,7 +130,7 @@ def sync(path: str) -> None:
 
 @contextmanager
 def plainly(path: Path) -> Iterator[None]:
-    """Say the user's name for a file in the errors of the system, not that of a draft or of a part."""
+    """Name the user's file in system errors, not a draft or a part of it."""
     try:
         yield
     except OSError as error:

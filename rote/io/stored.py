@@ -35,9 +35,9 @@ class StoredTensor:
     """A tensor in a file.
 
     Attributes:
-        shape: of the tensor.
-        dtype: of its elements as they are stored, in either byte order.
-        place: where the format finds it.
+        shape: the shape of the tensor.
+        dtype: the dtype of the stored elements, in either byte order.
+        place: where the tensor is in the file, in the format's own terms.
     """
 
     shape: tuple[int, ...]
@@ -80,7 +80,7 @@ class Contents:
 
 
 def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool) -> int | None:
-    """The step that is meant: where none is given and nothing lies outside of steps (`plain`), the last.
+    """The step to read: the given one, or else the last, unless the file has data outside of steps (`plain`).
 
     Raises:
         RoteError: the file has no such step.
@@ -172,7 +172,7 @@ def check_shape(path: Path, shape: tuple[int, ...], dist: Distribution) -> None:
 
 
 def refuse_partial(dist: Distribution, name: str = "") -> None:
-    """Refuse a tensor, of a name if it has one, whose blocks are contributions."""
+    """Refuse a partial tensor, whose blocks are contributions to a reduction."""
     if dist.partial:
         plain = dist.layout
         for g in plain.partial:
