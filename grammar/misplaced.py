@@ -21,9 +21,9 @@ class Place(NamedTuple):
     opened: str
 
 
-# A place a line, and what may stand there, each with its mistake; the first that fits names it. A place is what stands
-# before it; what is expected there (with &, each of them); what is open, from the inside. A stroke is "or", a star is
-# anything; WORD is any word, TEXT one that is no kind.
+# Each line has a place, then tokens that may be found there, each with its mistake; the first that fits names it. A
+# place is the token before it, the tokens expected there (with &, each of them) and what is open, innermost first. A
+# stroke is "or", a star is anything; WORD is any word, TEXT a word that is no kind.
 _TABLE = """\
 *                *          *   negative negative-number  decimal decimal-number  leadingzero leading-zero
 *                *          *   junk unknown-character  secondarrow two-arrows  wrongarrow unknown-arrow
