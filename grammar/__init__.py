@@ -1,10 +1,10 @@
-"""Text <-> syntax for Rote's languages: of layouts, and of walks through them.
+"""Text <-> syntax for Rote's two languages: the one of layouts and the one of walks.
 
 ``parse_syntax`` turns a text into frozen, hashable syntax nodes; ``unparse`` turns a node into its canonical,
-shortest text; ``parse_walk`` and ``unparse_walk`` do the same for walks. What they mean is no business of this package:
-it knows no shapes and no ranks.
+shortest text; ``parse_walk`` and ``unparse_walk`` do the same for walks. This package does not interpret the nodes: it
+knows no shapes and no ranks.
 
-The languages are `layout.lark` and `walk.lark`, which open with examples. lark is imported at the first parse,
+The grammars are `layout.lark` and `walk.lark`, which open with examples. lark is imported at the first parse,
 not before.
 
 >>> from rote.grammar import parse_syntax, unparse

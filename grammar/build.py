@@ -1,4 +1,4 @@
-"""lark: text -> syntax nodes. The only file that imports lark; importing it builds the tables, once."""
+"""Text -> syntax nodes, by lark. Only this file imports lark; importing it builds the parser's tables, once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _listed(*items: Any) -> tuple[Any, ...]:
     return items
 
 
-# What becomes of each rule of layout.lark and walk.lark; an optional part that is not in the text is None.
+# The function that builds the node of each rule of layout.lark and walk.lark; an optional part that is absent is None.
 _NODES: dict[str, Callable[..., Any]] = {
     "transition": nodes.TransitionSyntax,
     "layout": _layout,
@@ -82,12 +82,12 @@ LARK = Lark(
     lexer="contextual",
     transformer=v_args(inline=True)(_Nodes)(),
 )
-# Terminals, as Counts and misplaced call them: marks as they are, others by their names.
+# The names that Counts and misplaced have for terminals: a mark is its own name.
 _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}
 
 
 def build(text: str) -> nodes.LayoutSyntax | nodes.TransitionSyntax:
-    """Build the nodes of a layout or of a transition, or raise its first mistake as NotationError."""
+    """Build the node of a layout or of a transition, or raise its first mistake as NotationError."""
     node: nodes.LayoutSyntax | nodes.TransitionSyntax = _read(Counts(text), "start")[0]
     if isinstance(node, nodes.TransitionSyntax) and node.source.tensor_order != node.target.tensor_order:
         hint = f"order {node.source.tensor_order} on the left, {node.target.tensor_order} on the right"
@@ -108,7 +108,7 @@ def build_stage(text: str) -> nodes.StageSyntax:
 
 
 def _read(counts: Counts, start: str) -> tuple[Any, Counts]:
-    """Parse a text under a rule of the grammars, and count its tokens from left to right."""
+    """Parse a text by the rule `start` of the grammars, and count its tokens from left to right."""
     text, cursor = counts.text, LARK.parse_interactive(counts.text, start)
     stack = cursor.parser_state.value_stack
     try:
@@ -123,7 +123,7 @@ def _read(counts: Counts, start: str) -> tuple[Any, Counts]:
 
 
 def _place(cursor: InteractiveParser, last: Token | None) -> Place:
-    """Say what lark's parser expects behind the token `last`, and what is open on its stack."""
+    """Say what lark's parser expects after the token `last`, and which brackets on its stack are open."""
     stack = [value for value in cursor.parser_state.value_stack if isinstance(value, LarkToken)]
     opened = ""
     for token in stack:

@@ -1,4 +1,4 @@
-"""The rules that no grammar says: what there is at most so often, only once, or only below a limit."""
+"""The rules that the grammars cannot express: limits on counts and on numbers, and names that must be unique."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tokens import NUMBER, SPACE, Token
 
 ACTIONS = (*TRANSFORMS, *CASTS, *RESIZES, TWIDDLE, CONVOLVE)
 
-# What an action does to a mode, once a stage at most.
+# The effect of an action on a mode. Each effect may occur at most once per mode and stage.
 _EFFECTS = ("made complex", "made real", "resized", "resampled", "folded", "chirped")
 _DONE = {**dict.fromkeys(TRANSFORMS, "transformed"), **dict(zip((*CASTS, *RESIZES), _EFFECTS, strict=True))}
 NUMBERS = ("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXTENT")  # terminals
@@ -31,26 +31,26 @@ NUMBERS = ("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXT
 
 @dataclass(slots=True)
 class Counts:
-    """The record of what the tokens of a text have used so far, from left to right; `stage`: of a line of a walk."""
+    """A record of the tokens read so far, from left to right; `stage` says whether they are a line of a walk."""
 
     text: str
     stage: bool = False
-    part: str = "view"  # what is read now: view, brackets, suffixes, actions
+    part: str = "view"  # the part that is being read: view, brackets, suffixes, actions
     depth: int = 0  # of parentheses
     names: set[str] = field(default_factory=set)
     sized: bool = False  # whether a part of the last group of names has a size
-    free: list[Token] = field(default_factory=list)  # its parts that have none
-    written: int = 0  # modes in the brackets
-    modes: list[tuple[str, ...]] = field(default_factory=list)  # of the layout, each with the names that it reads
+    free: list[Token] = field(default_factory=list)  # the parts of that group without a size
+    written: int = 0  # the number of modes in the brackets
+    modes: list[tuple[str, ...]] = field(default_factory=list)  # the layout's modes, each with the names that it reads
     grid_modes: set[str] = field(default_factory=set)
-    action: str = ""  # the last one
+    action: str = ""  # the last action
     done: set[tuple[str, int]] = field(default_factory=set)
 
     def take(self, token: Token, nodes: list[Any]) -> Counts:
-        """Count a token that may stand where it stands, behind `nodes`, and return the counts for the next.
+        """Count a token that the grammar allows after `nodes`, and return the counts for the next token.
 
         Raises:
-            NotationError: it breaks a rule.
+            NotationError: the token breaks a rule.
         """
         if token.type in NUMBERS:
             self._take_number(token)
@@ -81,7 +81,7 @@ class Counts:
         return mistake(name, self.text, token.position, token.text, hint)
 
     def _take_number(self, token: Token) -> None:
-        for number in NUMBER.finditer(token.text):  # SIZES are several
+        for number in NUMBER.finditer(token.text):  # a SIZES token has several numbers
             if _reaches(number.group(), MAX_NUMBER):
                 raise mistake("number-too-large", self.text, token.position + number.start())
         if token.text == "0" and token.type in ("TILE", "PART_SIZE", "EXTENT"):
@@ -94,7 +94,7 @@ class Counts:
             self.grid_modes.add(token.text)
 
     def _take_view(self, token: Token) -> None:
-        """Count a token before the brackets: of the grid, the view or the default kind."""
+        """Count a token before the brackets, which belongs to the grid, the view or the default kind."""
         if token.type == "GRID":
             check_grid(self.text, token)
         elif token.type == "NAME":
@@ -154,7 +154,7 @@ class Counts:
 
 
 def check_grid(text: str, grid: Token) -> None:
-    """Raise the first that is wrong with the sizes of a grid, which are written ``4x256``."""
+    """Raise the first mistake in the sizes of a grid, which are written ``4x256``."""
     sizes, position = grid.text.split("x"), grid.position
     if not all(size.isdigit() for size in sizes):
         raise mistake("wrong-grid", text, position)
@@ -170,10 +170,10 @@ def check_grid(text: str, grid: Token) -> None:
 
 
 def behind(text: str, position: int) -> int:
-    """Skip white space from a position on."""
+    """Skip white space from a position onwards."""
     return len(text) - len(text[position:].lstrip(SPACE))
 
 
 def _reaches(number: str, limit: int) -> bool:
-    """Compare a number without leading zeros with a limit: Python refuses int() of a very long text."""
+    """Compare a number without leading zeros with a limit, as text: Python refuses int() of a very long text."""
     return len(number) > len(str(limit)) or int(number) >= limit

@@ -1,6 +1,6 @@
-"""Every mistake by name: the rule that it breaks, and the cure.
+"""The names of all mistakes, each with the rule that it breaks and the cure.
 
-`{token}` is what stands under the caret; `{hint}` is what misplaced.py and counts.py know beyond that.
+`{token}` is the token under the caret; `{hint}` is further advice from misplaced.py or counts.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LIMITS = {"LAST_GRID_MODE": nodes.MAX_GRID_MODES - 1, "KINDS_TO_WRITE": KINDS_T
 
 
 def _table(block: str) -> dict[str, tuple[str, str]]:
-    """Read lines ``name: rule / cure``, where the cure may stand on a line of its own."""
+    """Read lines ``name: rule / cure``; the cure may be on a line of its own."""
     block = re.sub("{([A-Z_]+)}", lambda limit: str(_LIMITS[limit[1]]), block.strip().replace(" /\n   ", " /"))
     table = {}
     for row in block.split("\n"):
@@ -100,7 +100,7 @@ two-free-parts: at most one part of a split mode may go without a size / write {
 view-mismatch: the view has {hint} / write one mode for each name, group of names and part of a split mode
 """)
 
-# In a walk; those in the layout of a stage are the ones above.
+# Mistakes in a walk. Mistakes in the layout of a stage are among those above.
 WALK_MISTAKES = _table("""
 empty-walk: a walk needs a stage: the text is empty / write for example [(0),()]: fft(1)
 walk-too-long: a walk has at most {MAX_WALK} characters / write a shorter walk, or fewer comments

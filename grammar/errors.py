@@ -1,4 +1,4 @@
-"""The root of Rote's errors, and the one that points into a text.
+"""The root of Rote's errors, and the error that points into a text.
 
 RoteError
 └── NotationError (ValueError)   a text is no layout and no walk: the mistake, a caret under it, the cure
@@ -27,8 +27,8 @@ class NotationError(RoteError, ValueError):
     """A text that is not a layout, a transition or a walk.
 
     `mistake` is its short name, `text` the whole text, `position` the index in `text` of the character under the
-    caret (``len(text)`` for its end), `rule` what was broken, `cure` what to write instead. Of a walk, `text` is the
-    line that is wrong, and `line` its number, from 1; otherwise `line` is None.
+    caret (``len(text)`` for its end), `rule` the rule that it breaks, `cure` what to write instead. In a walk, `text`
+    is the wrong line and `line` its number, from 1; otherwise `line` is None.
 
     >>> print(NotationError("bare-grid-mode", "[(0),1]", 5, "grid modes must be in parentheses", "write (0)"))
     grid modes must be in parentheses
@@ -38,7 +38,7 @@ class NotationError(RoteError, ValueError):
     """
 
     def __init__(self, mistake: str, text: str, position: int, rule: str, cure: str, line: int | None = None) -> None:
-        super().__init__(mistake, text, position, rule, cure, line)  # as they are: errors travel by pickle
+        super().__init__(mistake, text, position, rule, cure, line)  # unchanged: pickle passes these args to __init__
         self.mistake = mistake
         self.text = text
         self.position = position
@@ -47,7 +47,7 @@ class NotationError(RoteError, ValueError):
         self.line = line
 
     def in_line(self, line: int, text: str) -> NotationError:
-        """This error in a line of a walk, which is `text`; lines are counted from 1.
+        """This error, moved to line number `line` of a walk, which reads `text`; lines are counted from 1.
 
         >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
         2
@@ -61,7 +61,7 @@ class NotationError(RoteError, ValueError):
 
 
 def shown(text: str) -> str:
-    """Write a text on one line: what does not print is escaped.
+    """Write a text on one line, with characters that do not print escaped.
 
     >>> shown("a\\n\\0")
     'a\\\\n\\\\x00'
@@ -70,7 +70,7 @@ def shown(text: str) -> str:
 
 
 def nearest(word: str, words: Sequence[str], otherwise: str) -> str:
-    """Ask for the word that was meant; `otherwise`, if none is near.
+    """Ask whether the nearest of `words` was meant; give `otherwise` if none is near.
 
     >>> nearest("blok", ("block", "cyclic"), "write block")
     'did you mean block?'
@@ -82,7 +82,7 @@ def nearest(word: str, words: Sequence[str], otherwise: str) -> str:
 
 
 def _window(text: str, position: int) -> tuple[str, str]:
-    """Cut what is shown before the caret, and from the caret on."""
+    """Cut a text into the parts that are shown before the caret, and from the caret onwards."""
     if len(text) <= _BEFORE + _AFTER:
         return shown(text[:position]), shown(text[position:])
     before, after = shown(text[max(0, position - _BEFORE) : position]), shown(text[position : position + _AFTER])

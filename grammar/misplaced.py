@@ -1,4 +1,4 @@
-"""The name of the mistake that a token is where the parser expects others."""
+"""The names of mistakes in which the parser meets a token that it does not expect."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .tokens import ARROWS, Token
 
 
 class Place(NamedTuple):
-    """A place in a text: the types of the tokens that the parser expects there, marks as they are; the type of the
-    last one; the brackets and parentheses that are open, outermost first."""
+    """A place in a text: the types of the tokens that the parser expects there (a mark is its own type), the type of
+    the token before it, and the open brackets and parentheses, outermost first."""
 
     expected: set[str]
     last: str
     opened: str
 
 
-# A place a line, and what may stand there, each with its mistake; the first that fits names it. A place is what stands
-# before it; what is expected there (with &, each of them); what is open, from the inside. A stroke is "or", a star is
-# anything; WORD is any word, TEXT one that is no kind.
+# Each line has a place, then tokens that may be found there, each with its mistake; the first that fits names it. A
+# place is the token before it, the tokens expected there (with &, each of them) and what is open, innermost first. A
+# stroke is "or", a star is anything; WORD is any word, TEXT a word that is no kind.
 _TABLE = """\
 *                *          *   negative negative-number  decimal decimal-number  leadingzero leading-zero
 *                *          *   junk unknown-character  secondarrow two-arrows  wrongarrow unknown-arrow
@@ -84,11 +84,11 @@ _BLOCK/_CYCLIC/) [          *   :/word/kind reserved-name
 *                *          *   * unexpected-mark
 """
 _PLACES = [row.split() for row in _TABLE.splitlines()]
-_NOWHERE = ("negative", "decimal", "leadingzero", "junk")  # these are wrong wherever they stand, as are most arrows
+_NOWHERE = ("negative", "decimal", "leadingzero", "junk")  # they are wrong everywhere, as are most arrows
 
 
 def misplaced(text: str, tokens: list[Token], i: int, place: Place, counts: Counts) -> NotationError:
-    """Name the mistake that token i of a text is at `place`; `counts` are those of the tokens before it."""
+    """Make the error for the unexpected token i of a text at `place`; `counts` covers the tokens before it."""
     if counts.stage:
         grid = _grid(text, tokens, counts)
         tokens, i = tokens[grid:], i - grid
@@ -105,7 +105,7 @@ def misplaced(text: str, tokens: list[Token], i: int, place: Place, counts: Coun
 
 
 def _name(token: Token, place: Place, counts: Counts) -> str:
-    """Find the mistake that a token is at a place."""
+    """Find the name of the mistake for a token at a place."""
     classes = {"*", token.type}
     if token.type in ("word", "mixed", "kind"):
         classes.add("WORD")
@@ -126,9 +126,9 @@ def _name(token: Token, place: Place, counts: Counts) -> str:
 
 
 def _grid(text: str, tokens: list[Token], counts: Counts) -> int:
-    """Count the tokens that say the grid of a stage, 2 or none; raise what is wrong with it.
+    """Count the tokens that give the grid of a stage, 2 or none; raise a mistake in it.
 
-    ``on`` may also be the first name of a view: digits follow it only where it is not one.
+    ``on`` may also be the first name of a view, but then no digits follow it.
     """
     first, grid, behind, last = (*tokens, *tokens[-1:] * 3)[:4]
     if first.text != "on" or grid.type in ("word", ":") or (grid.type == "(" and behind.type != "number"):
@@ -146,7 +146,7 @@ def _grid(text: str, tokens: list[Token], counts: Counts) -> int:
 
 
 def _in_stage(tokens: list[Token], i: int, place: Place, counts: Counts) -> Token:
-    """Tell what token i of a stage is: what ends the layout is an end, the name of an action among actions is one."""
+    """Classify token i of a stage: the token after the layout is an end, and among actions a name may be an action."""
     token, action = tokens[i], tokens[i].text in ACTIONS
     if counts.part == "actions":
         if action:
@@ -163,7 +163,7 @@ def _in_stage(tokens: list[Token], i: int, place: Place, counts: Counts) -> Toke
 
 
 def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> tuple[str, Token]:
-    """Look ahead for what is not there at all: left of the brackets the same token can have several reasons."""
+    """Look ahead for what is missing: left of the brackets, one unexpected token can have several causes."""
     side = _side(tokens, i)
     types = [token.type for token in side]
     if counts.stage and i == 0 and tokens[0].type == "end" and tokens[0].text:
@@ -179,7 +179,7 @@ def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> 
         return name, tokens[i]
     if before and before[-1].type == ")":
         before = before[: max((j for j, token in enumerate(before) if token.type == "("), default=0)]
-    kind = before[-1] if before and before[-1].type in ("word", "mixed") else None  # where one would stand
+    kind = before[-1] if before and before[-1].type in ("word", "mixed") else None  # it is in the place of a kind
     if kind and get_close_matches(kind.text, ("block", "cyclic")):
         return "unknown-kind", kind
     if name == "reserved-name":
@@ -194,14 +194,14 @@ def _side(tokens: list[Token], i: int) -> list[Token]:
 
 
 def _unclosed(tokens: list[Token], i: int) -> bool:
-    """Say whether a parenthesis is open at the next bracket or arrow: else the one at token i is one too many."""
+    """Say whether a parenthesis is still open at the next bracket or arrow; else the one at token i is one too many."""
     side = _side(tokens, i)
     behind = (j for j, token in enumerate(side) if token.type in "[]" and token.position > tokens[i].position)
     types = [token.type for token in side[: next(behind, None)]]
     return types.count("(") > types.count(")")
 
 
-# What may be written for a terminal, in the order in which the cures say it.
+# How the cures write each terminal, in the order in which they list them.
 _SAID = {
     **dict.fromkeys(NUMBERS, "a number"),
     "MODE": "a number or a name",
@@ -215,7 +215,7 @@ _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING",
 
 
 def _hint(name: str, word: str, place: Place, counts: Counts) -> str:
-    """Say what the error of a mistake says beyond its name, where `word` stands."""
+    """The hint in the error of a mistake at `word`."""
     match name:
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE

@@ -1,4 +1,4 @@
-"""The syntax of layouts and walks: frozen, hashable values, canonical at birth: equal meaning is an equal node."""
+"""The syntax nodes of layouts and walks: frozen and hashable, and canonical, so that equal meanings are equal nodes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ += ["WalkSyntax"]
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 
-# How block(ceil) and block(floor) round where their parts begin.
+# How block(ceil) and block(floor) round the beginnings of their parts.
 Rounding: TypeAlias = Literal["ceil", "floor"]
 ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 
-# What a stage of a walk can do: transforms along modes; what makes real numbers complex, or takes their real part; what
-# gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
-# or for a convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
+# The actions of a stage of a walk: transforms along modes; casts from real to complex and back; resizes, which change
+# extents at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back, or for a
+# convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
 Fourier: TypeAlias = Literal["fft", "ifft", "rfft", "irfft"]
 Trigonometric: TypeAlias = Literal["dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4"]
 TransformName: TypeAlias = Literal[Fourier, Trigonometric, "dht", "r2hc", "hc2r"]
@@ -36,13 +36,13 @@ MAX_TEXT = 10_000  # characters of a layout, a transition, a stage
 MAX_WALK = 50_000  # characters of a walk with all its comments
 MAX_MODES = 64  # modes of a layout, names of a view
 MAX_GRID_MODES = 64  # grid modes are 0 … 63
-MAX_NUMBER = 2**63  # sizes and roots are below
+MAX_NUMBER = 2**63  # sizes and roots are below it
 
 
 def exact(value: SupportsIndex) -> int:
-    """Take an integer as a plain int, NumPy's too.
+    """Take an integer, which may be NumPy's, as a plain int.
 
-    A bool or a float is none: equal in hash to an integer, it would be taken for it wherever one is looked up.
+    A bool or a float is refused: it can equal an integer, hash included, and a lookup would take one for the other.
 
     Raises:
         TypeError: the value is not an integer.
@@ -55,10 +55,10 @@ def exact(value: SupportsIndex) -> int:
 
 
 def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
-    """Take the integers of a node as plain ones; `name` is what they are called where one is none.
+    """Take the integers of a node as plain ints; the error calls them `name`.
 
     Raises:
-        TypeError: one is not an integer.
+        TypeError: a value is not an integer.
     """
     try:
         return tuple(map(exact, values))
@@ -76,7 +76,7 @@ class Kind:
     is ``("cyclic", (4,), 2)``.
 
     Raises:
-        ValueError: the name is another, or takes no such sizes. TypeError: a size is no integer.
+        ValueError: the name is unknown, or does not take such sizes. TypeError: a size is not an integer.
 
     >>> Kind("cyclic") == CYCLIC == Kind("cyclic", (1,)), Kind("block") == BLOCK
     (True, True)
@@ -126,7 +126,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A mode of the tensor as it is: ``a``.
+    """A mode of the tensor, read as it is: ``a``.
 
     >>> from rote.grammar import parse_syntax
     >>> parse_syntax("b a: [(0),()]").view, Name("b").names
@@ -157,7 +157,7 @@ class Fuse:
 class Tile:
     """One mode of the tensor read as several, the rightmost fastest: ``(r s=4)``.
 
-    A part is its name and its size; at most one part has no size (None) and takes what the others leave.
+    A part has a name and a size. At most one part has no size (None): its size follows from those of the others.
 
     >>> from rote.grammar import parse_syntax
     >>> (tile,) = parse_syntax("(r s=4): [(0),()]").view
@@ -204,11 +204,11 @@ def order_read(view: tuple[ViewItem, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LayoutSyntax:
-    """A layout as written, defaults resolved.
+    """A layout as written, with defaults resolved.
 
-    `modes`: per mode its entries, in the order of refinement. `view`: how the tensor's modes are read, None when they
+    `modes`: the entries of each mode, in the order of refinement. `view`: how the tensor's modes are read; None if they
     are read as they are. `op`, `partial`: the value is the op over the grid modes `partial`. `rooted`: pairs of a grid
-    mode and the only coordinate of it that holds data.
+    mode and its only coordinate that holds data.
 
     >>> LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=()) == LayoutSyntax(((), ()))
     True
@@ -255,13 +255,13 @@ class TransitionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ActionSyntax:
-    """An action in a stage of a walk: one of TRANSFORMS or CASTS along `modes`, in order; or TWIDDLE; or CONVOLVE.
+    """An action in a stage of a walk: one of TRANSFORMS, CASTS or RESIZES along `modes`, in order; TWIDDLE; CONVOLVE.
 
-    One of RESIZES gives each of the `modes` its new extent: ``resize`` cuts or pads with zeros at the end of the mode,
-    ``resample`` in the middle of the spectrum along it, ``fold`` keeps the half of it that a real signal needs, or pads
-    that to the whole, and ``chirp`` pads a signal for a convolution, or cuts what comes of it. `modes` are the numbers
-    of modes of the stage's layout, hence of its view if it has one; `extents` has one number, at least 1, for each of
-    them, and is empty for other actions.
+    A resize gives each of the `modes` its new extent. ``resize`` cuts or pads with zeros at the end of the mode, and
+    ``resample`` in the middle of the spectrum along it. ``fold`` keeps the half spectrum that a real signal needs, or
+    pads that half to the whole. ``chirp`` pads a signal for a convolution, or cuts the result. `modes` are numbers of
+    modes of the stage's layout, hence of its view if it has one. `extents` has one number, at least 1, for each mode of
+    a resize, and is empty for other actions.
 
     >>> from rote.grammar import parse_walk
     >>> parse_walk("[(0),()]: fft(1), resample(1=6)").stages[0].actions[1]
@@ -279,7 +279,7 @@ class ActionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class StageSyntax:
-    """A line of a walk: the layout, the grid if it changes here, and the actions, in order.
+    """A line of a walk: the layout, the grid if it changes here, and the actions in order.
 
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True
@@ -296,9 +296,9 @@ class StageSyntax:
 
 @dataclass(frozen=True, slots=True)
 class WalkSyntax:
-    """The stages of a walk, at least one; between them the tensor moves.
+    """The stages of a walk, at least one; between stages the tensor moves.
 
-    A grid that a stage stays on is not said again:
+    A stage on the same grid as the one before does not name the grid again:
 
     >>> stages = [StageSyntax(LayoutSyntax(()), grid) for grid in ((4,), (4,), (2, 2), (4,))]
     >>> [stage.grid for stage in WalkSyntax(tuple(stages)).stages]

@@ -1,4 +1,4 @@
-"""The doors: text -> syntax, cached."""
+"""The public functions that parse: text -> syntax, cached."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     """The syntax of a text, which is a layout or a transition ``A -> B``.
 
     Raises:
-        NotationError: it is neither; the error names the mistake, shows it and says what to write.
-        TypeError: it is no str.
+        NotationError: the text is neither; the error names the mistake, shows it and says what to write.
+        TypeError: `text` is not a str.
 
     >>> parse_syntax("[(0),()]").modes
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
@@ -28,14 +28,14 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
 def parse_walk(text: str) -> WalkSyntax:
     """The syntax of a walk's text, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
-    Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle`` or ``convolve``;
+    Blank lines, and comments from ``#`` to the end of a line, are ignored. An action is ``twiddle`` or ``convolve``;
     or one of ``rote.grammar.TRANSFORMS``, ``complex`` or ``real``, with its modes: ``fft(t)``, ``rfft(0, 1)``; or
     ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``. A mode
-    goes by its name in the line's view, or by its number.
+    is given by its name in the line's view, or by its number.
 
     Raises:
-        NotationError: it is none; the error names the mistake, shows its line and says what to write.
-        TypeError: it is no str.
+        NotationError: the text is not a walk; the error names the mistake, shows its line and says what to write.
+        TypeError: `text` is not a str.
 
     >>> walk = parse_walk("(t s=4): [(),(0)]: fft(t), twiddle  # one of 4 columns each")
     >>> walk.stages[0].actions

@@ -1,4 +1,4 @@
-"""Syntax -> text: canonical, shortest, and parsed back to an equal node."""
+"""Syntax -> text: canonical, as short as possible, and parsed back to an equal node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
 def unparse_walk(walk: nodes.WalkSyntax) -> str:
     """The canonical text of a walk, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
 
-    Modes go by their names in the view where they have one, else by their numbers.
+    Actions name modes as the view does, or by their numbers if they have no name there.
 
     >>> layout = nodes.LayoutSyntax(((nodes.Entry(0),), (), ()))
     >>> actions = (nodes.ActionSyntax("fft", (1, 2)), nodes.ActionSyntax("twiddle"))
@@ -59,12 +59,12 @@ def _action(action: nodes.ActionSyntax, names: list[str]) -> str:
 
 
 def _with_words(name: str, words: list[str], mark: str) -> str:
-    """Write a name, and words in parentheses behind it if there are any."""
+    """Write a name, followed by words in parentheses if there are any."""
     return f"{name}({mark.join(words)})" if words else name
 
 
 def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
-    """Name each mode of a layout as an action does."""
+    """Name each mode of a layout as actions refer to it."""
     if layout.view is None:
         return [*map(str, range(len(layout.modes)))]
     modes = nodes.modes_read(layout.view)
@@ -72,7 +72,7 @@ def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
 
 
 def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
-    """Write modes with the default kind that is shortest; of equal ones with none, then with the first that occurs."""
+    """Write modes with the default kind that makes the shortest text; in a tie with none, else the first to occur."""
     kinds = dict.fromkeys([entry.kind for entry in chain(*modes)])
     texts = [_with_default("", modes, nodes.CYCLIC)]
     texts += [_with_default(kind_text(kind), modes, kind) for kind in kinds if kind != nodes.CYCLIC]
@@ -80,7 +80,7 @@ def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
 
 
 def _with_default(name: str, modes: tuple[tuple[nodes.Entry, ...], ...], default: nodes.Kind) -> str:
-    """Write modes in brackets behind the name of the kind that those entries have which name none."""
+    """Write modes in brackets after the name of the default kind, which is that of all entries without a kind."""
     lists = []
     for mode in modes:
         entries = [_entry(entry, default) for entry in mode]

@@ -1,4 +1,4 @@
-"""Text -> tokens, for a text in which lark stops: they also have names for what can be no token at all."""
+"""Text -> tokens, for a text that lark rejects; unlike lark's, these tokens also cover invalid characters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _SCAN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a text. Its type is the mark that it is; of lark's tokens, else, that of the terminal; of `scan`'s:
-    number, leadingzero, word, mixed (``1x``), kind, secondarrow, end, negative, decimal, wrongarrow, junk."""
+    """A piece of a text. The type of a mark is the mark itself. Other tokens of lark have the name of their terminal;
+    those of `scan` are number, leadingzero, word, mixed (``1x``), kind, secondarrow, end, negative, decimal,
+    wrongarrow or junk."""
 
     type: str
     text: str

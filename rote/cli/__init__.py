@@ -1,4 +1,4 @@
-"""The command line: `rote`, which is `python -m rote`. The one part of the house that knows tensors and FFTs alike.
+"""The command line: `rote`, which is `python -m rote`. Only this part of Rote knows both tensors and FFTs.
 
 A command is imported when it runs, so that `rote --version` and `rote --help` import no more than click.
 """

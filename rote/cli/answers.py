@@ -1,4 +1,4 @@
-"""Answers as JSON: a command prints for people, or, with --json, its answer for programs and nothing else."""
+"""Answers as JSON: a command prints text for people or, with --json, nothing but its answer for programs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ json_option = click.option(
 
 
 def give(as_json: bool, program: Callable[[], T], answer: Callable[[T], Answer]) -> T:
-    """Run a program that prints for people as it goes, or print the answer that its result makes alone.
+    """Run a program that prints text for people, or print nothing but the answer that its result makes.
 
-    Errors are no answers: they go to the standard error and into the exit status, as without --json.
+    Errors are not answers: they go to standard error and into the exit status, as without --json.
 
     Args:
-        as_json: whether the answer is printed; what the program itself prints is lost then.
+        as_json: whether the answer is printed; if so, the program's own output is discarded.
         program: returns its result.
-        answer: of a result: JSON values, under keys that are always there.
+        answer: makes JSON values of a result, under keys that are always there.
 
     Returns:
         The result.
@@ -56,7 +56,7 @@ def say(comm: Comm, *texts: str) -> None:
 
 
 def print_answer(answer: Answer) -> None:
-    """Print an answer as JSON, a key or a row on each line. JSON has no NaN and no infinity: they are null.
+    """Print an answer as JSON, one key or row on each line. JSON has no NaN and no infinity: they become null.
 
     >>> print_answer({"grid": (2, 2), "error": float("inf"), "ranks": [{"rank": 0}, {"rank": 1}]})
     {

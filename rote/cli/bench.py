@@ -1,4 +1,4 @@
-"""`rote bench`: Rote against the libraries that do the same, on this machine."""
+"""`rote bench`: Rote against similar libraries, on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "d
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
 _YARDSTICKS = ("memcpy", "in-cache", "kernels")  # of the suite: they do not do the work
 _ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE + _YARDSTICKS))
-_PRINTED = "-"  # the FILE of --json that is the standard output
+_PRINTED = "-"  # as the FILE of --json, it is the standard output
 _SHAPES = ((64, 64, 64), (128, 128, 128))
 _REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
 
@@ -142,7 +142,7 @@ def bench(record: str | None, records: tuple[str, str] | None, relative: bool, *
 
 
 def _of_records(request: _Request, record: str | None, records: tuple[str, str] | None, relative: bool) -> None:
-    """Leave a record, or compare two; refuse the options that are of neither."""
+    """Write a record, or compare two; refuse options that belong to neither."""
     if record is not None and records is not None:
         raise click.UsageError("--suite and --compare do not go together; leave a record first, then compare it")
     if records is None and relative:
@@ -208,12 +208,12 @@ def _bench(comm: Comm, request: _Request) -> Answer:
 
 
 def _files(request: _Request) -> list[str]:
-    """The files that are left."""
+    """The files that are written."""
     return [path for path in (request.json, request.png) if path is not None and path != _PRINTED]
 
 
 def _refuse_files(comm: Comm, request: _Request) -> None:
-    """Refuse, before anything is measured, files that cannot be left. Collective."""
+    """Refuse files that cannot be written, before anything is measured. Collective."""
     from ..bench import picture
 
     with collective_errors(comm):
@@ -225,7 +225,7 @@ def _refuse_files(comm: Comm, request: _Request) -> None:
 
 
 def _leave(request: _Request, answer: Answer, done: list[list[Score]], head: str) -> None:
-    """Write the files, and say so; on rank 0."""
+    """Write the files on rank 0, and say so."""
     from ..bench import picture
 
     if request.json in _files(request):

@@ -1,4 +1,4 @@
-"""The comparison with numpy.fft, on one rank; whether the machine has the memory for it, and the disk for a result."""
+"""The comparison with numpy.fft on one rank, and whether memory suffices for it and the disk for a result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 def available_memory() -> int:
-    """Bytes that this machine can give to a program now; all that it has where it does not say what is free."""
+    """Bytes that this machine can give to a program now, or all its bytes if it does not say what is free."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
@@ -35,7 +35,7 @@ def installed_memory() -> int:
 
 
 def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], result: np.dtype[Any]) -> None:
-    """Refuse a comparison that does not fit into memory: input, spectrum, and what numpy.fft makes on the way.
+    """Refuse a comparison that does not fit into memory: input, spectrum, and the temporary arrays of numpy.fft.
 
     NumPy transforms axis by axis, from one whole array to the next; then the spectrum is read and subtracted.
     """
@@ -50,11 +50,11 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
 
 
 def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
-    """Refuse a result that cannot be written, before the work: a file or folder beside it is made, and removed.
+    """Refuse a result that cannot be written, before the work: try to make a file or folder beside it.
 
     Raises:
-        OSError: no file can be made there or replaced, or the disk has less than so many bytes.
-        RoteError: there is a device or a pipe of that name.
+        OSError: no file can be made there or replaced, or the disk has less than `nbytes` free.
+        RoteError: a device or a pipe has that name.
     """
     draft = Draft.beside(path, folder)
     draft.remove()

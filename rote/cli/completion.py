@@ -1,4 +1,4 @@
-"""`rote completion`: what a shell wants so that Tab completes commands, options, and the names that they take."""
+"""`rote completion`: the scripts by which Tab completes commands, options and their values in a shell."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .failures import on_rank_0
 __all__ = ["completion", "script"]
 
 SHELLS = ("bash", "zsh", "fish")
-_VARIABLE = "_ROTE_COMPLETE"  # by which click's scripts ask `rote` for what fits
+_VARIABLE = "_ROTE_COMPLETE"  # by which click's scripts ask `rote` for completions
 _MARK = "# rote completion"  # at the end of the line that we add to a start-up file, so that it is found again
-# zsh has completion only once it is asked for, which not every start-up file does.
+# zsh must be asked to enable completion, which not every start-up file does.
 _ZSH_FIRST = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where a shell finds a completion: a file, and the start-up file that reads it where the shell does not itself."""
+    """Where a shell finds a completion: a file, and the start-up file that reads it if the shell itself does not."""
 
     script: Path
     start_up: Path | None
@@ -98,7 +98,7 @@ def _places(shell: str) -> _Places:
 
 
 def _install(shell: str) -> None:
-    """Write what is not there yet, and say so."""
+    """Write the files that are missing, and say so."""
     places = _places(shell)
     wrote = [*_write(places, script(shell))]
     for path in wrote:
@@ -109,7 +109,7 @@ def _install(shell: str) -> None:
 
 
 def _write(places: _Places, text: str) -> Iterator[Path]:
-    """Write the script and the line that reads it; the files that had to change."""
+    """Write the script and the line that reads it, and yield the files that had to change."""
     if not places.script.exists() or places.script.read_text("utf-8") != text:
         places.script.parent.mkdir(parents=True, exist_ok=True)
         places.script.write_text(text, "utf-8")

@@ -100,7 +100,7 @@ def _said(stage: Stage) -> str:
 
 
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
-    """Draw what the demo did; False if there is no Matplotlib."""
+    """Draw the demo's steps and results; False if Matplotlib is not installed."""
     from .picture import draw_demo
 
     plane = np.load(volume, mmap_mode="r")[:, :, 0]

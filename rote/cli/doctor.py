@@ -1,4 +1,4 @@
-"""`rote doctor`: what this installation has, whether it works, and the commands that would mend it.
+"""`rote doctor`: the parts of this installation, whether they work, and the commands that would repair them.
 
 Each look is a function that may raise; what it raises becomes its finding.
 
@@ -46,9 +46,9 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        subject, result: what was looked at, and what came of it.
-        state: "ok", "missing" (Rote does without) or "broken" (it does not).
-        cure: the command that mends it; empty if it is "ok".
+        subject, result: the part that was checked, and the outcome.
+        state: "ok", "missing" (Rote works without it) or "broken" (Rote does not).
+        cure: the command that repairs it; empty if the state is "ok".
     """
 
     subject: str
@@ -58,7 +58,7 @@ class Finding:
 
 
 class _Mendable(RoteError):
-    """A thing is missing that has a cure of its own."""
+    """A part is missing, and has a cure of its own."""
 
     def __init__(self, text: str, cure: str) -> None:
         super().__init__(text)
@@ -84,7 +84,7 @@ def doctor(context: click.Context, as_json: bool) -> None:
 
 
 def _report(as_json: bool) -> int:
-    """Print what is found; the exit status."""
+    """Print the findings and return the exit status."""
     results, line = list(findings()), launch_line()
     broken = any(each.state == "broken" for each in results)
     if as_json:
@@ -114,7 +114,7 @@ def _table(rows: list[Finding]) -> str:
 
 
 def findings() -> Iterator[Finding]:
-    """All that the doctor finds, in order. No look can fail, only find."""
+    """All findings, in order. An error in a check is a finding, too."""
     looks: list[tuple[str, Callable[[], str], str, str]] = [
         ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "", ""),
         ("Rote", lambda: __version__, "", ""),
@@ -160,24 +160,24 @@ def launch_line() -> str | None:
     """The command that starts two ranks of this very Python, by the launcher of the MPI that mpi4py loads.
 
     Returns:
-        The line, with whole paths, which works in any shell and folder; None where there is no such launcher.
+        The line, with absolute paths, which works in any shell and folder; None if there is no such launcher.
     """
     try:
         library = _family(_mpi())
         fitting = next(path for path in _launchers() if _fits(path, library))
-    except Exception:  # the looks at MPI and mpiexec say so
+    except Exception:  # the checks of MPI and mpiexec report it
         return None
     return shlex.join([fitting, "-n", "2", sys.executable, "-m", "rote", "doctor"])
 
 
 def _launchers() -> list[str]:
-    """The launchers that are there: the one beside this Python, then the one that a shell would take."""
+    """The launchers that exist: the one beside this Python, then the one that a shell would take."""
     paths = shutil.which("mpiexec", path=str(Path(sys.executable).parent)), shutil.which("mpiexec")
     return list(dict.fromkeys(path for path in paths if path is not None))
 
 
 def _fits(path: str, library: str) -> bool:
-    """Whether a launcher may be of the MPI that is loaded; of families without a name nobody knows."""
+    """Whether a launcher may belong to the loaded MPI; for an unknown family this cannot be told."""
     return not library or _family(_run(path, "--version")) in ("", library)
 
 
@@ -189,7 +189,7 @@ def _mpiexec() -> str:
         raise RoteError("no mpiexec on the PATH or beside this Python")
     try:
         library = _family(_mpi())
-    except Exception:  # the look at MPI itself says so
+    except Exception:  # the check of MPI itself reports it
         library = ""
     if path is not None:
         kind = _family(_run(path, "--version"))
@@ -205,7 +205,7 @@ def _mpiexec() -> str:
 
 
 def _family(text: str) -> str:
-    """Which MPI a version text is of; empty if it is another one. Intel's is built on MPICH, as its launcher."""
+    """The family of MPI in a version text; empty if unknown. Intel's MPI and its launcher are built on MPICH."""
     names = {"Open MPI": "Open MPI", "OpenRTE": "Open MPI", "Intel": "Intel MPI", "HYDRA": "MPICH", "MPICH": "MPICH"}
     return next((family for name, family in names.items() if name in text), "")
 
@@ -220,7 +220,7 @@ def _ranks() -> str:
 
 
 def _hdf5() -> str:
-    """The version of h5py and of its library, and how ranks write; from another process, since it may load MPI."""
+    """The versions of h5py and its library, and how ranks write; from another process, since h5py may load MPI."""
     program = "import h5py; print(h5py.__version__, h5py.version.hdf5_version, h5py.get_config().mpi)"
     binding, library, has_mpi = _run(sys.executable, "-c", program).split()
     how = "built with MPI, so that ranks write at once" if has_mpi == "True" else "without MPI: ranks write in turn"
@@ -262,7 +262,7 @@ def _fft() -> str:
 
 
 def _run(*command: str) -> str:
-    """Run a command and return what it prints; an error that ends with its last line if it fails."""
+    """Run a command and return its output; if it fails, raise an error that ends with its last line."""
     done = subprocess.run(
         command, env=alone(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )

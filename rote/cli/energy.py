@@ -1,4 +1,4 @@
-"""The field of the demo, and the energy spectrum of any field: both computed where the tensor lies."""
+"""The field of the demo, and the energy spectrum of any field; each rank computes both on its own block."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     """The energy in every shell of wave numbers: half the sum of |û(k)|² over k - 1/2 <= |k| < k + 1/2.
 
     û is the spectrum over the number of points, so that all shells together hold the mean of u²/2.
-    Every rank sums up its own part of the spectrum, in whatever layout that has; then the ranks add. Collective.
+    Every rank sums up its own part of the spectrum, in any layout, and the sums are added over the ranks. Collective.
 
     Args:
-        spectrum: of a real field, as `rote.fft.rfftn` gives it: half of it along the last mode.
-        shape: of the field. Wave numbers are whole numbers, as of a cube of side 2 pi.
+        spectrum: the half spectrum of a real field along its last mode, as `rote.fft.rfftn` gives it.
+        shape: the shape of the field. Wave numbers are integers, as for a cube of side 2 pi.
 
     Returns:
         The energies of the shells 0 to min(shape)/2, the same on all ranks.
@@ -75,7 +75,7 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     at = dist.tensor_indices(comm.rank)
     waves = [np.minimum(index, n - index) for index, n in zip(at, shape, strict=True)]
     shell = np.rint(np.sqrt(sum(wave.astype(float) ** 2 for wave in waves))).astype(np.int64)
-    # The other half of the spectrum is the mirror image of this one, but for the planes that are their own mirror.
+    # The other half of the spectrum mirrors this one, except for the planes that are their own mirror image.
     twice = np.where((at[-1] == 0) | (2 * at[-1] == shape[-1]), 1.0, 2.0)
     power: Floats = twice * np.abs(spectrum.local) ** 2 / (2.0 * prod(shape) ** 2)
     coordinates = dist.grid.coordinates(comm.rank)

@@ -1,8 +1,8 @@
-"""The end of the command line: one text and one status, however many ranks run it.
+"""How a command line ends: with one text and one status, however many ranks run it.
 
-Every rank of an MPI job runs the same command line. Rank 0 alone writes to the standard output. An error that all ranks
-come to is printed once, and all leave with its status; one that a single rank comes to ends the job, for the others
-would wait for it for ever.
+Every rank of an MPI job runs the same command line. Rank 0 alone writes to the standard output. An error on all ranks
+is printed once, and all exit with its status. An error on a single rank ends the job, since the others would wait for
+that rank for ever.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-INTERRUPTED = 130  # the status of what Ctrl-C has ended, as shells have it: 128 and the signal's number
+INTERRUPTED = 130  # the status after Ctrl-C, by the convention of shells: 128 plus the signal's number
 _PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
 
 
@@ -45,8 +45,8 @@ class Rote(click.Group):
     """A group of commands that ends as this module says, and loads a command when it runs.
 
     Attributes:
-        menu: the names of the commands, and what the group's help says of each.
-        load: the command of a name.
+        menu: the names of the commands, each with its line in the group's help.
+        load: gives the command of a name.
     """
 
     def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
@@ -75,7 +75,7 @@ class Rote(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use, 130 after Ctrl-C."""
+        """Run a command line and exit: status 0, 1 after an error, 2 after a usage error, 130 after Ctrl-C."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         others, text = None, ""
@@ -121,7 +121,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 
 
 def on_rank_0(program: Callable[[], T]) -> T:
-    """Run a program on rank 0 alone, and return its result on all; this process is rank 0 where MPI is broken."""
+    """Run a program on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
     from ..errors import CommError
     from ..runtime import world
     from ..runtime.comm.collective_errors import from_root
@@ -134,22 +134,22 @@ def on_rank_0(program: Callable[[], T]) -> T:
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches: never under mpiexec, which may give its ranks terminals that nobody sees."""
+    """Whether a user watches a terminal: never under mpiexec, whose ranks may have terminals that nobody sees."""
     return sys.stdout.isatty() and "mpi4py.MPI" not in sys.modules
 
 
 def animated() -> bool:
-    """Whether what is shown may move: on a terminal that can do more than print lines."""
+    """Whether output may be animated: on a terminal that can do more than print lines."""
     return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def coloured() -> bool:
-    """Whether texts may have colours: not where the environment says NO_COLOR (https://no-color.org)."""
+    """Whether texts may have colours: not if the environment sets NO_COLOR (https://no-color.org)."""
     return animated() and not os.environ.get("NO_COLOR")
 
 
 def columns(usual: int) -> int:
-    """The width of the terminal, or what the environment says it is (COLUMNS); the usual one if neither says."""
+    """The width of the terminal, or of the variable COLUMNS in the environment; `usual` if neither is known."""
     return shutil.get_terminal_size((usual, 24)).columns
 
 
@@ -167,14 +167,14 @@ def described(error: BaseException) -> str:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether values or machines can do this; any other error is a bug of ours."""
+    """Whether values or the machine can cause this error; any other error is a bug in Rote."""
     from ..errors import RoteError
 
     return isinstance(error, RoteError | OSError | MemoryError)
 
 
 def _shown(error: click.ClickException) -> str:
-    """An error of the command line as one paragraph; the whole help where nothing was asked."""
+    """An error of the command line as one paragraph; the whole help if no command was given."""
     asked = not isinstance(error, click.exceptions.NoArgsIsHelpError)
     if asked and isinstance(error, click.UsageError) and error.ctx is not None:
         return f"Error: {error.format_message()}\ntry: {error.ctx.command_path} --help"
@@ -184,7 +184,7 @@ def _shown(error: click.ClickException) -> str:
 
 
 def _other_ranks() -> MpiComm | None:
-    """A communicator of its own over the ranks of MPI, if there are several; a broken MPI is left to the command."""
+    """A separate communicator over the ranks of MPI, if there are several; a broken MPI is left to the command."""
     if not launched() and "mpi4py.MPI" not in sys.modules:
         return None
     from ..errors import CommError
@@ -212,7 +212,7 @@ def _rank_0_speaks(others: MpiComm | None) -> Iterator[None]:
 
 
 def _say_once(text: str, status: int, others: MpiComm | None) -> None:
-    """Print an error: rank 0 for all that come here, else whoever fails alone, which ends the job."""
+    """Print an error: on rank 0 if all ranks fail, else on the rank that fails alone, which then ends the job."""
     if others is not None:
         from ..runtime.comm.collective_errors import all_come
         from ..runtime.comm.mpi import set_abort
@@ -221,7 +221,7 @@ def _say_once(text: str, status: int, others: MpiComm | None) -> None:
             texts = dict.fromkeys(others.allgather_object(text))
             if others.rank == 0:
                 _say("\n".join(texts))
-            others.barrier()  # mpiexec may end a job with the first rank that leaves so: not before all is said
+            others.barrier()  # mpiexec may end a job when the first rank fails, which must not precede the message
             return
         if text and status != INTERRUPTED:
             text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job"

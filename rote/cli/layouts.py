@@ -1,4 +1,4 @@
-"""`rote show`, `rote explain` and `rote predict`: layouts, plans and FFTs, without any rank."""
+"""`rote show`, `rote explain` and `rote predict`: layouts, plans and FFTs, without starting ranks."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: An
 
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
-    """A plan, which `rote.Plan.from_json` reads, and its figures."""
+    """A plan, as `rote.Plan.from_json` reads it, and its figures."""
     steps = []
     rows = figures((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine)
     for step, row in zip(plan.steps, rows, strict=True):
@@ -225,7 +225,7 @@ def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
 
 
 def _keep(page: str, path: str, quiet: bool) -> None:
-    """Write a page into a file, and say so."""
+    """Write a page to a file, and say so."""
     on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
     if not quiet:
         click.echo(f"\nleft {path}")

@@ -1,4 +1,4 @@
-"""The fixed set of moves on which the model is checked, and how well predicted and measured times rank."""
+"""The fixed set of moves that checks the model, and how well its times rank the moves, by measured times."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
 
 
 def ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> Answer:
-    """How well the times that the model predicts for some machines rank as the measured ones, as values."""
+    """How well the model's times for some machines rank the moves as measured times do, as values."""
     from ..compiler.cost import steps_cost
 
     sizes = sorted(prod(plan.source.shape) for plan in plans)
@@ -102,7 +102,7 @@ def ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine]
 
 
 def ranked(check: Answer) -> str:
-    """The table of what `ranks_of` has found."""
+    """The table of the findings of `ranks_of`."""
     rows = [("", "Spearman's rho", "measured / predicted")]
     for row in check["machines"]:
         span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"

@@ -1,4 +1,4 @@
-"""Parameters that several commands take: numbers, bytes, threads, files; and what is refused of them at once."""
+"""Parameters that several commands take: numbers, bytes, threads, files; and checks that refuse some at once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
     name = "bytes"
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; a usage error if the text is none."""
+        """The number; a usage error if the text is not one."""
         if isinstance(value, int):
             return value
         amount = _AMOUNT.fullmatch(value.strip())
@@ -96,7 +96,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
 
 
 class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
-    """A text that a shell completes from the names that are usual; whether it will do is for the command to say.
+    """A text that a shell completes from the usual names; the command itself decides whether it is valid.
 
     >>> [item.value for item in Known("animal", lambda: ("cat", "cow", "dog")).shell_complete(None, None, "c")]
     ['cat', 'cow']
@@ -109,7 +109,7 @@ class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
     def shell_complete(
         self, ctx: click.Context | None, param: click.Parameter | None, incomplete: str
     ) -> list[CompletionItem]:
-        """The names that begin as the text does."""
+        """The names that begin with the text."""
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
@@ -121,8 +121,8 @@ def of_ffts(text: str) -> np.dtype[Any]:
     """The dtype of a tensor that is to be transformed.
 
     Raises:
-        PlanError: the text is no dtype that Rote moves.
-        LayoutError: it is of integers: whoever has them says in which precision they are transformed.
+        PlanError: the text is not a dtype that Rote moves.
+        LayoutError: it is a dtype of integers; the user must choose a precision for their transform.
     """
     from ..compiler.step import as_dtype
 
@@ -133,12 +133,12 @@ def of_ffts(text: str) -> np.dtype[Any]:
 
 
 class PictureFile(click.Path):
-    """The path of a picture: of a format that Matplotlib writes, by its ending."""
+    """The path of a picture, whose ending names a format that Matplotlib writes."""
 
     name = "picture"
 
     def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path as a text; a usage error if no picture can have it."""
+        """The path as a text; a usage error if its ending is no format."""
         path = os.fsdecode(super().convert(value, param, ctx))
         if os.path.splitext(path)[1].lower().removeprefix(".") not in _PICTURES:
             self.fail(f"{path} does not end as a picture does; write .{', .'.join(_PICTURES)}", param, ctx)
@@ -146,16 +146,16 @@ class PictureFile(click.Path):
 
 
 def refuse_target(path: str, force: bool, source: str | None = None) -> None:
-    """Refuse to write a file where there is no place for it, or where one is lost.
+    """Refuse to write a file that cannot be written, or that would overwrite another one.
 
     Args:
-        path: of the file.
-        force: whether one that is there may be overwritten.
-        source: a file that is there and is read; it is never overwritten, by whatever name.
+        path: the file's path.
+        force: whether an existing file may be overwritten.
+        source: an existing file that is read; it is never overwritten, by whatever name.
 
     Raises:
-        OSError: the folder is not there or cannot be written to, or something has this name already.
-        RoteError: it is the source.
+        OSError: the folder does not exist or cannot be written to, or something has this name already.
+        RoteError: the file is the source.
     """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
@@ -172,10 +172,10 @@ def refuse_target(path: str, force: bool, source: str | None = None) -> None:
 
 
 def refuse_too_many(comm: Comm, threads: int) -> None:
-    """Refuse several threads per rank if a host has not as many cores for them. Collective.
+    """Refuse several threads per rank if a host has too few cores for them. Collective.
 
     Raises (the same on all ranks):
-        RoteError: it has not. One thread per rank is never refused, however many ranks there are.
+        RoteError: a host has too few. One thread per rank is never refused, however many ranks there are.
     """
     if threads == 1:
         return

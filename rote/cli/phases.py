@@ -1,4 +1,4 @@
-"""The phases of a command: rank 0 names them while all ranks work, and says how long the slowest took."""
+"""The phases of a command: rank 0 names them while all ranks work, and prints the times of the slowest rank."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["Watch", "progress"]
 class Watch:
     """The phases of a command on one rank; on a terminal rank 0 shows which one runs.
 
-    A phase lasts from the end of the one before it until all ranks are through, so that no time is lost in between:
-    all phases together are the time from the beginning to the end of the last one.
+    A phase lasts from the end of the one before it until all ranks have finished it. So no time is lost in between:
+    the phases add up to the time from the beginning to the end of the last one.
 
     Args:
         comm: the ranks.
@@ -37,7 +37,7 @@ class Watch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[float], None] | None]:
-        """Time what is done within, and show it; gives what shows the part that is done, where somebody watches."""
+        """Time the work inside, and show its name; if a user watches, yield a function that shows the part done."""
         with progress(self._comm, name) as part:
             yield part
         self._comm.barrier()
@@ -46,7 +46,7 @@ class Watch:
         self._last = now
 
     def report(self) -> dict[str, float]:
-        """The most seconds that any rank spent in each phase; rank 0 prints them, and their sum. Collective."""
+        """The most seconds that any rank spent in each phase. Rank 0 prints them with their sum. Collective."""
         most = np.array(list(self._seconds.values()))
         self._comm.allreduce(most, "max")
         slowest = dict(zip(self._seconds, most.tolist(), strict=True))

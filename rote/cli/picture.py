@@ -31,8 +31,8 @@ def draw_demo(
 
     Args:
         field: a plane of the field, x downwards.
-        walk: the distributions, and what is transformed in each; `moves` what happens between them.
-        energy, exact: per shell of wave numbers.
+        walk: the distributions, and the transforms done in each; `moves` says what happens between them.
+        energy, exact: the energies per shell of wave numbers.
 
     Raises:
         ImportError: Matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""The options of `rote fft`, and the transform that they ask for: its walk, its run, and the tensors at both ends."""
+"""The options of `rote fft`, and the transform that they request: its walk, its run, and the tensors at both ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class FileTransform:
-    """A request on an array: how to run it, and what to say about it."""
+    """A request on an array: how to run it, and how to describe it."""
 
     walk: Walk
     run: _Run
@@ -132,7 +132,7 @@ def _forward(
 
 
 def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, comm: Comm) -> Distribution:
-    """The distribution in which the transform of a file begins: a cheapest one, of blocks if there is any."""
+    """The distribution in which the transform of a file begins: one of the cheapest, in blocks if possible."""
     from ..fft.families.choose import best
     from ..fft.families.resolve import choices_for, walk_for
     from ..fft.request.arguments import as_arguments
@@ -153,7 +153,7 @@ def _is_in_blocks(dist: Distribution) -> bool:
 def _backward(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
 ) -> FFT:
-    """The transform that the file is the spectrum of."""
+    """The transform whose spectrum the file holds."""
     from ..fft.families.choose import best, choices
     from ..fft.request.arguments import normal_axes
     from ..fft.request.request import as_request
@@ -185,7 +185,7 @@ def _bound(
     part: Progress | None,
     output: str | None = None,
 ) -> FFT:
-    """A transform, tuned as it is asked for."""
+    """A transform, tuned as requested."""
     from ..fft.plan import FFT
 
     tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
@@ -193,7 +193,7 @@ def _bound(
 
 
 def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
-    """The extents along the axes of the real array that a file holds half the spectrum of."""
+    """The extents, along the axes, of the real array whose half spectrum a file holds."""
     if not axes:
         raise LayoutError(f"a real transform needs at least one axis, and {shape} has none")
     points = shape[axes[-1]]

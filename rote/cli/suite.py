@@ -1,4 +1,4 @@
-"""`rote bench --suite` and `--compare`: a record of all rows in one file, and what has changed from one to another."""
+"""`rote bench --suite` and `--compare`: a record of all rows in one file, and the changes between two records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "suite", "taking_part"]
 
-_PAUSE = 2.0  # seconds between two writings of what is measured
+_PAUSE = 2.0  # seconds between two writes of the record
 
 
 def suite(
@@ -37,10 +37,10 @@ def suite(
     rounds: int,
     force: bool,
 ) -> None:
-    """Measure the rows, or those of some shapes and dtypes, and leave the record.
+    """Measure the rows, or those of some shapes and dtypes, and write the record.
 
     Raises:
-        LayoutError: a shape is of no row.
+        LayoutError: no row has one of the shapes.
         RoteError: no contestant could run.
         OSError: the file cannot be written.
     """
@@ -88,7 +88,7 @@ def taking_part(comm: Comm, ranks: int | None) -> tuple[bool, int, int]:
 
 
 def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: str) -> None:
-    """Hold the contest, and leave all that is known of it every few seconds, at the end, and when it is interrupted."""
+    """Hold the contest, and write its record every few seconds, at the end, and when it is interrupted."""
     from ..bench import report
     from ..bench.contest import hold
     from ..bench.suite import rows, summary
@@ -134,10 +134,10 @@ def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: s
 
 
 def compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
-    """Print what has changed from one record to another.
+    """Print the changes from one record to another.
 
     Raises:
-        RoteError: a file is no record, nothing can be compared, or something of Rote has become slower.
+        RoteError: a file is not a record, nothing can be compared, or a contestant of Rote has become slower.
         OSError: a file cannot be read.
     """
     on_rank_0(partial(_compare, paths, relative, printed))

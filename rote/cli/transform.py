@@ -37,8 +37,8 @@ class Transformed:
     Attributes:
         job: the transform.
         result: the tensor that was written, in its own layout.
-        seconds: per phase, the most that any rank took.
-        error: against numpy.fft, relative to the largest value; None if it was not asked for.
+        seconds: the most that any rank took, per phase.
+        error: the error against numpy.fft, relative to the largest value; None if it was not requested.
     """
 
     job: FileTransform
@@ -48,11 +48,11 @@ class Transformed:
 
     @property
     def walk(self) -> Walk:
-        """The layouts along the way, and what is transformed in each."""
+        """The layouts along the way, and the transforms done in each."""
         return self.job.walk
 
     def answer(self) -> Answer:
-        """All that is told of it, for programs."""
+        """The answer for programs."""
         walk, limit = self.job.walk, tolerance(self.result.dtype)
         source, target = walk.source, self.result.distribution
         return {
@@ -135,13 +135,13 @@ def refuse_wrong(done: Transformed, path: str) -> None:
 
 
 def transform(comm: Comm, request: Request, began: float | None = None) -> Transformed:
-    """Do what is asked, on every rank of a communicator; rank 0 prints the plan and the times.
+    """Do a request on every rank of a communicator; rank 0 prints the plan and the times.
 
     Args:
-        began: when this process began, by `perf_counter`: the phases are counted from then on.
+        began: when this process began, by `perf_counter`; the first phase begins then.
 
     Raises (the same on all ranks):
-        RoteError: the input is no `.npy` file of numbers, or does not fit the layout, the ranks or the options.
+        RoteError: the input is not a `.npy` file of numbers, or does not fit the layout, the ranks or the options.
         OSError: a file cannot be read or written.
     """
     watch = Watch(comm, began)
@@ -191,7 +191,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
 
 
 def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> float:
-    """The error of the file that was written, by rank 0."""
+    """The error of the file that was written, computed by rank 0."""
 
     def error() -> float:
         array = np.load(request.source).astype(job.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""`rote tune`: what this machine takes and which FFT is fastest on it, kept for the next time; what else is kept."""
+"""`rote tune`: measures this machine and its fastest FFT, keeps both for later runs, and lists all that is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ABOUT = {
     "step_time": "of a step before its first message",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
-_compiling = threading.Lock()  # the first of in-process ranks compiles for all
+_compiling = threading.Lock()  # the first of the in-process ranks compiles for all
 
 
 @click.command()
@@ -137,7 +137,7 @@ def tune(
 
 
 def _tell(chore: Callable[[], tuple[str, Answer]], as_json: bool) -> None:
-    """Print what a chore answers, and what it warns of."""
+    """Print the answer of a chore, and its warnings."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         text, answer = chore()
@@ -185,7 +185,7 @@ def _folder() -> str | None:
 
 
 def _line(record: wisdom.Record | Path) -> str:
-    """A record for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
+    """A record for people: a walk as lines, long texts cut short; a damaged file is shown by its path."""
     if isinstance(record, Path):
         return str(record)
     decision = record.decision
@@ -210,7 +210,7 @@ def _where() -> str:
 
 
 def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
-    """Measure the machine, print, keep and check, on every rank."""
+    """Measure the machine on every rank, then print, keep and check the times."""
     from ..compiler.machine import DEFAULT
     from ..runtime.tuning.autotune import medians
     from ..runtime.tuning.calibrate import keep_machine, measure
@@ -248,7 +248,7 @@ class _Transform:
 
 
 def _time(comm: Comm, wanted: _Transform) -> Answer:
-    """Time FFTs, print what was found and keep it, on every rank."""
+    """Time FFTs on every rank, print the results and keep them."""
     from ..fft.plan import FFT
 
     threads = wanted.threads or 1
@@ -280,7 +280,7 @@ def _ranks(comm: Comm) -> str:
 
 
 def _about(comm: Comm, kept: bool) -> Answer:
-    """Where it was measured, and whether it is kept."""
+    """The place of a measurement, and whether it is kept."""
     return {"ranks": comm.size, "mpi": mpi_library(comm) or None, "folder": _folder(), "kept": kept}
 
 
