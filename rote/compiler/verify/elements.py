@@ -25,7 +25,6 @@ from ..movement.overlap import Side
 
 __all__ = [
     "elements_at",
-    "extents_of",
     "index_of",
     "listed",
     "numbered",
@@ -238,15 +237,6 @@ def varied(rows: Sequence[Row]) -> list[int]:
     """The axes of the digits on which some linear numbers depend."""
     columns = zip(*rows, strict=True)
     return [axis for axis, column in enumerate(columns, -1) if axis >= 0 and any(column)]
-
-
-def extents_of(reading: Reading) -> dict[int, int]:
-    """The extents of the tensor's modes of a component, in order."""
-    extents: dict[int, int] = {}
-    for digits, _, _ in reading:
-        for digit in digits:
-            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return dict(sorted(extents.items()))
 
 
 def index_of(element: int, extents: dict[int, int]) -> At:

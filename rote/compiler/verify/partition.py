@@ -19,11 +19,10 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import PlanError
 from ...layout.layout import Distribution
-from ..movement.components import Component, Group, Listed, Reading, Row, readings, splitting
+from ..movement.components import Component, Group, Listed, Reading, Row, extents_of, readings, splitting
 from ..movement.overlap import Overlap, Scatter, overlaps
 from .elements import (
     elements_at,
-    extents_of,
     index_of,
     listed,
     spread,
