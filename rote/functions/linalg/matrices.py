@@ -1,7 +1,7 @@
-"""Linear algebra of stacks of matrices that ranks have whole: what NumPy does with them, block by block.
+"""Linear algebra of stacks of matrices that are whole on ranks, by NumPy's functions on the blocks.
 
-Modes before the last two are a stack, which may be split. A matrix that is split itself is made whole on some ranks, by
-the plan that costs least, which is an implicit move.
+Modes before the last two are a stack, which may be split. If the matrices themselves are split, the cheapest plan makes
+them whole on some ranks; that is an implicit move.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 MATRIX = ROWS, COLUMNS = 0, 1
-"""Labels of the modes of a matrix; those of its stack are counted from 10 on, the last one first."""
+"""Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""
 
 
 class SignAndLog(NamedTuple):
@@ -52,7 +52,7 @@ def stack_of(cause: str, x: Any) -> Term:
     """The labels of a stack of matrices.
 
     Raises:
-        LayoutError: its elements are of smaller order.
+        LayoutError: the order of `x` is less than 2.
     """
     if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
@@ -62,11 +62,11 @@ def stack_of(cause: str, x: Any) -> Term:
 def of_matrices(
     cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
 ) -> list[Any]:
-    """The results of a function of matrices, for a stack of them.
+    """Apply a function of matrices to a stack of them.
 
     Args:
-        results: per result, its labels behind those of the stack.
-        extents: of those that a matrix has not.
+        results: per result, its labels after those of the stack.
+        extents: the extents of labels that the matrices do not have.
     """
     stack = stack_of(cause, x)
     terms = [(*stack, *labels) for labels in (MATRIX, *results)]
@@ -78,7 +78,7 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
     """The triangular factors of positive definite matrices, of x's shape. Collective.
 
     Raises:
-        numpy.linalg.LinAlgError: some matrix is not positive definite; on all ranks.
+        numpy.linalg.LinAlgError: some matrix is not positive definite; raised on all ranks.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 5.0]])).to_global()
@@ -90,7 +90,7 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
 
 @follows("contracted", np.linalg.det)
 def det(x: Distributed, /) -> Any:
-    """The determinants of square matrices, of the shape of their stack. Collective.
+    """The determinants of square matrices, in the shape of their stack. Collective.
 
     >>> import rote
     >>> det(rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")).to_global()
@@ -101,7 +101,7 @@ def det(x: Distributed, /) -> Any:
 
 @follows("contracted", np.linalg.slogdet)
 def slogdet(x: Distributed, /) -> SignAndLog:
-    """Signs of determinants, and the logarithms of their magnitudes; both of the shape of the stack. Collective.
+    """Signs of determinants, and the logarithms of their magnitudes, both in the shape of the stack. Collective.
 
     >>> import rote.array_api as xp
     >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
@@ -115,7 +115,7 @@ def inv(x: Distributed, /) -> Any:
     """The inverses of square matrices. Collective.
 
     Raises:
-        numpy.linalg.LinAlgError: some matrix is singular; on all ranks.
+        numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]])).to_global()
@@ -131,10 +131,10 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
     Args:
         x1: square matrices, of shape (…, n, n).
-        x2: right-hand sides, of shape (n,) or (…, n, k), of which the stack broadcasts with that of `x1`.
+        x2: right-hand sides, of shape (n,) or (…, n, k), whose stack broadcasts with that of `x1`.
 
     Raises:
-        LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; on all ranks.
+        LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
 
     >>> import rote
     >>> x = rote.DistTensor.from_global([[2.0, 0.0], [0.0, 4.0]], "[(),()]")
@@ -157,7 +157,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 @follows("contracted", np.linalg.eigh)
 def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read. Collective.
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only one triangle is read. Collective.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
@@ -168,7 +168,7 @@ def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
 
 @follows("contracted", np.linalg.eigvalsh)
 def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
-    """Eigenvalues of symmetric or Hermitian matrices in ascending order, of which one triangle is read. Collective.
+    """Eigenvalues of symmetric or Hermitian matrices in ascending order; only one triangle is read. Collective.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
@@ -179,7 +179,7 @@ def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
 
 @follows("contracted", np.linalg.matrix_power)
 def matrix_power(x: Distributed, n: int, /) -> Any:
-    """Powers of square matrices by repeated squaring; of their inverses where `n` is negative. Collective.
+    """Powers of square matrices by repeated squaring; a negative `n` takes powers of the inverses. Collective.
 
     Raises:
         LayoutError: the matrices are not square.
@@ -205,7 +205,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
 
 
 def _identity(x: Distributed) -> Any:
-    """Unit matrices where others lie."""
+    """Identity matrices in the shape and layout of `x`."""
     lies = plain(x, "matrix_power")
     rows, columns = lies.distribution.indices(lies.comm.rank)[-2:]
     block = np.broadcast_to(rows[:, None] == columns, lies.local.shape)
@@ -214,7 +214,7 @@ def _identity(x: Distributed) -> Any:
 
 @follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)
 def matrix_transpose(x: Distributed, /) -> Any:
-    """The tensor with its last two modes exchanged; its blocks are views. Out of a view or a partial layout it moves.
+    """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
 
     >>> import rote
     >>> print(matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
@@ -226,11 +226,11 @@ def matrix_transpose(x: Distributed, /) -> Any:
 
 @follows("contracted", np.linalg.trace)
 def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Any:
-    """The sums of the diagonals of matrices, of the shape of their stack. Matrices do not move. Collective.
+    """The sums of the diagonals of matrices, in the shape of their stack. Matrices do not move. Collective.
 
     Args:
-        offset: of the diagonal, above the main one if it is positive.
-        dtype: of the sum; that of the elements if None, for integers at least 64 bits.
+        offset: the offset of the diagonal, above the main one if it is positive.
+        dtype: the dtype of the sum; if None, that of the elements, but of 64 bits at least for integers.
 
     >>> import rote.array_api as xp
     >>> int(xp.linalg.trace(xp.asarray([[1, 2], [3, 4]])))
@@ -244,12 +244,12 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
 def numpy_trace(
     a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as `diagonal`. Collective.
+    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as in `diagonal`. Collective.
 
     Args:
-        offset, dtype: as of the trace of matrices.
-        axis1, axis2: the modes that the diagonal runs through.
-        out: a tensor of the result's shape that is written.
+        offset, dtype: as for the trace of matrices.
+        axis1, axis2: the modes of the diagonal.
+        out: a tensor of the result's shape to write into.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
@@ -271,10 +271,10 @@ def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype
 
 @follows("contracted", np.linalg.diagonal)
 def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
-    """The diagonals of matrices, of shape (…, length); only they move, not the matrices. Collective.
+    """The diagonals of matrices, of shape (…, length); only the diagonals move. Collective.
 
     Args:
-        offset: of the diagonal, above the main one if it is positive.
+        offset: the offset of the diagonal, above the main one if it is positive.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]])).to_global()
@@ -286,10 +286,10 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
 
 @follows("contracted", np.diagonal, name="numpy.diagonal")
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The elements on a diagonal of two modes, as the last mode of the result, as `numpy.diagonal`. Collective.
+    """The elements on a diagonal of two modes, which is the result's last mode, as `numpy.diagonal`. Collective.
 
     Args:
-        offset: of the diagonal, above the main one if it is positive.
+        offset: the offset of the diagonal, above the main one if it is positive.
         axis1, axis2: the modes of the diagonal, which the result does not have.
 
     Raises: AxisError if there is no such mode, ValueError if the two are one.
@@ -310,5 +310,5 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
 
 
 def adjoint(x: Distributed) -> Any:
-    """The conjugates of matrices, transposed."""
+    """The conjugate transposes of matrices."""
     return conjugate(matrix_transpose(x))

@@ -32,7 +32,7 @@ def vector_norm(
     """The norms of vectors along some modes, or of all elements. Collective where they are split.
 
     Args:
-        axis: one mode, several that are taken together, or None for all.
+        axis: one mode, several modes taken together, or None for all.
         keepdims: whether these modes stay, with extent 1.
         ord: 2 for the root of the sum of squares; inf and -inf for the largest and smallest magnitude; 0 for the number
             of elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
@@ -58,7 +58,7 @@ def vector_norm(
 
 
 def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sums of the squares of magnitudes, by products of blocks that make no array of squares."""
+    """The sums of squared magnitudes, by contractions, which allocate no array of squares."""
     x = plain(x, "vector_norm")
     term = tuple(range(len(x.distribution.shape)))
     result = tuple([label for label in term if label not in modes])
@@ -69,7 +69,7 @@ def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _exact_squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sums of the rounded squares of magnitudes, rounded once."""
+    """The sums of squared magnitudes: squares are rounded, and each sum of them is rounded once."""
     if x.local.dtype.kind == "f":
         squares = elementwise("square", np.square, (x,), {})
     else:
@@ -81,7 +81,7 @@ def _exact_squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> An
 
 @follows("reduction", np.linalg.matrix_norm)
 def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder | None = "fro") -> Any:
-    """The norms of matrices, of the shape of their stack. Collective where they are split.
+    """The norms of matrices, in the shape of their stack. Collective where they are split.
 
     Args:
         keepdims: whether the two modes stay, with extent 1.
@@ -118,7 +118,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
 
 @follows("reduction", np.linalg.norm)
 def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
-    """`numpy.linalg.norm`: of a vector, a matrix, or all elements, as order and axes say. Collective."""
+    """`numpy.linalg.norm`: of a vector, a matrix, or all elements, depending on `ord` and `axis`. Collective."""
     order = len(x.distribution.shape)
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
@@ -137,7 +137,7 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
 
 
 def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:
-    """The largest magnitudes, which of none is 0, or for a negative order the smallest."""
+    """The largest magnitudes, or the smallest for a negative order; the largest of no elements is 0."""
     if ord > 0:
         return reductions.max(magnitudes, modes, keepdims=keepdims, initial=0)
     return reductions.min(magnitudes, modes, keepdims=keepdims)

@@ -1,8 +1,8 @@
 """Orthogonal factors of tall matrices, whose rows are split over ranks (TSQR; Demmel, Grigori, Hoemmen, Langou 2012).
 
 Each rank factors its rows. Then, in rounds, pairs of groups of ranks put their triangles one above the other and factor
-those: after as many rounds as the number of ranks has binary digits, all have the triangle of the whole, and each its
-rows of the orthogonal factor. What travels in a round is one triangle.
+these again. After log2(p) rounds (rounded up) on p ranks, all have the triangle of the whole matrix, and each has its
+rows of the orthogonal factor. In a round a rank sends one triangle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .stacks import floating, stackwise
 __all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
 _OTHER = 2  # the label of the columns of an orthogonal factor
-_FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # those of singular vectors in columns, values, vectors in rows
+_FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
 
 
 class QRFactors(NamedTuple):
@@ -53,16 +53,16 @@ class SingularValues(NamedTuple):
 def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
     """Orthogonal and triangular factors of matrices, or of stacks of them. Collective.
 
-    Rows stay split as they are; of columns that are split the matrix is made whole. The diagonal of R is not negative,
-    so that the factors of a matrix of full rank are the same in all layouts, up to rounding.
+    Rows may stay split; split columns are made whole. The diagonal of R is not negative, so that the factors of a
+    matrix of full rank are the same in all layouts, up to rounding.
 
     Args:
         x: of shape (…, m, n).
-        mode: "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" those with
-            k = m, for which the matrix is made whole; "r" the triangle alone, of shape (…, k, n).
+        mode: "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" gives those with
+            k = m, and makes the matrix whole; "r" gives the triangle alone, of shape (…, k, n).
 
     Raises:
-        LayoutError: it is another mode.
+        LayoutError: `mode` is none of these.
 
     >>> import numpy as np, rote
     >>> def program(comm):
@@ -91,15 +91,15 @@ def _complete(block: Array) -> tuple[Array, Array]:
 def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Singular values and vectors of matrices, or of stacks of them. Collective.
 
-    Without `full_matrices`, or of square matrices, rows or columns may stay split, whichever are: a tall matrix is
-    factored first, and then its triangle.
+    Without `full_matrices`, or for square matrices, either rows or columns may stay split: a tall matrix is factored by
+    QR first, and its triangle by SVD.
 
     Args:
         x: of shape (…, m, n).
-        full_matrices: whether all m and n singular vectors are wanted, for which the matrix is made whole, or only
+        full_matrices: whether to compute all m and n singular vectors, for which the matrix is made whole, or only
             min(m, n) of each.
-        compute_uv: whether vectors are wanted at all.
-        hermitian: taken for the sake of NumPy's callers.
+        compute_uv: whether to compute singular vectors at all.
+        hermitian: accepted for compatibility with NumPy; it has no effect.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
@@ -129,10 +129,10 @@ def svdvals(x: Distributed, /) -> Any:
 
 @follows("contracted", np.linalg.pinv)
 def pinv(x: Distributed, /, rtol: Any = None) -> Any:
-    """The pseudoinverses of matrices, of shape (…, n, m), rows split as the columns of `x` are and the reverse.
+    """The pseudoinverses of matrices, of shape (…, n, m); rows are split as the columns of `x`, columns as its rows.
 
     Args:
-        rtol: singular values below `rtol` times the largest are taken for none; max(m, n) times the precision if None.
+        rtol: singular values up to `rtol` times the largest count as 0; max(m, n) times the precision if None.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]])).to_global().round(12)
@@ -152,7 +152,7 @@ def _inverted(values: Array, least: Array) -> Array:
 
 @follows("contracted", np.linalg.matrix_rank)
 def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
-    """The numbers of singular values of matrices that are above `rtol` times the largest, as `pinv` counts them.
+    """The ranks of matrices: the numbers of singular values above `rtol` times the largest, with `pinv`'s default.
 
     >>> import rote.array_api as xp
     >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
@@ -168,12 +168,12 @@ def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
 
 
 def _tolerance(x: Distributed, values: Distributed, rtol: Any) -> Any:
-    """The part of the largest singular value below which another is none."""
+    """The fraction of the largest singular value up to which others count as 0."""
     return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps) if rtol is None else rtol
 
 
 def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], result: Term, cause: str) -> Any:
-    """A function of singular values and of the least of each matrix that count."""
+    """Call a function of singular values and of each matrix's threshold, above which they count."""
     stack = tuple([label for label in result if label != _OTHER])
     share: Any = rtol if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype)
     own = stack[len(stack) - np.ndim(share) :]
@@ -186,13 +186,13 @@ def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], re
 
 def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
     """Singular values and vectors of a block's matrices."""
-    if not np.isfinite(block).all():  # LAPACK may look for their values for ever
+    if not np.isfinite(block).all():  # LAPACK may iterate on such matrices for ever
         raise np.linalg.LinAlgError("SVD did not converge: an element is infinite, or no number")
     return tuple(np.linalg.svd(block, full_matrices=full_matrices))
 
 
 def _thin_svd(x: Distributed) -> SingularValues:
-    """Singular values and as many vectors, of a matrix whose rows or columns are split: those of its triangle."""
+    """The thin SVD of a matrix whose rows or columns may be split, from the SVD of its triangle."""
     x = plain(x, "svd")
     rows, columns = (any(x.distribution.splits[mode]) for mode in (-2, -1))
     m, n = x.distribution.shape[-2:]
@@ -211,12 +211,12 @@ def _thin_svd(x: Distributed) -> SingularValues:
 
 
 class _Group(NamedTuple):
-    """Consecutive parts of the rows.
+    """A group of consecutive parts of the rows.
 
     Attributes:
-        start: the first of them.
-        parts: how many there are.
-        triangle: the rows of their triangle.
+        start: the number of its first part.
+        parts: the number of its parts.
+        triangle: the number of rows of its triangle.
     """
 
     start: int
@@ -225,7 +225,7 @@ class _Group(NamedTuple):
 
 
 def _tall_factors(x: Distributed, cause: str) -> QRFactors:
-    """Factors of matrices whose columns are whole, or are made whole: Q with the rows of the matrix, R replicated."""
+    """QR factors of matrices, whose columns are made whole: Q's rows are split as the matrix's, R is replicated."""
     x = made_whole(x, (len(x.distribution.shape) - 1,), cause)
     dist, (n, rank) = x.distribution, (x.distribution.shape[-1], x.comm.rank)
     splits = dist.splits[-2]
@@ -256,7 +256,7 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
 
 
 def _row_counts(dist: Distribution, rank: int) -> list[int]:
-    """How many rows each part of the ranks has with which this one shares a matrix."""
+    """The number of rows of each part of the matrices of which this rank holds a part."""
     splits, coordinates = dist.splits[-2], list(dist.grid.coordinates(rank))
     counts = []
     for place in np.ndindex(*[split.parts for split in splits]):
@@ -267,13 +267,13 @@ def _row_counts(dist: Distribution, rank: int) -> list[int]:
 
 
 def _group(counts: list[int], n: int, size: int, number: int) -> _Group:
-    """A group of so many parts; the last one may have less, or none."""
+    """A group of `size` parts; the last group may have fewer parts, or none."""
     members = counts[number * size : (number + 1) * size]
     return _Group(number * size, len(members), min(sum(members), n))
 
 
 def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str) -> Array:
-    """The triangle of another part of the rows, below which are zeros, in the round of groups of a size. Collective."""
+    """Fetch the triangle of the part `peer`, padded with zero rows, in the round with groups of `size`. Collective."""
     dist, n = x.distribution, x.distribution.shape[-1]
     over = tuple([Entry(split.grid_mode, BLOCK) for split in dist.splits[-2]])
     shape = (*dist.shape[:-2], prod(split.parts for split in dist.splits[-2]), n, n)
@@ -290,7 +290,7 @@ def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str
 
 
 def _signed(Q: Array, R: Array) -> tuple[Array, Array]:
-    """Factors of which the triangle has a diagonal that is not negative, and zeros without a sign below."""
+    """The factors with signs, or phases, changed so that R's diagonal is not negative; below it are positive zeros."""
     diagonal = np.diagonal(R, axis1=-2, axis2=-1)
     size = np.abs(diagonal)
     phases = np.divide(diagonal, size, where=size > 0, out=np.ones_like(diagonal))

@@ -1,4 +1,4 @@
-"""Products of tensors: every one of them a contraction."""
+"""Products of tensors, by contraction."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .stacks import stackwise
 
 __all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
 
-_STACK = 1000  # labels of modes that both operands have, the last one first
-_OTHER = 2000  # labels that one operand alone has
+_STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
+_OTHER = 2000  # from here, labels of modes that only one operand has
 
 
 @follows("contracted", np.einsum)
@@ -33,15 +33,15 @@ def einsum(
 ) -> Any:
     """The sum of products that the subscripts describe, for tensors in any layouts, as `numpy.einsum`. Collective.
 
-    Operands are moved, by the plans that take least time, until the modes of one letter lie alike; then each rank
-    contracts its blocks. What is summed over split modes is combined by the compiled plan towards `layout`.
+    The plans that take the least time move operands until modes of one letter are split alike. Then each rank contracts
+    its blocks. If a summed mode is split, the compiled plan to `layout` combines the partial sums.
 
     Args:
-        subscripts: as "ij,jk->ik", "...ii->...", or operands each with a list of labels.
+        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels.
         operands: tensors, and arrays that are the same on all ranks.
         out: a tensor of the result's shape and dtype to write into.
-        optimize: taken for the sake of NumPy's callers; more than two operands are always multiplied two by two.
-        layout: of the result; as the operands have its letters if None.
+        optimize: accepted for compatibility with NumPy; more than two operands are always multiplied two by two.
+        layout: the layout of the result; if None, the splits that its letters have in the operands.
 
     Raises:
         LayoutError: subscripts and operands do not fit each other; a move is refused by `rote.config`.
@@ -63,10 +63,10 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None 
     """The product of matrices, or of stacks of them: `x1 @ x2`. Collective.
 
     Args:
-        x1, x2: of shapes (…, m, k) and (…, k, n), of which the leading modes broadcast; (k,) is a row or a column, of
-            which the mode of one element is left out of the result.
+        x1, x2: of shapes (…, m, k) and (…, k, n), whose leading modes broadcast; of shape (k,), `x1` is a row and `x2`
+            a column, and the result has no mode for it.
         out: a tensor of the result's shape and dtype to write into.
-        layout: of the result.
+        layout: the layout of the result.
 
     Raises:
         LayoutError: the shapes do not fit each other.
@@ -94,13 +94,13 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
 
     Args:
         x1, x2: tensors, or one of them an array.
-        axes: so many last modes of `x1` and first ones of `x2`; or two lists of modes.
-        layout: of the result, whose modes are the others of `x1`, then those of `x2`.
+        axes: the number of last modes of `x1` and first modes of `x2` to sum over; or two lists of modes.
+        layout: the layout of the result, whose modes are the others of `x1`, then those of `x2`.
         exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
     Raises:
         LayoutError: there are no such modes, or their extents differ.
-        TypeError: `exact` is asked for of numbers wider than 64 bits.
+        TypeError: `exact` is given for numbers wider than 64 bits.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
@@ -135,14 +135,14 @@ def vecdot(
 
     Args:
         x1, x2: tensors, or one of them an array.
-        axis: the mode, of one extent in both.
+        axis: the mode along the vectors, of one extent in both.
         out: a tensor of the result's shape and dtype to write into.
-        layout: of the result.
+        layout: the layout of the result.
         exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
     Raises:
         LayoutError: the vectors differ in length, or there is no such mode.
-        TypeError: `exact` is asked for of numbers wider than 64 bits.
+        TypeError: `exact` is given for numbers wider than 64 bits.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
@@ -164,12 +164,12 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
     Args:
         a, b: tensors, or one of them an array.
         out: a tensor of the result's shape and dtype to write into.
-        layout: of the result, whose modes are the others of `a`, then those of `b`.
+        layout: the layout of the result, whose modes are the others of `a`, then those of `b`.
         exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
     Raises:
         LayoutError: the extents of the modes differ.
-        TypeError: `exact` is asked for with numbers wider than 64 bits.
+        TypeError: `exact` is given for numbers wider than 64 bits.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
@@ -182,7 +182,7 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
 
 @follows("contracted", np.inner)
 def inner(a: Any, b: Any, /, *, layout: Layout | str | None = None) -> Any:
-    """`numpy.inner`: over the last modes of both; of order 0, the product. Collective."""
+    """`numpy.inner`: the sum of products over the last modes; with an operand of order 0, the product. Collective."""
     if not (np.ndim(a) and np.ndim(b)):
         return tensordot(a, b, 0, layout=layout)
     return tensordot(a, b, ([-1], [-1]), layout=layout)
@@ -190,10 +190,10 @@ def inner(a: Any, b: Any, /, *, layout: Layout | str | None = None) -> Any:
 
 @follows("contracted", np.vdot)
 def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
-    """`numpy.vdot`: the sum of the products of all elements, those of `a` conjugated; `exact` as of `dot`. Collective.
+    """`numpy.vdot`: the sum of the products of all elements, those of `a` conjugated; `exact` as for `dot`. Collective.
 
     Raises:
-        LayoutError: the shapes differ; `numpy.vdot` would take both in C order, which is to be asked for by reshape.
+        LayoutError: the shapes differ. `numpy.vdot` would flatten both in C order; ask for that by reshape.
     """
     if np.shape(a) != np.shape(b):
         raise LayoutError(f"vdot takes tensors of one shape, not {np.shape(a)} and {np.shape(b)}; reshape one of them")
@@ -206,7 +206,7 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
     """The products of all elements of a vector with all of another, of shape (m, n). Collective.
 
     Raises:
-        LayoutError: one of them is no vector.
+        LayoutError: one of them is not a vector.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).to_global()
@@ -221,7 +221,7 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
 
 @follows("contracted", np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | None = None) -> Any:
-    """`numpy.linalg.multi_dot`: the product of several matrices, of which the first and the last may be vectors."""
+    """`numpy.linalg.multi_dot`: the product of several matrices; the first and the last may be vectors."""
     orders = [*map(np.ndim, arrays)]
     if len(orders) < 2 or any(order != 2 for order in orders[1:-1]) or {orders[0], orders[-1]} - {1, 2}:
         raise LayoutError(f"multi_dot takes matrices, the first and last may be vectors; these have orders {orders}")
@@ -234,10 +234,10 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | 
 
 @follows("contracted", np.cross, np.linalg.cross)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The vector products of fields of vectors of 3 components along a mode, which is made whole. Collective.
+    """The cross products of vectors of 3 components along a mode, which is made whole. Collective.
 
     Raises:
-        LayoutError: the mode has not 3 elements in both.
+        LayoutError: the mode does not have 3 elements in both.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0])).to_global()
@@ -259,17 +259,17 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """The complex conjugate, contributions and all; of real numbers itself."""
+    """The complex conjugate, of every contribution if the tensor is partial; real numbers are returned as they are."""
     if not isinstance(x, Distributed):
         return np.conjugate(x)
     return x._with(np.conjugate(x.local)) if x.local.dtype.kind == "c" else x
 
 
 def into(out: Any, result: Any, cause: str) -> Any:
-    """The result, or `out` with the result in it, wherever that lies.
+    """The result itself, or `out`, in any layout, with the result written into it.
 
     Raises:
-        LayoutError: `out` is no tensor of the result's shape and dtype.
+        LayoutError: `out` is not a tensor of the result's shape and dtype.
     """
     if out is None:
         return result
@@ -283,17 +283,17 @@ def into(out: Any, result: Any, cause: str) -> Any:
 
 
 def _contract(exact: bool) -> Callable[..., Any]:
-    """The contraction, with sums that are rounded once or as the layout has it."""
+    """The contraction with sums that are rounded once, or with sums whose rounding depends on the layout."""
     return exact_contract if exact else contract
 
 
 def _stack(order: int) -> Term:
-    """Labels of leading modes, counted from the last one, so that a shorter stack has those of the end of a longer."""
+    """Labels of leading modes, counted from the last one, so that stacks of different orders align at their ends."""
     return tuple(range(_STACK + order, _STACK, -1))
 
 
 def _vectors(order: int, along: int) -> Term:
-    """Labels of vectors along a mode, which is 0: those of the other modes are counted from the last one."""
+    """Labels of a stack of vectors along a mode: 0 for that mode, and those of a stack for the others."""
     stack = _stack(order - 1)
     return (*stack[:along], 0, *stack[along:])
 
@@ -306,7 +306,7 @@ def _mode(axis: Any, order: int) -> int:
 
 
 def _check_summed(cause: str, *modes: tuple[Any, int]) -> None:
-    """Modes that are summed over together have one extent; nothing is broadcast there."""
+    """Refuse modes of different extents that are summed over together; nothing broadcasts there."""
     extents = [np.shape(x)[mode] for x, mode in modes]
     if extents[0] != extents[1]:
         shapes = " and ".join(str(np.shape(x)) for x, _ in modes)

@@ -1,4 +1,4 @@
-"""Functions of stacks of matrices, computed on blocks that have their matrices whole."""
+"""Functions of stacks of matrices, computed on blocks of whole matrices."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def stackwise(
     whole: Iterable[int],
     extents: dict[int, int] | None = None,
 ) -> list[Any]:
-    """Call a function of arrays on the blocks of operands in one layout of labels, in which some labels are whole.
+    """Bring operands to one layout of labels, in which some labels are whole, and call a function on the blocks.
 
     Args:
-        function: of arrays with the modes of `terms`; gives an array, or a tuple of them, with the modes of `results`.
-            What it raises on one rank all ranks raise.
-        operands: tensors, of which there is at least one, and arrays that are the same on all ranks.
+        function: takes arrays with the modes of `terms`; returns an array, or a tuple of them, with those of `results`.
+            All ranks raise an error that it raises on one.
+        operands: at least one tensor, and arrays that are the same on all ranks.
         terms: per operand, the labels of its modes; modes of one element broadcast.
         results: per result, its labels, each of which comes from a term or is in `extents`.
-        cause: the function that does it.
-        whole: labels that are not to be split.
-        extents: of labels that no operand has.
+        cause: the name of the calling function, as the cause of moves.
+        whole: labels that may not be split.
+        extents: the extents of labels that no operand has.
 
     Raises:
         LayoutError: extents of one label differ, or operands cannot be moved.
@@ -59,5 +59,5 @@ def stackwise(
 
 
 def floating(x: Distributed) -> Distributed:
-    """The tensor with elements of a floating dtype, as NumPy's linear algebra takes them."""
+    """The tensor with elements of a real or complex floating dtype, which NumPy's linear algebra needs."""
     return x if x.local.dtype.kind in "fc" else x.astype("f8")

@@ -1,1 +1,1 @@
-"""Elements in ascending order: sorted, searched, the different ones, and how often each comes."""
+"""Sorting and searching, unique elements and their counts, medians and quantiles."""

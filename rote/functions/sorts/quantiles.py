@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles: by NumPy where ranks have lines of elements whole, else of elements in order."""
+"""Medians, quantiles and percentiles: by NumPy if lines are whole on ranks, else after a distributed sort."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .sorting import sort, sortable, take
 
 __all__ = ["median", "percentile", "quantile"]
 
-# Of each method that interpolates, alpha and beta as Hyndman and Fan (1996) have them: the ends of a line stand for the
-# quantiles (1 - alpha) / (n + 1 - alpha - beta) and (n - beta) / (n + 1 - alpha - beta).
+# Per interpolating method, alpha and beta of Hyndman and Fan (1996): the ends of a line are the quantiles
+# (1 - alpha) / (n + 1 - alpha - beta) and (n - beta) / (n + 1 - alpha - beta).
 _INTERPOLATING = {
     "linear": (1.0, 1.0),
     "weibull": (0.0, 0.0),
@@ -37,13 +37,13 @@ _ROUNDING = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}
 
 
 class _Statistic(NamedTuple):
-    """A function of lines of elements, of whole ones and of sorted ones.
+    """A statistic of lines of elements, computed from whole lines or from sorted ones.
 
     Attributes:
-        order: of the modes that its values have, before those of the lines.
-        of_lines: its values, of lines along a mode of a block.
-        places: the places in a sorted line, of so many elements, of those on which it depends.
-        of_places: its values, of what is at these places, along mode 0; and of the length of the lines.
+        order: how many modes its values have before those of the lines.
+        of_lines: its values, from a block and the mode along which the lines run.
+        places: from the length of a line, the places in the sorted line that it needs.
+        of_places: its values, from the elements at these places, along mode 0, and the length of the lines.
     """
 
     order: int
@@ -64,7 +64,7 @@ _MEDIAN = _Statistic(
 def median(
     a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Any:
-    """The middle element along some modes, or of all; the mean of the two in the middle of an even number. Collective.
+    """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
     Args:
         axis: the modes, all of them if None.
@@ -96,18 +96,18 @@ def quantile(
 ) -> Any:
     """Quantiles of the elements along some modes, or of all. Collective.
 
-    Where ranks can have lines whole, they do, and all is as `numpy.quantile` has it. Else elements are sorted over the
-    ranks, none of which has all; then a method may interpolate, or take a neighbour.
+    If ranks can hold whole lines, each calls `numpy.quantile`. Otherwise the elements are sorted over the ranks, none
+    of which holds all, and the method must be one that interpolates or takes a neighbour.
 
     Args:
         q: a number from 0 to 1, or an array of them, whose mode is the first of the result.
-        axis, out, overwrite_input, keepdims: as of `median`.
-        method: as `numpy.quantile` names it.
+        axis, out, overwrite_input, keepdims: as for `median`.
+        method: a method of `numpy.quantile`.
 
     Raises:
         TypeError: the elements are complex, or there are weights.
         ValueError: a number is not from 0 to 1, or there is no such method.
-        LayoutError: lines are split, and the method does neither.
+        LayoutError: lines are split, and the method neither interpolates nor takes a neighbour.
 
     >>> from rote import DistTensor
     >>> np.quantile(DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]"), [0.5, 1]).to_global()
@@ -128,14 +128,14 @@ def percentile(
     *,
     weights: None = None,
 ) -> Any:
-    """Quantiles of which q is in hundredths, from 0 to 100. Collective; arguments and errors as of `quantile`."""
+    """Quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`."""
     return _of_lines("percentile", a, _quantiles("percentile", a, q, 100, method, weights), axis, out, keepdims)
 
 
 def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weights: Any) -> _Statistic:
-    """Quantiles by NumPy's function of this name, for which `whole` is the quantile of the greatest element.
+    """Quantiles by NumPy's function of this name; `whole` is the q of the greatest element.
 
-    Whether it takes q and the method, and which dtype comes out, that function itself says, of a line of one element.
+    That function, called on a line of one element, checks q and the method, and gives the dtype of the result.
     """
     if weights is not None:
         raise TypeError(f"{name} takes no weights")
@@ -152,7 +152,7 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
     def of_places(values: Array, n: int) -> Any:
         numbers = _numbers(name, np.asarray(q) / whole, n, method)
         low, high = values.reshape(2, *numbers.shape, *values.shape[1:])
-        if taken:  # else infinity behind it would be multiplied by 0
+        if taken:  # interpolating would multiply an infinite neighbour by 0
             return low
         part = (numbers - np.floor(numbers)).astype(kind).reshape(numbers.shape + (1,) * (values.ndim - 1))
         return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part)).astype(kind)
@@ -161,7 +161,7 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
 
 
 def _numbers(name: str, q: Array, n: int, method: str) -> Array:
-    """Where quantiles stand among n sorted elements, counted from 0: at one, between two, or before or behind all."""
+    """The places of quantiles among n sorted elements, from 0: at an element, between two, or beyond the ends."""
     if method in _ROUNDING:
         return np.asarray(_ROUNDING[method]((n - 1) * q))
     if method == "midpoint":
@@ -176,7 +176,7 @@ def _numbers(name: str, q: Array, n: int, method: str) -> Array:
 
 
 def _of_lines(name: str, a: Distributed, statistic: _Statistic, axis: Axis, out: Any, keepdims: Any) -> Any:
-    """A statistic of the elements along some modes; it lies as the others do, once lines are whole or sorted."""
+    """A statistic of the elements along some modes; it keeps the layout that the other modes then have."""
     if a.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
     shape = a.distribution.shape
@@ -190,7 +190,7 @@ def _of_lines(name: str, a: Distributed, statistic: _Statistic, axis: Axis, out:
             x = made_whole(take(sort(x, mode), [*places, n - 1], axis=mode), (mode,), name)
             *values, last = np.moveaxis(x.local, mode, 0)
             block = statistic.of_places(np.array(values), n)
-            block = np.where(np.isnan(last), last, block).astype(block.dtype, copy=False)  # NaN is behind all numbers
+            block = np.where(np.isnan(last), last, block).astype(block.dtype, copy=False)  # NaN sorts last
         else:
             block = np.asarray(statistic.of_lines(x.local, mode))
         lay, extents = x.distribution.layout, x.distribution.shape
@@ -203,7 +203,7 @@ def _of_lines(name: str, a: Distributed, statistic: _Statistic, axis: Axis, out:
 
 
 def _as_one(x: Distributed, modes: tuple[int, ...]) -> tuple[Distributed, int]:
-    """A plain tensor of which some modes are one, the last, unless it is one already; and the number of that."""
+    """A plain tensor with several modes joined into one, the last, and that mode's number; one mode stays as it is."""
     if len(modes) == 1:
         return x, modes[0]
     shape = x.distribution.shape

@@ -1,7 +1,7 @@
-"""Keys of all ranks brought into ascending order, each rank with a run of it, none with all.
+"""Sample sort: the keys of all ranks in ascending order, a run of them on each rank and all of them on none.
 
-Ranks sort their own keys. Regular samples of them, p of each of p ranks, give the p - 1 splitters that cut every rank's
-keys into p parts, one for each rank (sorting by regular sampling: Shi and Schaeffer 1992).
+Ranks sort their own keys. Regular samples, p from each of p ranks, give the p - 1 splitters that cut every rank's keys
+into p parts, one for each rank (sorting by regular sampling: Shi and Schaeffer 1992).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def sorting_order(keys: Sequence[Array]) -> Ints:
-    """The indices that sort rows of keys by the first, equal ones by the next, and so on; NaN is behind all numbers.
+    """The indices that sort rows of keys by the first key, then by the next, and so on; NaN sorts after all numbers.
 
     >>> sorting_order([np.array([2, 1, 2]), np.array([5, 6, 4])]).tolist()
     [1, 2, 0]
@@ -29,19 +29,19 @@ def sorting_order(keys: Sequence[Array]) -> Ints:
 
 
 class SampleSort:
-    """Which of each rank's keys go to which rank, so that runs of keys ascend with the ranks. Collective.
+    """An exchange of sorted keys after which the runs of keys ascend with the ranks. Collective.
 
-    A rank comes to hold at most about 3 n/p of n keys where all differ, however unevenly they lie, and some p² samples
-    while it cuts its own. Rows of equal keys go to one rank.
+    If all n keys differ, a rank receives at most about 3 n/p of them, however unevenly they lie. While it cuts its own
+    keys, it also holds some p² samples. Rows of equal keys go to one rank.
 
     Args:
-        keys: this rank's, sorted as by `sorting_order`: arrays of one length, the first of which counts most.
-        comm: of the ranks.
+        keys: this rank's keys, sorted as by `sorting_order`: arrays of one length, the most significant first.
+        comm: the communicator of the ranks.
 
     Attributes:
-        sizes: per rank, the number of keys that it comes to hold.
+        sizes: per rank, the number of keys after the exchange.
         received: the most keys that any rank receives from others.
-        returned: the most keys of any rank that go to others.
+        returned: the most keys that any rank sends to others.
 
     >>> from rote import run
     >>> def program(comm):
@@ -66,26 +66,26 @@ class SampleSort:
         self.returned: int = int((counts.sum(axis=1) - own).max())
 
     def __call__(self, array: Array) -> Array:
-        """The values beside the keys that this rank comes to hold, rank after rank; to be merged yet. Collective.
+        """Send values with their keys; return those received, by source rank and not yet merged. Collective.
 
         Args:
-            array: the values beside this rank's keys; the keys themselves are such.
+            array: one value for each of this rank's keys, such as the keys themselves.
         """
         arrived = np.empty(sum(self._receives), array.dtype)
         self._comm.alltoallv(np.ascontiguousarray(array), self._sends, arrived, self._receives)
         return arrived
 
     def back(self, array: Array) -> Array:
-        """The values beside this rank's keys, from where these went: the inverse of the call. Collective."""
+        """Return values to the ranks from which their keys came: the inverse of the call. Collective."""
         arrived = np.empty(sum(self._sends), array.dtype)
         self._comm.alltoallv(np.ascontiguousarray(array), self._receives, arrived, self._sends)
         return arrived
 
 
 def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
-    """Rows of keys that cut those of all ranks into as many parts as there are ranks; none if there are no keys.
+    """The rows of keys that cut the keys of all ranks into one part per rank; none if there are no keys.
 
-    A sample stands for the keys from it to the next one of its rank, so ranks with more keys have heavier samples.
+    A sample stands for the keys up to the next sample of its rank, so samples of ranks with more keys weigh more.
     """
     lengths = _gathered(np.array([len(keys[0])]), comm)
     numbers = np.minimum(lengths, comm.size)
@@ -104,7 +104,7 @@ def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
 
 
 def _place(keys: Sequence[Array], splitter: Sequence[Array]) -> int:
-    """How many rows of sorted keys come before a splitter."""
+    """The number of rows of sorted keys before a splitter."""
     low, high = 0, len(keys[0])
     for key, value in zip(keys, splitter, strict=True):
         left, right = (int(np.searchsorted(key[low:high], value, side)[0]) for side in ("left", "right"))
@@ -113,7 +113,7 @@ def _place(keys: Sequence[Array], splitter: Sequence[Array]) -> int:
 
 
 def _gathered(array: Array, comm: Comm, numbers: Sequence[int] | None = None) -> Array:
-    """The arrays of all ranks one after the other, of some lengths, or all as long as this one."""
+    """The concatenated arrays of all ranks, of the lengths `numbers`, or all of this one's length."""
     counts = [len(array)] * comm.size if numbers is None else list(numbers)
     result = np.empty(sum(counts), array.dtype)
     comm.allgatherv(np.ascontiguousarray(array), result, counts)

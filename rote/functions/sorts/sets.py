@@ -1,4 +1,4 @@
-"""The different elements of a tensor: those of every rank's run, sorted over all; and how often elements come."""
+"""Unique elements of a tensor, from each rank's run and a sort over all ranks; counts of elements; histograms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T", bound=Distributed)
 
 
 class UniqueAll(NamedTuple):
-    """The different elements, where each comes first in row-major order, the number of each element, how often."""
+    """The unique elements, the row-major index of each one's first occurrence, the inverse, and the counts."""
 
     values: Any
     indices: Any
@@ -38,14 +38,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The different elements, and how often each comes."""
+    """The unique elements and their counts."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """The different elements, and per element of the tensor its number among them."""
+    """The unique elements, and for each element of the tensor its number among them."""
 
     values: Any
     inverse_indices: Any
@@ -53,7 +53,7 @@ class UniqueInverse(NamedTuple):
 
 @follows("data-dependent", np.unique_all)
 def unique_all(x: Distributed, /) -> UniqueAll:
-    """The unique elements in ascending order, the index where each comes first, the inverse, and the counts.
+    """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
 
     >>> from rote import DistTensor
     >>> [each.to_global().tolist() for each in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
@@ -76,7 +76,7 @@ def unique_counts(x: Distributed, /) -> UniqueCounts:
 
 @follows("data-dependent", np.unique_inverse)
 def unique_inverse(x: Distributed, /) -> UniqueInverse:
-    """The unique elements in ascending order, and for each element of the tensor, in its layout, its number.
+    """The unique elements in ascending order, and each element's number among them, in the tensor's layout.
 
     >>> import rote.array_api as xp
     >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.to_global()
@@ -107,7 +107,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """The different elements in ascending order, and what else is asked for, as `numpy.unique` without `axis`."""
+    """The unique elements in ascending order, and optional results, as `numpy.unique` without `axis`."""
     if axis is not None:
         raise LayoutError("unique compares elements, not slices; leave axis=None, or make the tensor whole")
     results = _unique(ar, *map(bool, (return_index, return_inverse, return_counts, equal_nan)))
@@ -116,7 +116,7 @@ def unique(
 
 @follows("reduction", np.bincount)
 def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number from 0 on comes in a tensor of order 1, replicated, as `numpy.bincount`."""
+    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""
     x = plain(x, "bincount")
     block = x.local
     integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
@@ -124,14 +124,14 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         least, most = int(block.min()), int(block.max())
         wrong = least < 0 or most > np.iinfo(np.int64).max
         ends[:] = (0, 1) if wrong else (most, 0)
-    x.comm.allreduce(ends, "max")  # so all ranks refuse what one of them has
+    x.comm.allreduce(ends, "max")  # so that all ranks raise one rank's error
     if ends[1] > 0 or not integers or block.ndim != 1:
         cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
     lying = None if weights is None else _as(weights, x).local
-    np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # which raises NumPy's errors
+    np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # raises NumPy's errors
     counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
-    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # as NumPy, not where a block is
+    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
     return _summed(x, counts.astype(kind, copy=False), "bincount")
 
 
@@ -139,7 +139,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
 def histogram(
     a: Distributed, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """How many elements lie in each of some bins, and the edges of these, both replicated, as `numpy.histogram`."""
+    """The number of elements in each bin, and the edges of the bins, both replicated, as `numpy.histogram`."""
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
     x, edges = plain(a, "histogram"), known(bins)
@@ -150,7 +150,7 @@ def histogram(
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
             own = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
             ends = np.array(own, kind)
-            ends[1] *= -1  # no sooner: an unsigned integer has no negative
+            ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
@@ -163,7 +163,7 @@ def histogram(
 
 
 def _as(values: Any, x: T) -> Distributed:
-    """A tensor, or an array that all ranks have, laid out as a plain tensor of its shape."""
+    """A tensor, or an array that all ranks have, moved to the layout of the plain tensor x, which has its shape."""
     if not isinstance(values, Distributed):
         values = replicated(np.asarray(values), x)
     if values.distribution.shape != x.distribution.shape:
@@ -173,7 +173,7 @@ def _as(values: Any, x: T) -> Distributed:
 
 
 def _summed(x: T, counts: Array, name: str) -> T:
-    """The sum of what every rank has counted in its block, replicated: asked for, as that of any reduction is."""
+    """The sum of all ranks' counts, replicated; as in any reduction, this is a move that the user has asked for."""
     split = tuple([split.grid_mode for split in chain(*x.distribution.splits)])
     partial = Layout(((),), partial=split).on(counts.shape, x.distribution.grid)
     total = x._on(counts, partial)
@@ -181,9 +181,9 @@ def _summed(x: T, counts: Array, name: str) -> T:
 
 
 def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> list[T]:
-    """The different elements, and what else is asked for. Collective where they are split.
+    """The unique elements and optional results. Collective where they are split.
 
-    Each rank finds those of its run; they are sorted over all ranks, equal ones to one rank, which counts them.
+    Each rank finds the unique elements of its run. A sort over all ranks brings equal ones to one rank.
     """
     flat = in_order(x, "unique")
     values, firsts, numbers, amounts = np.unique(
@@ -208,19 +208,19 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
 def _merged(
     flat: T, values: Array, firsts: Array, numbers: Array, amounts: Array, inverse: bool, equal_nan: bool
 ) -> tuple[list[T], Array]:
-    """The different elements of all runs, where they come first and how often; and the number of each of this rank's.
+    """Merge the unique elements of all runs, with first indices and counts; also return this rank's inverse.
 
     Args:
-        values, firsts, amounts: those of this rank's run.
-        numbers: of the run's elements among them.
-        inverse: whether the numbers among all are asked for; else they stay as they are.
+        values, firsts, amounts: the unique elements of this rank's run, their first indices and their counts.
+        numbers: for each element of the run, its number among `values`.
+        inverse: whether the numbers are wanted among all unique elements; if not, they are returned unchanged.
     """
     dist, comm = flat.distribution, flat.comm
     split = {s.grid_mode for s in dist.splits[0]}
     if any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split):
-        amounts = np.zeros_like(amounts)  # a replica's are not counted again
+        amounts = np.zeros_like(amounts)  # replicas are counted once
     undefined = values != values
-    if equal_nan and undefined.any():  # one rank gets all of them, though complex ones have an order
+    if equal_nan and undefined.any():  # send all NaNs to one rank, although complex ones have an order
         keys = [np.where(undefined, values.dtype.type(np.nan), values), np.zeros_like(firsts)]
     else:
         keys = [values, np.where(undefined, firsts, 0)]
@@ -244,7 +244,10 @@ def _merged(
 
 
 def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
-    """Where each different element begins among sorted ones. NaNs are all different, or one; replicas come twice."""
+    """The index at which each unique element begins among sorted ones.
+
+    NaNs are one element if `equal_nan`; if not, they differ, unless their first indices say that they are replicas.
+    """
     undefined = values != values
     same = undefined[1:] & undefined[:-1] & (equal_nan | (firsts[1:] == firsts[:-1]))
     new = (values[1:] != values[:-1]) & ~same

@@ -1,4 +1,4 @@
-"""Sorting, searching and taking along a mode. One that is split is made whole, or sorted where it lies."""
+"""Sorting, searching and taking along a mode. A split mode is made whole, or sorted while it stays split."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ def sort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> T:
-    """The elements in ascending order along a mode; in row-major order of all if it is None. Collective.
+    """The elements in ascending order along a mode, or as one line in row-major order if it is None. Collective.
 
-    Where the mode is split, another one is split in its place if that can be; else no rank has it whole: ranks sort
-    their elements and exchange runs of them, at most about 3 n/p of n to each of p, and the result lies as the tensor.
+    If the mode is split, another mode is split in its place, if one is long enough. Otherwise no rank holds whole
+    lines: ranks sort their elements and exchange runs, at most about 3 n/p of n to each of p, and the result has the
+    layout of the tensor.
 
     Args:
-        axis: the mode, or None for all as one.
-        kind, order: as `numpy.sort` takes them; every sort is stable.
-        descending: whether the largest is first; NaN is before it, and behind it otherwise.
+        axis: the mode; None takes all elements as one line.
+        kind, order: as in `numpy.sort`; every sort is stable.
+        descending: whether the largest comes first, after any NaN; in ascending order NaN comes last.
 
     Raises:
         numpy.exceptions.AxisError: there is no such mode.
@@ -77,7 +78,7 @@ def argsort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> T:
-    """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as of `sort`.
+    """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as for `sort`.
 
     Raises:
         AxisError: there is no such mode.
@@ -102,8 +103,8 @@ def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", s
 
     Args:
         x1: the sorted tensor or array.
-        x2: the elements; the result lies as they do.
-        side: before ("left") or behind ("right") those that are equal.
+        x2: the elements; the result has their layout.
+        side: "left" inserts before equal elements, "right" after them.
         sorter: the indices that sort `x1`, if it is not sorted.
 
     Raises:
@@ -119,14 +120,14 @@ def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", s
 
 @follows("along", np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """The bins to which elements belong, as `numpy.digitize`; the bins are made whole."""
+    """The number of each element's bin, as `numpy.digitize`; every rank gets all bins."""
     edges = known(bins)
     return _of_each(lambda block: np.digitize(block, edges, right), bins, x, "digitize")
 
 
 @follows("along", np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether elements are among others, of which every rank gets all, as `numpy.isin`."""
+    """Whether each element is one of `test_elements`, as `numpy.isin`; every rank gets all of these."""
     others = known(test_elements)
     return _of_each(lambda block: np.isin(block, others, invert=invert), test_elements, element, "isin")
 
@@ -137,7 +138,7 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
 
     Args:
         indices: integers, the same on all ranks, or a tensor of them.
-        mode: "raise" refuses an index that is out of range, "wrap" counts on from the other end, "clip" takes the last.
+        mode: "raise" refuses an index out of range, "wrap" takes it modulo the extent, "clip" takes the nearest end.
 
     Raises:
         IndexError: an index is out of range. ValueError: there is no such mode.
@@ -162,10 +163,10 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
 
 @follows("along", np.take_along_axis)
 def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
-    """The elements at one index along a mode for each place of the others; that mode is made whole.
+    """The elements at given indices along a mode, which is made whole; each place of the other modes has its own.
 
     Args:
-        indices: a tensor of the order of x, whose other extents are those of x, or 1.
+        indices: a tensor of the order of x, whose extents along the other modes are those of x, or 1.
 
     Raises:
         IndexError: an index is out of range. ValueError: the shapes do not fit.
@@ -197,7 +198,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
 
 
 def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:
-    """A plain tensor with a mode whole, and the number of that; all modes as one if none is named."""
+    """A plain tensor with one mode made whole, and that mode's number; without an axis, all modes become one."""
     if axis is None:
         x, axis = reshape(x, -1), 0
     mode = normalize_axis_index(axis, len(x.distribution.shape))
@@ -205,7 +206,7 @@ def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:
 
 
 def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
-    """A plain tensor, and the number of the mode along which it is sorted, which is whole where that can be."""
+    """A plain tensor, and the number of the mode to sort along, made whole if another can be split in its place."""
     if axis is None:
         x, axis = reshape(x, -1), 0
     x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
@@ -218,9 +219,9 @@ def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
 
 
 def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
-    """The elements, or the indices, of a plain tensor in order along a mode that stays split. Collective.
+    """Sort a plain tensor, or its indices, along a mode that stays split. Collective.
 
-    All lines are sorted at once, by their number first: so the k-th element of line j is at n j + k of the sorted ones.
+    All lines are sorted at once, with the line's number as first key: the k-th element of line j gets place n j + k.
     """
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
     places = _places(dist, comm.rank, mode, descending)
@@ -251,12 +252,12 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
 
 
 def _keys(values: Array, places: Array, n: int, lines: int) -> list[Array]:
-    """By which elements of lines of n are sorted: the line, the value, and the place, of which no two are equal."""
+    """The sort keys of elements in lines of length n: line, value and place; no two elements have equal keys."""
     return [values, places] if lines == 1 else [places // n, values, places]
 
 
 def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array:
-    """Where elements of a rank's block stand in the order of lines, with the mode of the lines last."""
+    """The places of a block's elements if all lines are concatenated; the last mode runs along the lines."""
     n = dist.shape[mode]
     held = list(dist.indices(rank))
     along = held.pop(mode)
@@ -267,7 +268,7 @@ def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array
 
 
 def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
-    """A function of each element of a tensor, or of an array or a scalar, of which the result is replicated."""
+    """Apply a function to each element of a tensor; of an array or a scalar, the result is replicated."""
     if isinstance(x, Distributed):
         x = plain(x, name)
         return x._with(function(x.local))
