@@ -1,4 +1,4 @@
-"""Tensors that lie distributed over ranks, and what arrays can do that they do as well."""
+"""Tensors that are distributed over ranks, with the methods and protocols of NumPy's arrays."""
 
 from __future__ import annotations
 

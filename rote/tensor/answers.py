@@ -1,7 +1,7 @@
-"""NumPy's functions of distributed tensors: those in the table are answered; all others are refused with a cure.
+"""Dispatch of NumPy's functions on tensors: those in a table are answered, all others are refused with a cure.
 
-NumPy hands every call of its functions that has a tensor among its arguments to the tensor (`__array_function__`, NEP
-18). The functions themselves, and the table, are in `rote.functions`; `rote.fft` adds `numpy.fft`.
+NumPy passes every call of its functions with a tensor among the arguments to the tensor (`__array_function__`, NEP 18).
+The functions themselves, and the table, are in `rote.functions`; `rote.fft` adds `numpy.fft`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answers", "method_cure", "name
 
 
 def answers() -> dict[Function, Function]:
-    """The table of NumPy's functions that are answered, whole: all functions are imported."""
+    """The complete table of NumPy's functions that are answered; all functions are imported for it."""
     functions.load()
     return ANSWERS
 
 
 def ufunc_methods() -> dict[tuple[Function, str], Function]:
-    """The table of methods of ufuncs that are answered, whole."""
+    """The complete table of methods of ufuncs that are answered."""
     functions.load()
     return UFUNC_METHODS
 
@@ -34,8 +34,8 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     """Call a function of NumPy on tensors.
 
     Raises:
-        TypeError: it is none that is answered; the text says what to write instead.
-        LayoutError: the tensors do not lie as it wants them.
+        TypeError: the function is not answered; the text says what to write instead.
+        LayoutError: the tensors do not have the layouts that the function needs.
     """
     method = answers().get(function)
     if method is None and function.__module__ in ENTERING:
@@ -43,7 +43,7 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         method = answers().get(function)
     if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
-    options = {name: value for name, value in options.items() if value is not np._NoValue}  # as if it were not given
+    options = {name: value for name, value in options.items() if value is not np._NoValue}  # means: not given
     try:
         return method(*args, **options)
     except TypeError as error:
@@ -54,7 +54,7 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
 
 
 def _takes(function: Function, args: Sequence[Any], options: dict[str, Any]) -> bool:
-    """Whether a function takes these arguments, be they right or not."""
+    """Whether the arguments fit the signature of a function; their values are not checked."""
     try:
         signature(function).bind(*args, **options)
     except TypeError:
@@ -66,8 +66,8 @@ def refusal(call: str, cure: str = "") -> str:
     """The text that refuses a call.
 
     Args:
-        call: as the user wrote it, with {} in the place of the tensor.
-        cure: what to write instead, where there is more than the whole array to turn to.
+        call: the user's call, with {} in the place of the tensor.
+        cure: what to write instead; if empty, the call on the whole array.
 
     >>> print(refusal("numpy.cov({})"))
     numpy.cov(x) of a DistTensor x is not answered: nothing is gathered silently
@@ -79,7 +79,7 @@ def refusal(call: str, cure: str = "") -> str:
 
 
 def name_cure(name: str) -> str:
-    """The words for an attribute that arrays, or tensors of other libraries, have; empty if there are none.
+    """The replacement for an attribute that arrays, or tensors of other libraries, have; empty if there is none.
 
     >>> name_cure("full_tensor")
     'x.to_global()'
@@ -88,7 +88,7 @@ def name_cure(name: str) -> str:
 
 
 def method_cure(ufunc: np.ufunc, method: str) -> str:
-    """The way around a method of a ufunc that is not answered; empty where it is that of the whole array."""
+    """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
     if method == "outer":
         return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
     return ""

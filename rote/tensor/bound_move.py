@@ -1,4 +1,4 @@
-"""Moves that are called again and again, between two tensors whose memory they are bound to."""
+"""Moves bound to the memory of two tensors, to be called again and again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ T = TypeVar("T", bound=Distributed)
 
 
 class BoundMove(BoundToRun, Generic[T]):
-    """A move from one tensor to another, bound to the memory of both: a call takes the values that are there by then.
+    """A move from one tensor to another, bound to the memory of both: each call moves the current values.
 
-    Made by `x.move_to(layout)`. A call costs little more than what the ranks say to each other. Collective, as the
-    move itself; a rank that is alone copies.
+    `x.move_to(layout)` makes it. A call costs little more than the messages between the ranks. Calls are collective; a
+    rank that is alone copies.
 
     Attributes:
         source, result: the two tensors.
-        plan: what moves.
+        plan: the plan that moves the elements.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.zeros((2, 3), "block[(0),()]")
@@ -51,21 +51,21 @@ class BoundMove(BoundToRun, Generic[T]):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """By which method of `rote.methods` each step moves; empty where nothing is chosen."""
+        """The method of `rote.methods` for each step; empty if there was nothing to choose."""
         return self._program.methods
 
     def __call__(self, x: T | Array | None = None) -> T:
-        """Fill `result` with the values of `source` as they are now; with those of another tensor if one is given.
+        """Fill `result` with the current values of `source`, or of another tensor if one is given.
 
         Args:
-            x: a tensor of the same distribution and dtype as `source`, or this rank's block of one. All ranks give one,
-                or none does.
+            x: a tensor of the same distribution and dtype as `source`, or this rank's block of one. Either all ranks
+                give it, or none does.
 
         Returns:
             `result`.
 
         Raises:
-            LayoutError: x lies otherwise than `source`, or lives on another communicator.
+            LayoutError: x has another distribution or dtype than `source`, or another communicator.
         """
         if implicit_cause.get() or records_open.get():
             announce(self.source, self.plan.cost.bytes, self.plan.__str__, "move_to")

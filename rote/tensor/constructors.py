@@ -1,4 +1,4 @@
-"""New tensors: of an array, of blocks that lie where they belong, of a function, of one value, of a file."""
+"""New tensors: from an array, from blocks that ranks already hold, from a function, of one value, from a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Constructors"]
 
 
 class Constructors(Distributed):
-    """The part of tensors by which they are made. All of these are collective."""
+    """The constructors of tensors. All are collective."""
 
     __slots__ = ()
 
@@ -36,11 +36,11 @@ class Constructors(Distributed):
         """A tensor from an array that every rank has whole; each rank copies its own part.
 
         Args:
-            array: the same on all ranks.
+            array: the whole array, the same on all ranks.
             layout: a layout for the array's order.
             comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
-            grid: of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the extent that
-                fits; if None, the most balanced grid that the layout allows.
+            grid: a grid of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the
+                extent that fits; if None, the most balanced grid that the layout allows.
 
         Raises:
             LayoutError: the layout does not fit.
@@ -70,10 +70,10 @@ class Constructors(Distributed):
                 array in another byte order than the machine's.
             layout: a layout, or a `Distribution`, such as that of `Distribution.from_ranges(…)`, which has shape and
                 grid.
-            shape: of the whole tensor; the other arguments as in `from_global`.
+            shape: the shape of the whole tensor; the other arguments as in `from_global`.
 
         Raises:
-            LayoutError: on all ranks, if on some rank the block does not have the shape that the layout gives it.
+            LayoutError: on some rank the block does not have the shape that the layout gives it; raised on all ranks.
 
         >>> import numpy as np
         >>> from rote import DistTensor
@@ -91,7 +91,7 @@ class Constructors(Distributed):
     def from_slices(
         cls, local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
     ) -> Self:
-        """A tensor from blocks of which each rank knows only the slices; it finds layout and grid, and copies nothing.
+        """A tensor from blocks and their slices; layout and grid are found from the slices, and nothing is copied.
 
         Use it for blocks of other libraries: uneven, empty, replicated or elementwise cyclic, with ranks in row-major
         order over the grid's modes in any order.
@@ -99,10 +99,10 @@ class Constructors(Distributed):
         Args:
             local, comm: as in `from_local`.
             slices: per mode, the global indices that this rank holds; for an empty block, any empty slice.
-            shape: of the whole tensor.
+            shape: the shape of the whole tensor.
 
         Raises:
-            LayoutError: on all ranks, if blocks overlap, leave a gap, or have no layout; the text says which.
+            LayoutError: blocks overlap, leave a gap, or have no layout; the text, the same on all ranks, says which.
 
         >>> import numpy as np
         >>> from rote import DistTensor

@@ -1,7 +1,7 @@
-"""Tensors in files, of the format that the name says: `save`, `contents`, and what `load` does.
+"""Tensors in files, whose suffix names the format: `save`, `contents`, and the implementation of `load`.
 
-A tensor that does not lie as its file wants is moved by a compiled plan before it is written or after it has been read;
-that move is implicit (`rote.config`).
+If the format needs another layout than the tensor's, a compiled plan moves the tensor before it is written or after it
+is read; that move is implicit (`rote.config`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load_as(
     grid: GridLike = None,
     progress: Progress | None = None,
 ) -> T:
-    """A tensor of some class from a file; arguments and errors as of `rote.load`."""
+    """Read a tensor of class `kind` from a file; arguments and errors as for `rote.load`."""
     ranks = as_comm(comm)
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
@@ -165,7 +165,7 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 
 
 def _agree(comm: Comm, said: Mapping[str, Any]) -> None:
-    """Refuse what is not the same on all ranks; the same error on all."""
+    """Refuse arguments that differ between ranks; all ranks raise the same error."""
     replies = comm.allgather_object(said)
     for what, first in replies[0].items():
         for rank, reply in enumerate(replies):

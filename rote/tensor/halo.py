@@ -1,4 +1,4 @@
-"""Ghost cells: a block with those of its neighbours around it, and the way back of what was added to them."""
+"""Ghost cells: a block with its neighbours' cells around it, and the transpose, which adds ghosts to their owners."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Halos(Distributed):
 
         Args:
             width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
-            periodic: whether ghosts beyond the ends are those of the other end; for all modes, or per mode.
+            periodic: whether ghosts beyond an end come from the other end; for all modes, or per mode.
             fill: the value of ghosts beyond the ends of modes that are not periodic.
             out: an array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
                 inside it, which then stays as it is.
 
         Raises:
-            LayoutError: blocks are no boxes; there is not one width per mode; `out` does not fit.
+            LayoutError: blocks are not boxes; there is not one width per mode; `out` does not fit.
 
         >>> import numpy as np, rote
         >>> def program(comm):
@@ -60,7 +60,7 @@ class Halos(Distributed):
         [([0, 1, 2, 3, 4], [5, 6, 1, 2, 3, 4]), ([3, 4, 5, 6, 0], [2, 3, 4, 5, 6, 1])]
         """
         plan, move = self._bound_halo(width, periodic)
-        value = np.full((), fill, self.local.dtype)  # which all ranks refuse alike
+        value = np.full((), fill, self.local.dtype)  # on a bad fill, all ranks raise the same
         if out is not None:
             with collective_errors(self.comm):
                 _check("out", out, move.shape, self.local.dtype)
@@ -81,10 +81,10 @@ class Halos(Distributed):
 
         Args:
             halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
-            width, periodic: of the halo.
+            width, periodic: those of the halo.
 
         Raises:
-            LayoutError: on all ranks, if an array has another shape or dtype; or as `halo`.
+            LayoutError: an array has another shape or dtype (raised on all ranks); or as `halo`.
 
         >>> import numpy as np, rote
         >>> def program(comm):
@@ -122,7 +122,7 @@ class Halos(Distributed):
         return HaloPlan(self.distribution, _widths(width, order), _flags(periodic, order), self.local.dtype)
 
     def _bound_halo(self, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
-        """The plan and the move of a halo, proved on each rank for its own cells when it is made."""
+        """The plan and the move of a halo; when they are made, each rank proves the plan for its own cells."""
         order = len(self.distribution.shape)
         key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
 
@@ -145,7 +145,7 @@ def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:
         pairs = [tuple(each) if isinstance(each, Sequence) else (each, each) for each in per_mode]
         widths = tuple((integer(low, "a width"), integer(high, "a width")) for low, high in pairs)
         right = all(low >= 0 and high >= 0 for low, high in widths)
-    except ValueError:  # no integers, or more than two of them
+    except ValueError:  # not integers, or more than two
         right = False
     if not right:
         raise LayoutError(
@@ -160,14 +160,14 @@ def _flags(periodic: Periodic, order: int) -> tuple[bool, ...]:
 
 
 def _check(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse an array that is no halo."""
+    """Refuse an array that does not have the shape and dtype of a halo."""
     if not isinstance(array, np.ndarray) or (array.shape, array.dtype) != (shape, dtype):
         says = f"{array.shape} {array.dtype}" if isinstance(array, np.ndarray) else f"{array!r}"
         raise LayoutError(f"{name} is an array of {shape} {dtype}, not {says}\nwrite np.empty({shape}, {dtype.str!r})")
 
 
 def _is_inside(block: Array, out: Array, plan: HaloPlan) -> bool:
-    """Whether a block is the part of a halo within the ghosts, in the same memory."""
+    """Whether a block is, in memory, the interior of `out`, without the ghosts."""
     inside = out[tuple(slice(low, low + n) for (low, _), n in zip(plan.widths, block.shape, strict=True))]
     places = [(each.shape, each.strides, each.__array_interface__["data"][0]) for each in (block, inside)]
     return places[0] == places[1]

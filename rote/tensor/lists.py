@@ -33,19 +33,19 @@ def redistribute(
     adds up, are moved separately. The workspace is at most 32 MiB beside the tensors.
 
     Args:
-        tensors: of one communicator, in the same order on all ranks.
-        layout: one new layout for all tensors, which then have its order; or one for each.
+        tensors: tensors of one communicator, in the same order on all ranks.
+        layout: one new layout for all tensors, which must have its order; or one for each.
         grid: the grid of the new layouts, over the same ranks, as in `from_global`; if None, each tensor keeps its own.
-        wire: "f4" rounds elements to single precision in messages, as in `x.redistribute`; all are then f8 or c16.
+        wire: "f4" rounds elements to single precision in messages, as in `x.redistribute`; all must be f8 or c16.
 
     Returns:
         The new tensors, in the same order.
 
     Raises:
         LayoutError: a layout does not fit, there are not as many layouts as tensors, the tensors have several
-            communicators, or another order on some rank.
+            communicators, or ranks give them in different orders.
         PlanError, CommError: as `x.redistribute`; or `wire` is given, and a tensor is not of double precision.
-        TypeError: one of them is no tensor.
+        TypeError: one of `tensors` is not a tensor.
 
     >>> import numpy as np, rote
     >>> def program(comm):

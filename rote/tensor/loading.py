@@ -29,11 +29,11 @@ def load(
     Args:
         path: the file; its suffix names the format.
         layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0.
-        name: of the tensor, with slashes if it is in groups; may be None if the file has one tensor.
+        name: the name of the tensor, with slashes if it is in groups; may be None if the file has one tensor.
         step: the number of the step; the last one if None, unless tensors lie outside of steps.
         comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
-        grid: of as many ranks; if None, the most balanced grid that the layout allows.
-        progress: called on this rank with the part that is read, as in `save`.
+        grid: a grid of as many ranks; if None, the most balanced grid that the layout allows.
+        progress: called on this rank with the fraction that has been read, as in `save`.
 
     Returns:
         The tensor.

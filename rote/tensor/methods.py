@@ -1,4 +1,4 @@
-"""Methods of tensors by NumPy's names and the array API standard's: each is the function of that name."""
+"""Methods of tensors with the names of NumPy and the array API standard, from the functions of these names."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     X = TypeVar("X")
 
     def _method(function: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[X, P], X]:
-        """A function as the method that type checkers see: of a tensor, it gives one of its type."""
+        """A function as type checkers see it as a method: it returns a tensor of its tensor's type."""
         return function
 
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-"""The releases of the standard of which `rote.array_api` has the names."""
+"""The releases of the standard whose names `rote.array_api` has."""
 
 
 def fixed(attribute: property, cure: str) -> property:
-    """The property, which refuses a value with what to write instead."""
+    """The property with a setter that refuses assignment and says what to write instead."""
 
     def refuse(x: object, value: object) -> None:
         name = attribute.fget.__name__ if attribute.fget else ""
@@ -41,7 +41,7 @@ def fixed(attribute: property, cure: str) -> property:
 
 
 class _Late:
-    """A method that is a function of a module, which is imported when the method is first asked for."""
+    """A method that is a function of a module; the module is imported at first access."""
 
     __slots__ = ("_attribute", "_module", "_name", "_owner")
 
@@ -53,12 +53,12 @@ class _Late:
 
     def __get__(self, x: object, kind: type | None = None) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(getattr(functions, self._module), self._name or self._attribute)
-        setattr(self._owner, self._attribute, function)  # which is the method from now on
+        setattr(self._owner, self._attribute, function)  # replaces this descriptor
         return function if x is None else MethodType(function, x)
 
 
 class ArrayMethods(Distributed):
-    """The methods that arrays have, of tensors that lie distributed.
+    """The methods of tensors that arrays have as well.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([[1 + 2j, 3, 4j]], "block[(),(0)]")
@@ -74,7 +74,7 @@ class ArrayMethods(Distributed):
         """The functions of the array API standard for such tensors, `rote.array_api`.
 
         Raises:
-            ValueError: it has not that release of the standard.
+            ValueError: `rote.array_api` does not have that release of the standard.
         """
         if api_version is not None and api_version not in VERSIONS:
             raise ValueError(
@@ -85,7 +85,7 @@ class ArrayMethods(Distributed):
 
     @property
     def device(self) -> str:
-        """The device of the blocks, "cpu": they are in the memory of the host."""
+        """The device of the blocks, always "cpu", for they are in the memory of the host."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: object | None = None) -> Self:
@@ -111,15 +111,15 @@ class ArrayMethods(Distributed):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """This rank's block for other libraries, without a copy, where it is the whole tensor.
+        """This rank's block for other libraries, without a copy, if it is the whole tensor.
 
         Raises:
-            LayoutError: this rank holds a part only.
+            LayoutError: this rank holds only a part.
         """
         return self._whole_block().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        """The device of the block, as DLPack numbers it: that of the host."""
+        """The number of the block's device in DLPack: that of the host."""
         return self.local.__dlpack_device__()
 
     def __index__(self) -> int:
@@ -136,7 +136,7 @@ class ArrayMethods(Distributed):
         return bool(functions.reductions.any(functions.elementwise.equal(self, value)))
 
     def _whole_block(self) -> Array:
-        """The block, where every rank has the whole tensor in it; the same answer on all."""
+        """The block, if it is the whole tensor on every rank; otherwise all ranks raise."""
         dist = self.distribution
         if dist.layout.view is not None or dist.partial or any(dist.splits) or dist.layout.rooted:
             raise LayoutError(
@@ -175,7 +175,7 @@ class ArrayMethods(Distributed):
         """The tensor with each element rounded to so many decimals, half to even.
 
         Raises:
-            TypeError: the number of decimals is no integer.
+            TypeError: `decimals` is not an integer.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
@@ -213,7 +213,7 @@ class ArrayMethods(Distributed):
         """The tensor in another dtype; the tensor itself if it has that dtype and `copy` is false.
 
         Raises:
-            PlanError: Rote moves no elements of this dtype.
+            PlanError: Rote does not move elements of this dtype.
 
         >>> from rote import DistTensor
         >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype

@@ -1,7 +1,7 @@
 """The protocols by which Python, NumPy and xarray treat a tensor as an array: operators, numbers, functions, labels.
 
-Each is answered rightly or refused with a cure; no rank gathers a tensor, or takes its own block for the whole, because
-somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
+Each is answered correctly or refused with a cure. Code such as `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`
+never silently gathers a tensor, and never takes a rank's block for the whole.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["ArrayProtocols"]
 
 Array = npt.NDArray[Any]
 
-_EQUALITIES = (np.equal, np.not_equal)  # which have an answer for any object
+_EQUALITIES = (np.equal, np.not_equal)  # these accept any object
 _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
-"""The functions that `**` of NumPy's arrays is for some exponents: of any dtype for 2, of inexact ones else."""
+"""The functions that NumPy's `**` calls for some exponents: for 2 with any dtype, for others with inexact ones."""
 
 
 class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
-    """The protocols of NumPy's arrays and of Python's objects, for what lies distributed."""
+    """The protocols of NumPy's arrays and of Python's objects, for tensors."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         return complex(self._number("complex"))
 
     def __format__(self, spec: str) -> str:
-        """The text of a number, of a tensor of order 0; collective, as `float(x)` is. Others have no format."""
+        """Format a tensor of order 0 as a number; collective, as `float(x)` is. Other tensors take no format spec."""
         return format(self._number("format"), spec) if spec else str(self)
 
     def _number(self, name: str) -> Any:
@@ -180,8 +180,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             name, attrs: as for `xarray.DataArray`.
 
         Raises:
-            LayoutError: the tensor is partial. RoteError: there is no xarray.
-            ValueError: xarray's, if names or coordinates do not fit the shape.
+            LayoutError: the tensor is partial. RoteError: xarray is not installed.
+            ValueError: names or coordinates do not fit the shape; raised by xarray.
 
         >>> import numpy as np, rote
         >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
@@ -205,7 +205,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         ]
         return str(late("card")("DistTensor", str(dist.layout), facts, [("", dist)]))
 
-    if TYPE_CHECKING:  # operators as type checkers see them: of NumPy's they know no result
+    if TYPE_CHECKING:  # for type checkers, to which NumPy's operators have no result type
 
         def __neg__(self) -> Self: ...
         def __pos__(self) -> Self: ...
@@ -253,10 +253,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         def __gt__(self, other: Any, /) -> Self: ...
         def __ge__(self, other: Any, /) -> Self: ...
 
-    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+    if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
 
         def __getattr__(self, name):
-            """Refuse what arrays have and tensors have not, with a cure."""
+            """Refuse an attribute that tensors do not have; if arrays have it, say what to write instead."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if cure := name_cure(name):
                 text += f"\nwrite {cure}"
@@ -267,17 +267,17 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
 
 def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
-    """The function that is this power of such elements, with its own dtype and rounding; None if none is."""
+    """The function that computes this power for this dtype, with its own dtype and rounding; None if there is none."""
     if type(power) not in (int, float) or (dtype.kind not in "fc" and power != 2):
         return None
     return _POWERS.get((type(power), power))
 
 
 def _foreign(types: Any) -> bool:
-    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own.
+    """Whether one of the types is neither an array nor a tensor, so that its own protocol may answer.
 
     Raises:
-        TypeError: one has a mask.
+        TypeError: one is a type of masked arrays.
     """
     for each in types:
         refuse_mask(each)

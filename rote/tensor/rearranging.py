@@ -1,4 +1,4 @@
-"""Methods of NumPy's arrays that tensors have: indexing, other shapes, sorting, scans. Each is a function's."""
+"""Methods that tensors share with NumPy's arrays: indexing, reshaping, sorting. Each calls the function of its name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Rearranging"]
 
 
 class Rearranging(Distributed):
-    """Methods that move elements to other indices, for what lies distributed; all are collective."""
+    """Methods of tensors that move elements to other indices; all are collective."""
 
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Self:
-        """The elements at a key, a tensor: integers, slices, `...`, `None`, arrays, masks, tensors of these.
+        """The tensor of the elements at a key: integers, slices, `...`, `None`, arrays, masks, or tensors of these.
 
-        Modes that are sliced keep what splits them; nothing moves where modes that are split are taken whole.
+        Sliced modes keep their splits; nothing moves if all split modes are taken whole.
 
         Raises:
-            IndexError: an index is out of range, or none; on all ranks.
+            IndexError: an index is out of range, or is not one; raised on all ranks.
 
         >>> from rote import DistTensor
         >>> x = DistTensor.from_global([[0, 1, 2], [3, 4, 5]], "block[(),(0)]")
@@ -35,10 +35,10 @@ class Rearranging(Distributed):
         return functions.indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write a scalar, an array that all ranks have, or a tensor at a key; it is broadcast.
+        """Write a scalar, an array that all ranks have, or a tensor to the elements at a key; it is broadcast.
 
         Raises:
-            IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
+            IndexError: an index is out of range, or is not one. ValueError: the value does not broadcast.
             LayoutError: this tensor is partial. All are raised on all ranks.
 
         >>> from rote import DistTensor
@@ -50,7 +50,7 @@ class Rearranging(Distributed):
         functions.assigning.setitem(self, key, value)
 
     def __iter__(self) -> Iterator[Self]:
-        """The tensors at each index of mode 0, which is made whole once for all of them.
+        """The tensors at each index of mode 0, which is made whole once for all.
 
         Raises:
             TypeError: the tensor is of order 0.
@@ -101,10 +101,10 @@ class Rearranging(Distributed):
         return functions.reshaping.permute_dims(self, order)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
-        """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
+        """The elements in row-major order in another shape: `x.reshape(2, -1)`. The result is a view if digits allow.
 
         Raises:
-            ValueError: the new shape has another number of elements, or `copy=False` and no view has it.
+            ValueError: the new shape has another number of elements; or no view has it, and `copy` is false.
 
         >>> from rote import DistTensor
         >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
@@ -113,7 +113,7 @@ class Rearranging(Distributed):
         return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
 
     def flatten(self) -> Self:
-        """The elements in row-major order, with a block of its own.
+        """A copy of the elements as a tensor of order 1, in row-major order.
 
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
@@ -134,7 +134,7 @@ class Rearranging(Distributed):
         return functions.ordering.nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
-        """Sort the elements in place along a mode. Along a split mode they are exchanged, and return to this layout.
+        """Sort the elements in place along a mode. The layout stays; along a split mode, ranks exchange elements.
 
         Raises:
             LayoutError: the tensor is partial.

@@ -1,4 +1,4 @@
-"""Some of the ranks: the communicators of grid modes, and tensors that lie on a part of the ranks alone."""
+"""Subsets of the ranks: the communicators of grid modes, and tensors that only some ranks hold."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ __all__ = ["Subsets"]
 
 
 class Subsets(Distributed):
-    """The part of tensors that knows of smaller groups of ranks."""
+    """The methods of tensors for subsets of their ranks."""
 
     __slots__ = ()
 
     def grid_comm(self, *grid_modes: int) -> Comm:
-        """The communicator of the ranks that differ from this one along some grid modes only. Collective; made once.
+        """The communicator of the ranks that differ from this one only along some grid modes. Collective; made once.
 
-        For example, `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks of equal coordinate along mode
-        0.
+        For example, `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks with equal coordinates along
+        grid mode 0.
 
         Args:
-            grid_modes: of the tensor's grid, in any order; none for a communicator of this rank alone.
+            grid_modes: modes of the tensor's grid, in any order; none for a communicator of this rank alone.
 
         Returns:
             A communicator in which ranks are numbered in row-major order of their coordinates along these grid modes.
 
         Raises:
-            LayoutError: the grid has no such mode, or one is named twice.
+            LayoutError: the grid has no such mode, or a mode is given twice.
 
         >>> import numpy as np, rote
         >>> def row_sums(comm):
@@ -55,11 +55,11 @@ class Subsets(Distributed):
         return sub_comm(self.comm, grid, tuple(sorted(grid_modes)))
 
     def on_roots(self) -> Self | None:
-        """The tensor on the communicator of those ranks that hold it; None on all other ranks. Collective.
+        """The tensor on the communicator of the ranks that hold it; None on all other ranks. Collective.
 
         The rooted layout names these ranks. Blocks are shared with this tensor, not copied. Operations on the result
-        are collective over these ranks only, so that the others can do something else meanwhile; `from_roots` leads
-        back.
+        are collective over these ranks only, so that the others can do other work meanwhile. `from_roots` is the
+        inverse.
 
         Raises:
             LayoutError: the layout is not rooted, so that all ranks hold a part.
@@ -85,15 +85,15 @@ class Subsets(Distributed):
         comm: object | None = None,
         grid: GridLike = None,
     ) -> Self:
-        """The tensor of all ranks from the one that only some of them hold: the inverse of `on_roots`. Blocks are not
+        """The tensor on all ranks from one that only some of them hold: the inverse of `on_roots`. Blocks are not
         copied.
 
         Args:
             x: the tensor on the ranks that hold data, numbered in row-major order of their coordinates; None on all
                 others.
-            layout: of the whole tensor, rooted; on the ranks that hold data it equals that of x, except for its roots.
-            shape: of the whole tensor.
-            comm, grid: of all ranks, as in `from_global`.
+            layout: the rooted layout of the whole tensor, which equals that of x except for its roots.
+            shape: the shape of the whole tensor.
+            comm, grid: those of all ranks, as in `from_global`.
 
         Raises:
             LayoutError: on all ranks, if the layout is not rooted, or x does not fit it on some rank.
@@ -135,7 +135,7 @@ def _check_rooted(dist: Distribution) -> None:
 
 
 def _check_part(x: Distributed | None, dist: Distribution, rank: int) -> None:
-    """Refuse a tensor that is not what a rank has of a rooted one; or none where there is one."""
+    """Refuse a tensor that is not this rank's part of the rooted one, a missing part, and one too many."""
     if (x is not None) != dist.holds(rank):
         has, given = ("a part", "none is given") if x is None else ("nothing", "a tensor is given")
         raise LayoutError(f"rank {rank} holds {has} of {dist}, but {given}\nwrite None on the ranks that hold nothing")

@@ -1,7 +1,8 @@
-"""DistTensor: a tensor that lies distributed over ranks.
+"""DistTensor: a tensor distributed over ranks.
 
-It wraps this rank's block, a plain NumPy array, and the distribution that says what the block is. All methods that
-move data, and all constructors, are collective: every rank calls them, by one thread; where a rank is alone, any may.
+It wraps this rank's block, a plain NumPy array, and the distribution that says which part of the tensor this is. All
+constructors, and all methods that move data, are collective: every rank calls them from one thread, or, if there is
+only one rank, from any thread.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     __slots__ = ("__weakref__", "_comm", "_distribution", "_local")
 
     def __init__(self, local: Array, distribution: Distribution, comm: object | None = None) -> None:
-        """Wrap this rank's block, without a copy and without a word to the others; see `from_local` for the safe way.
+        """Wrap this rank's block without a copy, and without asking other ranks; `from_local` also checks those.
 
         Raises:
-            LayoutError: the block has another shape than the distribution gives this rank; on this rank only.
+            LayoutError: the block has another shape than the distribution gives this rank; raised on this rank only.
         """
         self._comm = as_comm(comm)
         self._distribution = distribution
@@ -99,7 +100,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
     @property
     def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid: who owns what."""
+        """The layout on the tensor's shape and grid: which rank holds which elements."""
         return self._distribution
 
     @property
@@ -110,7 +111,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.
 
-        Raises: LayoutError if the block is no slice: with a view, with contributions, or with several tiles.
+        Raises: LayoutError if the block is not a slice: with a view, with contributions, or with several tiles.
 
         >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
         (slice(0, 4, None), slice(0, 6, None))
@@ -136,15 +137,15 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             grid: the grid of the new layout, over the same ranks, as in `from_global`; the old one if None.
             method: how messages travel, one of `rote.methods`; with "auto", ranks that share memory read each other's
                 blocks. The result is the same, bit for bit.
-            tune: "model" takes the default method for "auto"; "measure" and "patient" take the fastest, by timing them
-                the first time; the choice is kept (see `rote.wisdom`).
-            wire: "f4" rounds f8 and c16 to single precision in messages, of half the bytes (see `rote.compile`).
+            tune: "model" takes the default method for "auto"; "measure" and "patient" time the methods at the first
+                call, take the fastest, and keep the choice (see `rote.wisdom`).
+            wire: "f4" rounds f8 and c16 to single precision in messages, which halves their bytes (see `rote.compile`).
 
         Raises:
             LayoutError: the layout does not fit, or `out` has another layout or is read-only.
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method, or no such
                 `wire`.
-            TypeError: `out` is no tensor.
+            TypeError: `out` is not a tensor.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
@@ -174,7 +175,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         memory of both tensors.
 
         Args:
-            out: the tensor that is filled, which may share this one's memory; a new one if None.
+            out: the tensor to fill, which may share this one's memory; a new one if None.
             layout, grid, method, tune, wire: as in `redistribute`.
 
         Returns:
@@ -183,7 +184,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         Raises:
             LayoutError: the layout does not fit, or `out` has another layout or is read-only.
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
-            TypeError: `out` is no tensor.
+            TypeError: `out` is not a tensor.
 
         >>> x = DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
         >>> move = x.move_to("[(),(0)]")
@@ -199,7 +200,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         return BoundMove(self, out, program)
 
     def _program_to(self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None) -> BoundPlan:
-        """The program that takes blocks of this tensor to those in another layout. Collective."""
+        """The program that moves this tensor's blocks to another layout. Collective."""
         source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
         key = (source, dtype, layout, method, tune, wire)
 
@@ -230,7 +231,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
     @classmethod
     def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
-        x = cls.__new__(cls)  # the caller has made the block, of the shape that the distribution says
+        x = cls.__new__(cls)  # unchecked: the caller made the block in the shape of the distribution
         x._local, x._distribution, x._comm = block, distribution, comm
         return x
 
@@ -242,10 +243,10 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
 
 def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
-    """Move a tensor into another; small ones are prepared for the next time. Collective.
+    """Move a tensor into another; for small ones, the calls are kept for the next time. Collective.
 
     Raises:
-        LayoutError: `out` lies otherwise than the program ends, or is read-only.
+        LayoutError: `out` does not have the program's target distribution and dtype, or is read-only.
     """
     if not program.is_small:
         with collective_errors(x.comm):
@@ -260,7 +261,7 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     if not meeting.agreed:
         calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
         if meeting.together and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
-            calls = calls[1:]  # all have just met; where a rank copies its block first, others wait for it
+            calls = calls[1:]  # `meet` was a barrier already; but a rank that first copies its block must be waited for
         prepared.keep(key, x, out, (prepared.kept + 1, calls))
     if program.computes:
         with floating_errors(x.comm, "a move"):
@@ -272,7 +273,7 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
 
 
 def _check_out(out: Distributed, plan: Plan) -> None:
-    """Refuse a tensor to write into that lies otherwise than the plan ends, or is read-only, and what is none."""
+    """Refuse an `out` that is not a tensor, has not the plan's target distribution and dtype, or is read-only."""
     if not isinstance(out, Distributed):
         raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
