@@ -1,1 +1,1 @@
-"""Parallel files: all ranks read and write one file at once, each rank its own part."""
+"""Parallel files: all ranks read and write one file together, each rank its own part."""

@@ -1,8 +1,8 @@
-"""Blocks and files: which part of a block lies where in a file that holds the whole tensor.
+"""Positions of a block's elements in a file that holds the whole tensor.
 
-A file is an array of digits in an order of its own, C or Fortran; a block holds digits in the order of the view. Digits
-that are neighbours in both are one axis of the file, so that a plain layout, a tile, or a fuse of neighbours is moved
-straight between file and block. Otherwise a block is a few products of sets of digits, each moved through a buffer.
+A file is an array of digits in C or Fortran order; a block holds digits in the order of the view. Digits that are
+neighbours in both are one axis of the file, so that plain layouts, tiles and fuses of neighbours move directly between
+file and block. Other blocks are divided into a few products of sets of digits, each moved through a buffer.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 LARGE = 1 << 20
-"""Bytes of a block from which on short runs are worth an exchange."""
-_RUN = 1 << 12  # bytes that a file system takes at a time
+"""Bytes of a block from which on an exchange between ranks pays, if runs are short."""
+_RUN = 1 << 12  # bytes that a file system handles at a time
 
 
 @dataclass(frozen=True, slots=True)
 class _Storage:
-    """A file's elements as an array of `shape` in C order; view mode m reads its `axes[m]`, slowest first."""
+    """A file's elements as an array of `shape` in C order; view mode m reads its axes `axes[m]`, slowest first."""
 
     shape: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, dist: Distribution, fortran_order: bool) -> _Storage:
-        """The storage of the digits that a view reads; those that are neighbours in both are one axis."""
+        """The storage of the digits that a view reads; digits that are neighbours in file and view are one axis."""
         digits = [*chain(*dist.digits)]
         mode_of = [m for m, mode in enumerate(dist.digits) for _ in mode]
         sign = -1 if fortran_order else 1
@@ -65,10 +65,10 @@ class _Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileTransfer:
-    """A transfer: the elements at `index` of the file's array, which are those at `place` of the block.
+    """A transfer between the elements at `index` of the file's array and those at `place` of the block.
 
-    Without a block, `buffer` is all there is to move: the block itself, or nothing. Otherwise `buffer.transpose(order)`
-    has the block's order.
+    If `block` is None, `buffer` is the block itself, or is empty. Otherwise `buffer` is separate memory, and
+    `buffer.transpose(order)` has the block's order.
     """
 
     shape: tuple[int, ...]
@@ -79,23 +79,23 @@ class FileTransfer:
     order: tuple[int, ...] = ()
 
     def put(self) -> None:
-        """Store what has been read into the block."""
+        """Copy elements that were read from the buffer into the block."""
         if self.block is not None:
             values = self.buffer.transpose(self.order)
-            if isinstance(self.place[0], slice):  # then the reshaped slice is still a view: modes are only split
+            if isinstance(self.place[0], slice):  # reshaping only splits modes, so the result is still a view
                 self.block[self.place].reshape(values.shape)[...] = values
             else:
                 self.block[self.place] = values
 
     def take(self) -> None:
-        """Fetch what is to be written from the block."""
+        """Copy elements that will be written from the block into the buffer."""
         if self.block is not None:
             values = self.buffer.transpose(self.order)
             values[...] = self.block[self.place].reshape(values.shape)
 
 
 def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[FileTransfer]:
-    """The transfers that move a block, as many on each rank; a rank that moves nothing has empty ones. Collective."""
+    """The transfers of a block, equally many on each rank; a rank that moves nothing has empty ones. Collective."""
     if 0 in dist.shape:
         return
     storage = _Storage.of(dist, fortran_order)
@@ -113,23 +113,24 @@ def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool
 
 
 def storage_shape(dist: Distribution, fortran_order: bool) -> tuple[int, ...]:
-    """The shape of a file's array whose axes are those that a view reads, in C order."""
+    """The shape of a file as an array in C order, with the axes that a view reads."""
     return _Storage.of(dist, fortran_order).shape
 
 
 def file_parts(
     block: Array, dist: Distribution, rank: int, fortran_order: bool
 ) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
-    """The parts of a rank's block: positions in a file's array of `storage_shape`, and the elements, in its order.
+    """The parts of a rank's block: positions in a file's array of `storage_shape`, and the elements in its order.
 
-    These are views of the block; or, where there is none, a buffer, which is stored when the next part is asked for.
+    The elements are a view of the block; or, if no view has them, a buffer, which the iterator copies into the block
+    before it yields the next part.
     """
     storage = _Storage.of(dist, fortran_order)
     order = tuple(chain(*storage.axes))
     inverse = sorted(range(len(order)), key=order.__getitem__)
     for places, index in _boxes(dist.index_sets(rank), storage):
         place = _place(storage, places, index)
-        if isinstance(place[0], slice):  # then the reshaped slice is still a view: modes are only split
+        if isinstance(place[0], slice):  # reshaping only splits modes, so the result is still a view
             view: Array = block[place].reshape([len(index[axis]) for axis in order])
             yield index, view.transpose(inverse)
         else:
@@ -139,7 +140,7 @@ def file_parts(
 
 
 def is_scattered(block: Array, dist: Distribution, rank: int) -> bool:
-    """Whether a rank's block is not a few long runs of a file in C order.
+    """Whether a rank's block is more than a few long runs of a file in C order.
 
     >>> from rote.layout.layout import parse
     >>> [is_scattered(np.empty((512, 512)), parse(f"block[{m}]").on((512, 1024), 2), 0) for m in ("(),(0)", "(0),()")]
@@ -167,10 +168,10 @@ def _transfer(
 
 
 def _place(storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]) -> tuple[Any, ...]:
-    """The index of a box in a block, in NumPy's words: slices, which NumPy copies much faster, if there are such."""
+    """The NumPy index of a box in a block: slices if possible, which NumPy copies much faster, else arrays."""
     if all(held.runs == ((0, 1),) for held in places):
         return tuple(slice(held.start, held.stop, held.period) for held in places)
-    arrays, after = [], len(storage.shape)  # and the axes of the file behind those of a mode
+    arrays, after = [], len(storage.shape)  # the number of axes of the file after those of a mode
     for held, group in zip(places, storage.axes, strict=True):
         after -= len(group)
         arrays.append(held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after))
@@ -180,7 +181,7 @@ def _place(storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSe
 def _boxes(
     index: tuple[IndexSet, ...], storage: _Storage
 ) -> Iterator[tuple[tuple[IndexSet, ...], tuple[IndexSet, ...]]]:
-    """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
+    """A block as products of sets, each with its places per view mode and its positions per axis of the file."""
     modes = []
     for held, group in zip(index, storage.axes, strict=True):
         modes.append(list(_products(held, [storage.shape[axis] for axis in group])))
@@ -192,9 +193,9 @@ def _boxes(
 
 
 def _products(held: IndexSet, sizes: Sequence[int]) -> Iterator[tuple[IndexSet, tuple[IndexSet, ...]]]:
-    """A set of numbers as few products of sets of digits (of some sizes): where each lies in the set, and its digits.
+    """A set of numbers as few products of sets of digits of given sizes: each product's places in the set, its digits.
 
-    An interval over two digits is three: the end of one row, whole rows, the start of another.
+    An interval over two digits gives three products: the end of one row, whole rows, the start of another.
 
     >>> [[list(digits) for digits in each] for _, each in _products(IndexSet.interval(2, 11), (4, 3))]
     [[[0], [2]], [[1, 2], [0, 1, 2]], [[3], [0, 1]]]
@@ -203,7 +204,7 @@ def _products(held: IndexSet, sizes: Sequence[int]) -> Iterator[tuple[IndexSet, 
         yield IndexSet.interval(0, len(held)), (held,)
         return
     size = prod(sizes[1:])
-    again = lcm(held.period, size) // size  # rows after which they are alike, but for the ends
+    again = lcm(held.period, size) // size  # the period of the rows, except at the ends
     first, last = held.start // size, (held.stop - 1) // size
     low = first + (first + again <= last and _row(held, first, size) != _row(held, first + again, size))
     high = last + 1 - (last - again >= first and _row(held, last, size) != _row(held, last - again, size))
@@ -213,7 +214,7 @@ def _products(held: IndexSet, sizes: Sequence[int]) -> Iterator[tuple[IndexSet, 
             alike.setdefault(_row(held, k, size), []).append(k)
         for row, same in alike.items():
             begins = [held.count_below(k * size) for k in same]
-            number = held.width * (again * size // held.period)  # of elements, from one row to the next that is alike
+            number = held.width * (again * size // held.period)  # of elements per period of rows
             runs = [(begin, begin + len(row)) for begin in begins]
             inside = IndexSet.of_runs(runs, number, held.count_below(stop * size))
             slow = IndexSet.of_runs([(k, k + 1) for k in same], again, stop)
@@ -223,13 +224,13 @@ def _products(held: IndexSet, sizes: Sequence[int]) -> Iterator[tuple[IndexSet, 
 
 
 def _row(held: IndexSet, k: int, size: int) -> IndexSet:
-    """The part of a set that lies in row k, of so many numbers, counted from its start."""
+    """The part of a set in row k of `size` numbers, counted from the row's start."""
     row = held & IndexSet.interval(k * size, (k + 1) * size)
     return replace(row, start=row.start - k * size, stop=row.stop - k * size) if row else row
 
 
 def writes(dist: Distribution, rank: int) -> bool:
-    """Whether a rank writes its block to a file: one rank of the replicas does, and no rank that holds nothing.
+    """Whether a rank writes its block to a file: one of the replicas does, and an idle rank does not.
 
     >>> from rote.layout.layout import parse
     >>> [writes(parse("block[(0)]").on(4, (2, 2)), rank) for rank in range(4)]
@@ -243,8 +244,8 @@ def writes(dist: Distribution, rank: int) -> bool:
 def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
     """The distribution in which a large tensor is written: its own, or blocks of the first modes if its runs are short.
 
-    A file system takes single elements, as a cyclic last mode has them, ten times slower than it takes rows, and one
-    exchange among the ranks makes rows of them.
+    A file system writes single elements, as of a cyclic last mode, ten times slower than rows; one exchange between
+    the ranks turns them into rows.
     """
     if (
         dist.layout.view is not None
@@ -258,7 +259,7 @@ def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
 
 
 def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
-    """The layout of the tensor's own modes in which ranks hold the longest runs of the file: blocks of the first modes.
+    """The layout without a view in which ranks hold the longest runs of the file: blocks of the first modes.
 
     >>> from rote.layout.layout import parse
     >>> print(in_rows(parse("c b a: [(0),(),(1)]"), (3, 8, 8), Grid((2, 4))))
@@ -276,7 +277,7 @@ def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
 
 
 def run_length(dist: Distribution) -> int:
-    """About the number of elements of a rank that lie side by side in the file, in the order of the view."""
+    """About how many elements of a rank are contiguous in a file in the order of the view."""
     run = 1
     for mode, extent in zip(reversed(dist.splits), reversed(dist.view_shape), strict=True):
         run *= longest_run(mode, extent)
@@ -286,6 +287,6 @@ def run_length(dist: Distribution) -> int:
 
 
 def longest_run(splits: tuple[Split, ...], extent: int) -> int:
-    """The length of the longest run along a mode that the first coordinates of its splits hold."""
+    """The length of the longest run along a mode at coordinate 0 of all its splits."""
     held = mode_set(splits, extent, (0,) * len(splits))
     return max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)

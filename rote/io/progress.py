@@ -1,4 +1,4 @@
-"""Progress of long reads and writes, shown on a terminal or told to a function; and blocks in slabs, its steps."""
+"""Progress of long reads and writes, on a terminal or through a callback; and slabs, the steps of progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..runtime.tuning.autotune import Progress
 __all__ = ["progress", "slabs", "telling"]
 
 
-LONG, SLAB = 1 << 28, 1 << 26  # bytes: from how many on there is a bar, and how many go between two of its steps
+LONG, SLAB = 1 << 28, 1 << 26  # bytes: the least that a bar is shown for, and the most of a slab
 
 
 _listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
@@ -25,10 +25,10 @@ _listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def telling(comm: Comm, listener: Progress | None) -> Iterator[None]:
-    """Have `progress` call a function with the part that is done, from 0 to 1, on this rank; a bar if it is None.
+    """Let `progress` call `listener` on this rank with the fraction done, from 0 to 1; with None it shows a bar.
 
-    It is called with 1 at the end, when nothing failed. What it raises is raised on all ranks, after that: the other
-    ranks need this one until all is done. Collective.
+    The last call is with 1, if nothing failed. An exception of `listener` is raised on all ranks, but only at the end,
+    because the other ranks need this one until then. Collective.
 
     >>> from rote.runtime import world
     >>> with telling(world(), print), progress(world(), "reading", "volume.h5", 200) as advance:
@@ -61,9 +61,9 @@ def telling(comm: Comm, listener: Progress | None) -> Iterator[None]:
 
 @contextmanager
 def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callable[[int], None]]:
-    """A bar that is told of bytes as they are moved; only on rank 0, on a terminal, and for 256 MiB or more.
+    """Show a bar, on rank 0's terminal for 256 MiB or more; yield a function to call with the bytes just moved.
 
-    Where `telling` has a function, that is called instead.
+    Inside `telling` with a function, that function is called instead.
 
     >>> from rote.runtime import world
     >>> with progress(world(), "reading", "volume.h5", 100) as advance:
@@ -95,7 +95,7 @@ def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callabl
 def slabs(
     index: tuple[IndexSet, ...], block: Array, largest: Sequence[int]
 ) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
-    """A block in slabs of at most about 64 MiB along its first mode, with their indices; as many on every rank.
+    """The slabs of a block along its first mode, at most about 64 MiB each, with indices; equally many on every rank.
 
     Args:
         index: the global indices of the block, per mode.

@@ -1,4 +1,4 @@
-"""Files and folders that get their names in one step, when complete; until then, an existing one stays."""
+"""Atomic replacement of files and folders: a new one gets its name when complete; until then the old one stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Draft", "plainly", "replacing", "reserve", "sync"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A file or folder on its way to its name: `path` beside the `target`, whose name it will take."""
+    """A file or folder that is still being written: it is at `path`, in the folder of `target`, its later name."""
 
     path: str
     target: str
@@ -30,8 +30,9 @@ class Draft:
         """A new, empty file or folder beside the one that it will replace.
 
         Raises:
-            OSError: no such folder, no permission, a directory in the place of a file or a file in that of a folder.
-            RoteError: there is a device or a pipe of that name.
+            OSError: no such folder; no permission; the name of a file is a directory's, or that of a folder is a
+                file's.
+            RoteError: the name is that of a device or a pipe.
         """
         name, target = os.fspath(path), os.path.realpath(path)
         if os.path.isdir(target) and not folder:
@@ -51,13 +52,13 @@ class Draft:
         return Draft(draft, target)
 
     def publish(self) -> None:
-        """Give the draft its name, in one step, when its bytes are on the disk."""
+        """Flush the draft to the disk, and then give it its name in one step."""
         if os.path.isdir(self.path):
             for folder, _, _ in os.walk(self.path):
                 sync(folder)
             if os.path.isdir(self.target):
                 _exchange(self.path, self.target)
-                shutil.rmtree(self.path, ignore_errors=True)  # it holds what was replaced
+                shutil.rmtree(self.path, ignore_errors=True)  # by now this is the old folder
             else:
                 os.rename(self.path, self.target)
         else:
@@ -65,11 +66,11 @@ class Draft:
             if os.path.exists(self.target):
                 shutil.copymode(self.target, self.path)
             os.replace(self.path, self.target)
-        with suppress(OSError):  # some systems cannot, and the name is given
+        with suppress(OSError):  # some systems cannot sync folders, and the draft has its name already
             sync(os.path.dirname(self.target))
 
     def remove(self) -> None:
-        """Leave nothing in the folder."""
+        """Delete the draft."""
         if os.path.isdir(self.path):
             shutil.rmtree(self.path, ignore_errors=True)
         else:
@@ -79,12 +80,12 @@ class Draft:
 
 @contextmanager
 def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], folder: bool = False) -> Iterator[Draft]:
-    """A draft that all ranks may write, and that takes its name when all have; on any failure nothing is left of it.
+    """A draft that all ranks may write; it gets its name after the body, or is deleted on any failure.
 
-    Collective; the body must raise on all ranks or on none. Only rank 0 makes, names and removes the draft.
+    Collective; the body must raise on all ranks or on none. Only rank 0 creates, names and deletes the draft.
 
     Args:
-        begin: writes what there is before the body, and may give the draft another target.
+        begin: called before the body, to write the draft's first contents; it may return a draft with another target.
         folder: whether the draft is a folder.
     """
     draft: Draft | None = None
@@ -105,8 +106,8 @@ def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], fo
 
 
 def reserve(path: str, size: int) -> None:
-    """Take the space of a file now, where the system can: a disk that is full later ends a process that maps the file,
-    or breaks a library in the middle of it."""
+    """Allocate a file's space now, if the system can: if the disk is full later, a process that maps the file ends,
+    and a library may fail halfway through."""
     if not hasattr(os, "posix_fallocate"):
         return
     file = os.open(path, os.O_RDWR)
@@ -130,7 +131,7 @@ def sync(path: str) -> None:
 
 @contextmanager
 def plainly(path: Path) -> Iterator[None]:
-    """Name the user's file in system errors, not a draft or a part of it."""
+    """Let system errors name the user's file, not a draft or a part of it."""
     try:
         yield
     except OSError as error:
@@ -140,7 +141,7 @@ def plainly(path: Path) -> Iterator[None]:
 
 
 def _exchange(first: str, second: str) -> None:
-    """Exchange the names of two folders: in one step where the system can, else in three."""
+    """Exchange the names of two folders: in one step if the system can, else in three."""
     with suppress(AttributeError, OSError):
         exchange = ctypes.CDLL(None, use_errno=True).renameat2
         if exchange(-100, os.fsencode(first), -100, os.fsencode(second), 2) == 0:  # AT_FDCWD, RENAME_EXCHANGE

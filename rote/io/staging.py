@@ -1,14 +1,14 @@
-"""Two-phase transfers: blocks whose elements lie scattered in a file, moved as rows and by plans between ranks.
+"""Two-phase transfers, for blocks whose elements are scattered in a file: ranks access rows, and plans move these.
 
-A system moves long runs of a file many times faster than single elements. So ranks read rows, one piece of the file
-after the other, and a compiled plan takes each piece to the layout that is wanted; writing is the same backwards
-(Thakur, Gropp and Lusk 1999, section 3.2). What a rank holds beside its block is a piece, and what the plan needs:
-a few times 4 MiB. A piece is cut along the mode that leaves long runs in the file and in the blocks: of a transposed
-view, one between its ends. All is one piece where the view reads no such mode as it is, or where short rows are in
-blocks within a cyclic split.
+Long runs of a file are read many times faster than single elements. So ranks read rows, one piece of the file after the
+other, and a compiled plan moves each piece to the wanted layout; writing does the reverse (Thakur, Gropp and Lusk 1999,
+section 3.2). Beside its block a rank holds one piece and the plan's buffers: a few times 4 MiB. The tensor is cut into
+pieces along a mode that leaves long runs both in the file and in the blocks; for a transposed view, that is a mode
+between the first and the last. The whole tensor is one piece if the view has no such mode unchanged, or if blocks
+within a cyclic split make short rows.
 
-Ranks that hold the same long runs of the file are a group, whose runs are theirs alone: a group moves elements among
-its own ranks only, and a rank that is its own group among none.
+Ranks that hold the same long runs of the file form a group, and no other rank holds these runs. So elements move only
+within groups, and a rank that is alone in its group sends nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from .positions import LARGE, in_rows, is_reordered, longest_run, run_length, wr
 __all__ = ["Staging"]
 
 PIECE = 1 << 22
-"""Bytes of a piece, per rank: they stay in a cache, and take longer than ranks need to meet."""
+"""Bytes of a piece, per rank: small enough for a cache, large enough to outweigh the synchronization of ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """The way of a tensor between its distribution and rows of a file in C order.
+    """The transfer of a tensor between its distribution and rows of a file in C order.
 
     Attributes:
         dist: the distribution.
-        kept: per mode of the tensor, the splits whose coordinates say the part of a group.
-        grid_modes: those along which the ranks of a group differ.
-        grid: of a group.
-        lying: the layout of a group's part on its ranks.
+        kept: per mode of the tensor, the splits that divide it among groups.
+        grid_modes: the grid modes along which the ranks of a group differ.
+        grid: the grid of a group.
+        lying: the layout of a group's part on the group's ranks.
         cut: how the part is cut into pieces.
     """
 
@@ -62,9 +62,9 @@ class Staging:
 
     @classmethod
     def of(cls, dist: Distribution, itemsize: int, comm: Comm, writing: bool) -> Staging | None:
-        """The staging of a tensor; None for one that is small, or moves as fast as it lies.
+        """The staging of a tensor; None if it is small, or if direct access is as fast.
 
-        Long runs do; and ranks of one node read from the file's pages (`mapped`).
+        Direct access is as fast for long runs, and for reading by ranks of one node, from the file's pages (`mapped`).
         """
         if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE:
             return None
@@ -84,20 +84,20 @@ class Staging:
         cuts = []
         for m in sorted(places):
             left = dist.splits[places[m]][len(kept[m]) :]
-            if all(s.kind.name == "cyclic" for s in left):  # along others, not even some rows lie as all of them do
+            if all(s.kind.name == "cyclic" for s in left):  # other pieces would not be split as the whole part is
                 cuts.append(_cut(dist, m, places[m], kept, lying, shape, grid, itemsize))
         good = [cut for cut in cuts if cut.mode == 0 or (cut.run >= LONG_RUN and cut.nbytes <= grid.size * PIECE)]
         best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.beside)) if good else whole
         return cls(dist, kept, grid_modes, grid, lying, best)
 
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
-        """Read this rank's block of the array that lies in C order from byte `offset` of a file. Collective.
+        """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
 
-        Of a partial tensor, a block that the reduction ignores is left as it is. Errors as of `Comm.read`.
+        If the tensor is partial, a block that the reduction ignores is not changed. Errors as for `Comm.read`.
 
         Args:
             block: C-contiguous, in either byte order.
-            advance: called with the bytes of the block that have come.
+            advance: called with the number of bytes of the block that were read since the last call.
         """
         block = _in_native_order(block)
         for piece in self._pieces(comm, block.dtype):
@@ -108,11 +108,11 @@ class Staging:
             advance(block[piece.place].nbytes)
 
     def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
-        """Write this rank's block, as `read` reads it, into a file that already has its full size. Collective.
+        """Write this rank's block, the inverse of `read`, into a file that already has its full size. Collective.
 
         Args:
             block: as in `read`.
-            advance: called with the bytes of the block that have gone.
+            advance: called with the number of bytes of the block that were written since the last call.
         """
         block = _in_native_order(block)
         order = len(self.dist.shape)
@@ -125,7 +125,7 @@ class Staging:
             advance(block[piece.place].nbytes)
 
     def _pieces(self, comm: Comm, dtype: np.dtype[Any]) -> Iterator[_Piece]:
-        """The pieces, one after the other, as many on every rank; one buffer is that of all."""
+        """The pieces in turn, equally many on every rank; all of them use one buffer."""
         group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
         held = []
@@ -142,7 +142,7 @@ class Staging:
             rows, lying = self.cut.rows.on(shape, self.grid), self.lying.on(shape, self.grid)
             index = tuple(each.select(own) for each, own in zip(part, rows.index_sets(group.rank), strict=True))
             extents = rows.local_shape(group.rank)
-            if start == 0:  # no piece is larger
+            if start == 0:  # the first piece is the largest
                 with collective_errors(comm):
                     memory = np.empty(prod(extents), dtype)
             place: tuple[slice, ...] = ()
@@ -157,10 +157,10 @@ class _Piece:
     """A piece of a tensor on one rank.
 
     Attributes:
-        index: the elements of the file that this rank reads or writes, in its `buffer`.
-        place: the part of its block that the piece fills.
-        rows, lying: how the piece lies on the ranks of the group for the file, and in their blocks.
-        group: these ranks.
+        index: the elements of the file that this rank reads into `buffer`, or writes from it.
+        place: the part of the rank's block that the piece fills.
+        rows, lying: the distributions of the piece over the group's ranks, for the file and in their blocks.
+        group: the communicator of these ranks.
     """
 
     index: tuple[IndexSet, ...]
@@ -175,14 +175,14 @@ class _Cut(NamedTuple):
     """A way to cut a part of a tensor into pieces.
 
     Attributes:
-        mode: of the tensor, along which it is cut; -1 if all goes in one piece.
+        mode: the mode of the tensor along which it is cut; -1 if there is only one piece.
         place: the mode of the view that is this mode.
-        step: its extent in a piece.
+        step: the extent of a piece along the mode.
         rows: the layout in which a piece is read or written.
-        nbytes: of a piece, on all ranks.
-        run: about the bytes of a piece that lie side by side in the file.
-        beside: about the elements of a piece that lie side by side in a block. Pieces across the mode that is fastest
-            in the block would touch all of the block again and again.
+        nbytes: the bytes of a piece, on all ranks together.
+        run: about how many contiguous bytes of the file a rank reads or writes of a piece.
+        beside: about how many elements of a piece are contiguous in a block. If pieces were cut along the block's
+            fastest mode, each of them would touch the whole block.
     """
 
     mode: int
@@ -195,13 +195,13 @@ class _Cut(NamedTuple):
 
 
 def _places(dist: Distribution) -> dict[int, int]:
-    """The modes of the tensor that are read as they are, and which modes of the view they are."""
+    """The modes of the tensor that the view reads unchanged, each with its mode of the view."""
     plain = {digits[0].mode: v for v, digits in enumerate(dist.digits) if len(digits) == 1}
     return {mode: v for mode, v in plain.items() if dist.view_shape[v] == dist.shape[mode]}
 
 
 def _kept(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]:
-    """The first splits of a mode, as many as leave long runs of the file; `row` bytes for each of its indices."""
+    """The most first splits of a mode that leave long runs of the file; an index of the mode has `row` bytes."""
     numbers = range(len(splits), 0, -1)
     return next((splits[:n] for n in numbers if longest_run(splits[:n], extent) * row >= LONG_RUN), ())
 
@@ -216,7 +216,7 @@ def _cut(
     grid: Grid,
     itemsize: int,
 ) -> _Cut:
-    """The cut along a mode, for a part of a tensor of some shape."""
+    """The cut along a mode, for a group's part, of the given shape."""
     left = dist.splits[place][len(kept[mode]) :]
     again = prod([s.parts * s.kind.sizes[0] for s in left])
     each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
@@ -231,14 +231,14 @@ def _cut(
 
 
 def _in_native_order(block: Array) -> Array:
-    """A block as it is, under the dtype that plans take: bytes are moved, not numbers."""
+    """The block's bytes under the native dtype, which plans accept; moving does not interpret the numbers."""
     return block.view(block.dtype.newbyteorder("="))
 
 
 def _among(dist: Distribution, grid_modes: Sequence[int]) -> Layout:
-    """The layout of what ranks share that differ along some grid modes only, which are numbered anew.
+    """The layout of a group's part on the ranks that differ only along some grid modes, which are renumbered from 0.
 
-    Of a partial tensor coordinate 0 has the values.
+    Grid modes over which the tensor is partial become rooted at coordinate 0.
     """
     number = {g: n for n, g in enumerate(grid_modes)}
     modes = []

@@ -1,4 +1,4 @@
-"""Contents of files, whatever their format: tensors by name, attributes and steps; and the refusal of all else."""
+"""Contents of files in any format: tensors by name, attributes and steps; and checks that refuse anything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Part(NamedTuple):
-    """This rank's part of a named tensor that is to be written."""
+    """This rank's part of a named tensor that will be written."""
 
     name: str
     block: Array
@@ -47,13 +47,13 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A file's tensors and attributes: those of one step, where it has steps.
+    """A file's tensors and attributes; those of one step, if it has steps.
 
     Attributes:
-        tensors: by their names.
-        attributes: by theirs: numbers, truth values, texts, and lists of these.
-        step: the step whose these are; None for what belongs to no step.
-        steps: all steps of the file, in their order.
+        tensors: the tensors by name.
+        attributes: the attributes by name: numbers, truth values, texts, and lists of these.
+        step: the step of these tensors and attributes; None if they belong to no step.
+        steps: all steps of the file, in ascending order.
     """
 
     tensors: Mapping[str, StoredTensor]
@@ -62,10 +62,10 @@ class Contents:
     steps: tuple[int, ...] = ()
 
     def pick(self, path: Path, name: str | None) -> StoredTensor:
-        """The tensor of a name, or the only one.
+        """The tensor of a given name, or the only one.
 
         Raises:
-            RoteError: there is none of that name, or no name is given and there are several.
+            RoteError: there is none of that name, or no name is given and there is not exactly one.
         """
         names = ", ".join(map(repr, self.tensors)) or "no tensor"
         where = os.fspath(path) if self.step is None else f"{os.fspath(path)}, step {self.step},"
@@ -96,7 +96,7 @@ def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool)
 
 
 def as_step(step: object) -> int | None:
-    """A step as users give it: a number from 0 on, or None."""
+    """Check a step that a user gives: an integer from 0, or None."""
     if step is None:
         return None
     if isinstance(step, int | np.integer) and not isinstance(step, bool) and step >= 0:
@@ -105,7 +105,7 @@ def as_step(step: object) -> int | None:
 
 
 def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
-    """Attributes as every format keeps them.
+    """Attributes as plain values that every format can hold.
 
     >>> as_attributes({"time": np.float64(0.5), "origin": np.zeros(2)})
     {'time': 0.5, 'origin': [0.0, 0.0]}
@@ -127,7 +127,7 @@ def _attribute(name: str, value: object) -> Any:
 
 
 def _plain(value: object) -> Any:
-    """Python's own numbers, texts and lists for NumPy's, as attributes are read."""
+    """A value of NumPy's as Python's own number, text or list, the form in which attributes are read."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, bytes):
@@ -136,13 +136,13 @@ def _plain(value: object) -> Any:
 
 
 def kept_attributes(attributes: Mapping[str, object]) -> dict[str, Any]:
-    """The attributes of a file, those that are plain; others of other programs are left out."""
+    """A file's attributes as plain values; those that other programs wrote in other types are left out."""
     plain = {name: _plain(value) for name, value in attributes.items()}
     return {name: value for name, value in plain.items() if isinstance(value, int | float | complex | str | list)}
 
 
 def check_name(name: object, thing: str = "a tensor") -> str:
-    """Refuse names that a format may not take, or would take for something else."""
+    """Refuse names that some format does not allow, or would understand as something else."""
     if not isinstance(name, str) or not name or name[0] in "._" or set(name) & set('/\\\0"<>&') or name.isdecimal():
         raise RoteError(
             f"{name!r} is not the name of {thing}: a text without slashes and the like, no number, which names a step\n"
@@ -152,7 +152,7 @@ def check_name(name: object, thing: str = "a tensor") -> str:
 
 
 def check_dtype(dtype: np.dtype[Any], name: str, most: int = 32) -> None:
-    """Refuse elements that Rote does not carry, or floats and complexes of more bytes than a format has."""
+    """Refuse dtypes that Rote does not support, and floats of more than `most` bytes (complex: twice as many)."""
     if dtype.kind not in "biufc" or dtype.char == "e":
         raise RoteError(
             f"{name} holds elements of dtype {dtype}\n"
@@ -184,7 +184,7 @@ def refuse_partial(dist: Distribution, name: str = "") -> None:
 
 
 def finish(block: Array, dist: Distribution, rank: int) -> Array:
-    """A block that has been read, in native byte order; of a partial tensor, what the reduction ignores."""
+    """A block that was read, in native byte order; one that contributes nothing gets values the reduction ignores."""
     if not block.dtype.isnative:
         block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
     if dist.holds(rank) and not dist.contributes(rank):
@@ -194,13 +194,13 @@ def finish(block: Array, dist: Distribution, rank: int) -> Array:
 
 @contextmanager
 def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
-    """Turn what a library of a format raises into an error that names the file and says what is wrong."""
+    """Turn the errors of a format's library into ones that name the file and say what is wrong."""
     try:
         with plainly(path):
             yield
     except RoteError:
         raise
-    except Exception as error:  # libraries raise nearly anything at a damaged file
+    except Exception as error:  # a damaged file can make libraries raise nearly anything
         if isinstance(error, OSError) and error.errno is not None:
             raise
         text = str(error).partition("\n")[0] or type(error).__name__

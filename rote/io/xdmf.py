@@ -1,8 +1,8 @@
-"""XDMF files, by which ParaView and VisIt show what lies in an HDF5 file of the same stem beside them.
+"""XDMF files, through which ParaView and VisIt show an HDF5 file of the same stem in the same folder.
 
-All tensors are fields on one regular grid of order 2 or 3, at its points; a tensor with one more mode in front has
+All tensors are fields at the points of one regular grid of order 2 or 3. A tensor with one more mode, the first, has
 components, each a field of its own. Steps become a series in time. The attributes `origin` and `spacing`, one number
-per mode, place the grid, and `time` the step; of three modes the last is the viewer's x.
+per mode, place the grid, and `time` places the step. Of three modes, the last is the viewer's x.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
 
 
 def look_xdmf(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The contents of the HDF5 file beside an XDMF file; as `look_hdf5`."""
+    """The contents of the HDF5 file beside an XDMF file; see `look_hdf5`."""
     return look_hdf5(_beside(path), step, comm)
 
 
 def read_xdmf(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of a tensor in the HDF5 file beside an XDMF file; as `read_hdf5`."""
+    """This rank's block of a tensor in the HDF5 file beside an XDMF file; see `read_hdf5`."""
     return read_hdf5(_beside(path), stored, dist, comm)
 
 
@@ -42,10 +42,11 @@ def write_xdmf(
 ) -> None:
     """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
 
-    Each of the two takes its name when it is whole. Arguments and errors as of `write_hdf5`, and:
+    Each of the two gets its name only when it is complete. Arguments and errors as for `write_hdf5`, and:
 
     Raises (the same on all ranks):
-        RoteError: the tensors are no fields on one grid, or complex or of truth values, which viewers do not read.
+        RoteError: the tensors are not fields on one grid; or elements are complex or truth values, which viewers do
+            not read.
     """
     with collective_errors(comm):
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
@@ -62,7 +63,7 @@ def _beside(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """The XML of all steps, or of a file without steps."""
+    """The XML that describes all steps, or a file without steps."""
     first = contents_of(_beside(path), None)
     root = xml.Element("Xdmf", Version="3.0")
     domain = xml.SubElement(root, "Domain")
@@ -80,7 +81,7 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
     """The shape of the grid on which all tensors are fields.
 
     Raises:
-        RoteError: there is no such grid, or no viewer reads the elements.
+        RoteError: there is no such grid, or viewers do not read the elements.
     """
     name = os.fspath(path)
     shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
@@ -99,7 +100,7 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
 
 
 def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
-    """Add the fields of one step."""
+    """Add the grid of one step with its fields."""
     shape = _fields(path, contents.tensors)
     order = len(shape)
     grid = xml.SubElement(parent, "Grid", Name=f"step {contents.step or 0}", GridType="Uniform")

@@ -1,8 +1,8 @@
-"""Zarr stores (version 3 of the format): each rank writes chunks of its own, all at once, and no chunk twice.
+"""Zarr stores (version 3 of the format): all ranks write at once, and each chunk is written by one rank.
 
-One tensor without a name is the store's root array, others are arrays of its root group, and a step is a group of its
-number. The chunk grid comes from the layout (`boxes.in_chunks`); chunks are compressed as Zarr's own default has it and
-carry a CRC32C checksum. A chunk that is lost is an error where Rote has written the array, not zeros.
+A single tensor without a name is the store's root array, others are arrays of its root group, and a step is a group
+named by its number. The chunk grid comes from the layout (`boxes.in_chunks`). Chunks have Zarr's default compression
+and a CRC32C checksum. In an array that Rote wrote, a missing chunk is an error; Zarr would read zeros.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attr
 __all__ = ["look_zarr", "read_zarr", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
-_MARK, _WHOLE = "rote", "whole"  # the attribute of an array of which every chunk has been written
-_KEEP = {"write_empty_chunks": True}  # for a chunk of zeros that is left out is one that may have been lost
+_MARK, _WHOLE = "rote", "whole"  # the attribute of an array whose chunks have all been written
+_KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
 
 
 def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
-    """The distribution in which a tensor is written: its own, or one near it whose blocks are whole chunks."""
+    """The distribution in which a tensor is written: its own, or a similar one whose blocks are whole chunks."""
     return in_chunks(dist, dtype.itemsize).dist
 
 
 def look_zarr(path: Path, step: int | None, comm: Comm) -> Contents:
-    """A store's tensors, at any depth, with its attributes and steps. Collective; only rank 0 reads.
+    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
 
     Raises (the same on all ranks):
-        OSError: the store is missing or cannot be opened. RoteError: it is damaged or no Zarr store, or has no such
-            step.
+        OSError: the store is missing or cannot be opened. RoteError: it is damaged, is not a Zarr store, or has no
+            such step.
     """
 
     def look() -> Contents:
@@ -61,7 +61,7 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
     """This rank's block of a tensor in a store, in native byte order. Collective; each rank reads its own part.
 
     Args:
-        dist: one of boxes (`boxes.in_boxes`).
+        dist: a distribution whose blocks are boxes (`boxes.in_boxes`).
 
     Raises (the same on all ranks):
         LayoutError: the distribution is for another shape. CommError: the grid does not match the ranks.
@@ -91,16 +91,17 @@ def write_zarr(
 ) -> None:
     """Write all ranks' parts of some tensors as one store, or as one step of it. Collective.
 
-    The store, or the step, takes its name when it is whole: what was there is replaced in one step, where the system
-    can exchange two names, and on any failure it stays as it was.
+    The store, or the step, gets its name only when it is complete. An existing one is replaced in one step, if the
+    system can exchange two names; on any failure it stays as it was.
 
     Args:
-        path: the store; without a step it is replaced, with one all else in it stays.
-        parts: this rank's, of the same tensors on all ranks; they lie as `written_in_zarr` says.
-        attributes: of the store, or of the step.
+        path: the store. Without a step it is replaced; with a step, everything else in it stays.
+        parts: this rank's parts, of the same tensors on all ranks, distributed as `written_in_zarr` says.
+        attributes: the attributes of the store, or of the step.
 
     Raises (the same on all ranks):
-        OSError, RoteError: the store cannot be made or written, zarr is missing, or what is there is no Zarr store.
+        OSError, RoteError: the store cannot be created or written, zarr is missing, or a folder of that name is not a
+            Zarr store.
     """
     with collective_errors(comm):
         zarr = _library()
@@ -129,15 +130,15 @@ def _library() -> ModuleType:
 
 
 def _contents(zarr: ModuleType, path: str, step: int | None) -> Contents:
-    """The contents of a store, of one step where it has steps."""
+    """The contents of a store; of one step, if it has steps."""
     root = zarr.open(path, mode="r")
     if isinstance(root, zarr.Array):
         pick_step(path, step, (), True)
         attributes = kept_attributes({name: value for name, value in root.attrs.items() if name != _MARK})
         return Contents({_UNNAMED: StoredTensor(root.shape, root.dtype, "")}, attributes)
-    root = zarr.open_group(path, mode="r", use_consolidated=False)  # which does not know of steps added since
+    root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
     steps = tuple(sorted(int(name) for name in os.listdir(path) if name.isdecimal()))
-    plain = [name for name in root.keys() if not name.isdecimal()]  # noqa: SIM118 - it is no dict
+    plain = [name for name in root.keys() if not name.isdecimal()]  # noqa: SIM118 - not a dict
     chosen = pick_step(path, step, steps, bool(plain))
     group = root if chosen is None else root[str(chosen)]
     within = "" if chosen is None else f"{chosen}/"
@@ -149,7 +150,7 @@ def _contents(zarr: ModuleType, path: str, step: int | None) -> Contents:
 
 
 def _members(zarr: ModuleType, group: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays of a group, at any depth but not in its steps, each with its path."""
+    """The arrays of a group, at any depth but outside of steps, each with its path."""
     for name, node in group.members():
         if isinstance(node, zarr.Array):
             yield name, node
@@ -160,7 +161,7 @@ def _members(zarr: ModuleType, group: Any) -> Iterator[tuple[str, Any]]:
 def _begin(
     zarr: ModuleType, draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None
 ) -> Draft:
-    """Give a folder the metadata of all arrays; it will be the store, or a step of it."""
+    """Write the metadata of all arrays into a folder, which becomes the store, or a step of it."""
     target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
     if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
@@ -178,13 +179,13 @@ def _begin(
 
 
 def _base(folder: str, step: int | None) -> str:
-    """The folder in a draft in which the arrays lie: a new store's step, or the draft itself."""
+    """The folder of the arrays in a draft: the step of a new store, or the draft itself."""
     inner = os.path.join(folder, str(step))
     return inner if step is not None and os.path.isdir(inner) else folder
 
 
 def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapping[str, Any]) -> None:
-    """The metadata of arrays, and of the group that holds them, if they are not a root of their own."""
+    """Create the metadata of arrays, and of their group, unless there is only a root array."""
     root = not parts[0].name
     if not root:
         zarr.create_group(folder, attributes=dict(attributes))
@@ -194,7 +195,7 @@ def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapp
         zarr.create_array(
             os.path.join(folder, name),
             shape=dist.shape,
-            dtype=np.dtype(block.dtype.str),  # that of its size: NumPy has two names for some
+            dtype=np.dtype(block.dtype.str),  # NumPy has two dtypes for some integers
             chunks=grid.chunks,
             shards=None if grid.shards == grid.chunks else grid.shards,
             compressors=(zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()),
@@ -216,7 +217,7 @@ def _put(zarr: ModuleType, folder: str, part: Part, rank: int, advance: Callable
 
 
 def _boxes(start: Sequence[int], shape: Sequence[int], extents: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """A box cut wherever an index is a multiple of an extent.
+    """The parts of a box, cut at the multiples of the given extents.
 
     >>> list(_boxes([3], [6], [4]))
     [(slice(3, 4, None),), (slice(4, 8, None),), (slice(8, 9, None),)]
@@ -229,12 +230,12 @@ def _boxes(start: Sequence[int], shape: Sequence[int], extents: Sequence[int]) -
 
 
 def _local(start: Sequence[int], box: Sequence[slice]) -> tuple[Any, ...]:
-    """The index of a box in the block that begins somewhere; of order 0 too it gives a view."""
+    """The index of a box in the block that begins at `start`; it gives a view even for order 0."""
     return *(slice(along.start - first, along.stop - first) for first, along in zip(start, box, strict=True)), ...
 
 
 def _reading(extents: Sequence[int], shape: Sequence[int], itemsize: int) -> list[int]:
-    """The extents in which a block is read: whole files along its first mode, of about 64 MiB or one file."""
+    """The extents in which a block is read: along its first mode about 64 MiB, but whole files, at least one."""
     if not shape:
         return []
     files = max(SLAB // (prod(shape[1:]) * itemsize) // extents[0], 1)
@@ -242,12 +243,12 @@ def _reading(extents: Sequence[int], shape: Sequence[int], itemsize: int) -> lis
 
 
 def _file(folder: str, index: Sequence[int]) -> str:
-    """The file of a chunk, or of a shard, in the format's own numbering."""
+    """The file of a chunk or shard, named by its index as the format prescribes."""
     return os.path.join(folder, "c", *map(str, index))
 
 
 def _check_there(folder: str, box: Sequence[slice], extents: Sequence[int]) -> None:
-    """Refuse a box of which a chunk is lost, as when a store was copied in part."""
+    """Refuse a box with a missing chunk, for example because a store was copied only in part."""
     ranges = [range(along.start // n, -(-along.stop // n)) for along, n in zip(box, extents, strict=True)]
     for index in product(*ranges):
         if not os.path.exists(_file(folder, index)):
