@@ -1,4 +1,4 @@
-"""The array API standard (2024.12) for tensors that lie distributed over ranks: `import rote.array_api as xp`.
+"""The array API standard (2024.12) for tensors that are distributed over ranks: `import rote.array_api as xp`.
 
 Every function says by its rule where its result lies and what moves (`rote.functions.rules`); functions that
 make tensors take `layout=`, `grid=` and `comm=` beside the standard's arguments.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..functions.elements.dtypes import *  # noqa: F403 - as the next
+from ..functions.elements.dtypes import *  # noqa: F403 - as below
 from ..functions.elements.elementwise import *  # noqa: F403 - its names are those of the standard
 from ..functions.elements.likes import astype as astype
 from ..functions.elements.likes import empty_like as empty_like
@@ -101,11 +101,11 @@ complex128: Final = DTYPES["complex128"]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """The facts of the namespace: dtypes, devices and what it can do."""
+    """The dtypes, devices and capabilities of the namespace."""
     return NamespaceInfo()
 
 
-if not TYPE_CHECKING:  # a type checker would take any misspelt name for a function
+if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt function
 
     def __getattr__(name):
         """Import an extension on first use."""
@@ -117,6 +117,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for a funct
 
 
 def __dir__() -> list[str]:
-    """The names of the namespace, and of its extensions."""
+    """The names of the namespace and of its extensions."""
     inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo", "Final"}
     return sorted({*globals(), "fft", "linalg"} - inside)

@@ -1,7 +1,7 @@
-"""New tensors by the array API standard's names: each rank makes its own block, and nothing moves.
+"""Functions of the array API standard that create tensors: each rank makes its own block, and nothing moves.
 
-Beside the standard's arguments all take `layout=` (`rote.config(layout=…)` decides if it is None), `grid=` and `comm=`,
-as the constructors of `DistTensor` do. They are collective, as these are.
+Beside the standard's arguments, all take `layout=`, `grid=` and `comm=`, as the constructors of `DistTensor` do; if
+`layout` is None, `rote.config(layout=…)` decides. All are collective, as those constructors are.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def asarray(
     """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
     Args:
-        obj: a tensor is given back itself, unless it is to have another dtype or layout, or `copy` is true.
-        dtype: of the result; that of `obj` if None.
+        obj: a tensor or an array; a tensor is returned itself, unless dtype or layout change or `copy` is true.
+        dtype: the dtype of the result; that of `obj` if None.
         device: "cpu" or None.
-        copy: False refuses what cannot be had without a copy: all but a tensor that stays as it is.
+        copy: False refuses anything that needs a copy: all but a tensor that stays as it is.
 
     Raises:
         ValueError: `copy` is False, and a copy is needed.
-        LayoutError: the layout does not fit, or there is another device.
+        LayoutError: the layout does not fit, or the device is not "cpu".
 
     >>> import rote.array_api as xp
     >>> xp.asarray([1, 2, 3]).to_global()
@@ -145,7 +145,7 @@ def full(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor of one value, in its dtype if none is given.
+    """A tensor of one value; its dtype is that of the value if none is given.
 
     >>> import rote.array_api as xp
     >>> xp.full(2, True).to_global()
@@ -171,11 +171,11 @@ def arange(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """Evenly spaced numbers of [start, stop), or of [0, start) if no stop is given; those of `numpy.arange`.
+    """Evenly spaced numbers in [start, stop), or in [0, start) if no stop is given, as in `numpy.arange`.
 
     Raises:
         ValueError: the step is 0.
-        OverflowError: the first or the second number is none of an integer dtype.
+        OverflowError: the first or the second number does not fit into an integer dtype.
 
     >>> import rote.array_api as xp
     >>> xp.arange(1, 2, 0.25).to_global()
@@ -214,7 +214,7 @@ def linspace(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """Evenly spaced numbers from start to stop, with it or without; those of `numpy.linspace`.
+    """Evenly spaced numbers from start to stop, which `endpoint` includes or excludes, as in `numpy.linspace`.
 
     >>> import rote.array_api as xp
     >>> xp.linspace(0, 1, 3).to_global()
@@ -285,24 +285,24 @@ def from_dlpack(
 
 
 def check_device(device: object) -> None:
-    """Refuse a device that is not there."""
+    """Refuse any device but "cpu"."""
     if device not in (None, "cpu"):
         raise LayoutError(f"{device!r} is no device; blocks lie in the memory of the host: write 'cpu' or None")
 
 
 def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dtype[Any]:
-    """The dtype that is asked for, else the usual one."""
+    """The given dtype, or the usual one if it is None."""
     return as_dtype(usual if dtype is None else dtype)
 
 
 def _laid(layout: LayoutLike, shape: tuple[int, ...]) -> Layout | str:
-    """The layout that is asked for, else that of new tensors."""
+    """The given layout, or the default one of new tensors if it is None."""
     return default_layout(shape) if layout is None else layout
 
 
 def _computed(
     function: Any, shape: Shape, dtype: np.dtype[Any], layout: LayoutLike, grid: GridLike, comm: object | None
 ) -> DistTensor:
-    """A tensor that each rank computes of its global indices."""
+    """A tensor of which each rank computes its block from its global indices."""
     extents = tensor_shape(shape)
     return DistTensor(*compute_block(function, extents, _laid(layout, extents), as_comm(comm), grid, dtype))

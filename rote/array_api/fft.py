@@ -30,7 +30,7 @@ Norm = Literal["backward", "ortho", "forward"]
 
 
 def _single(name: str) -> Any:
-    """A transform along one axis, by the standard's signature."""
+    """A transform along one axis, with the standard's signature."""
     transform = TRANSFORMS[getattr(np.fft, name)]
 
     def called(x: DistTensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> DistTensor:
@@ -40,7 +40,7 @@ def _single(name: str) -> Any:
 
 
 def _several(name: str) -> Any:
-    """A transform along several axes, by the standard's signature."""
+    """A transform along several axes, with the standard's signature."""
     transform = TRANSFORMS[getattr(np.fft, name)]
 
     def called(
@@ -57,7 +57,7 @@ def _several(name: str) -> Any:
 
 
 def _shift(name: str) -> Any:
-    """A shift between the order of frequencies and that with zero in the middle."""
+    """A shift between the usual order of frequencies and the one with zero in the middle."""
     transform = TRANSFORMS[getattr(np.fft, name)]
 
     def called(x: DistTensor, /, *, axes: int | Sequence[int] | None = None) -> DistTensor:
@@ -143,7 +143,7 @@ def rfftfreq(
 
 
 def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, **where: Any) -> DistTensor:
-    """The first harmonics of n points; the upper half of all of them are the negative ones."""
+    """The first `count` frequencies of n points; of all n, the upper half are negative."""
     if not tensor_shape(n)[0] or not d:
         raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
     harmonics = arange(count, **where)

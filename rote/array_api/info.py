@@ -1,4 +1,4 @@
-"""Facts of the namespace: dtypes, kinds, devices and what it can do, by the array API standard's names."""
+"""The array API standard's inspection of the namespace: dtypes, kinds, devices and capabilities."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether masks index, shapes may depend on data, and the most modes of a tensor.
+        """Whether masks may index, whether shapes may depend on data, and the most modes of a tensor.
 
         >>> NamespaceInfo().capabilities()["boolean indexing"]
         True
@@ -69,7 +69,7 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The dtypes of a kind, or of one of several; all if it is None.
+        """The dtypes of a kind, or of several kinds; all if it is None.
 
         Raises:
             LayoutError: there is no such device, or no such kind.

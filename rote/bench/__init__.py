@@ -1,5 +1,5 @@
-"""Benchmarks: Rote, the libraries that do the same, and the best that one process can do, in turn, round after round.
+"""Benchmarks of `rote bench`: Rote, similar libraries, and the best of one process, in turn, round after round.
 
-What `rote bench` runs. The contestants' packages are imported when their turn comes; one that is not there is reported
-with the reason. FFTW's MPI transforms need a C program, which is compiled when their turn comes.
+The contestants' packages are imported when their turn comes; a missing one is reported with the reason. FFTW's MPI
+transforms need a C program, which is also compiled when their turn comes.
 """

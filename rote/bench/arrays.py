@@ -1,4 +1,4 @@
-"""Arrays whose spectra are known: the product of a vector per mode, so that every element of either can be checked."""
+"""Arrays with known spectra, products of one vector per mode: every element of array or spectrum can be checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mesh: TypeAlias = Sequence[Array]  # the global indices of a block, an array per
 
 
 def spectrum_shape(work: Work) -> tuple[int, ...]:
-    """The shape of the spectrum of a work.
+    """The shape of the spectrum of a work's array.
 
     >>> spectrum_shape(Work((8, 9, 10), np.dtype("f8"), 1))
     (8, 9, 6)
@@ -33,7 +33,7 @@ def mesh(shape: Sequence[int]) -> Mesh:
 
 
 def fill(work: Work, where: Mesh, block: Array) -> None:
-    """Give a block of a work's array its values."""
+    """Fill a block of a work's array with its values."""
     if block.size:
         *first, last = (vector[index] for vector, index in zip(_vectors(work), where, strict=True))
         np.multiply(reduce(mul, first), last, out=block, casting="same_kind")
@@ -48,13 +48,13 @@ def transform_job(
     close: Callable[[], None] = lambda: None,
     library: str = "",
 ) -> Job:
-    """A job that transforms x, which is filled here, forward and backward.
+    """A job that fills x, and transforms it forward and backward.
 
     Args:
-        steps: the first returns the spectrum, the second what is transformed back.
-        wheres: the indices of this rank's blocks, of x and of the spectrum.
-        scales: by which the spectrum and what is transformed back are larger than numpy.fft's.
-        close, library: as `Job` has them.
+        steps: the forward transform, which returns the spectrum, and the backward one.
+        wheres: the global indices of this rank's blocks of x and of the spectrum.
+        scales: the factors by which the results of the two steps are larger than numpy.fft's.
+        close, library: as in `Job`.
     """
     fill(work, wheres[0], x)
 
@@ -70,12 +70,12 @@ def transform_job(
 
 
 def check_values(work: Work, where: Mesh, block: Array) -> None:
-    """Refuse a block of a work's array that has not its values."""
+    """Refuse a block of a work's array with wrong values."""
     _check(work, where, block, _vectors(work))
 
 
 def _check(work: Work, where: Mesh, block: Array, vectors: Sequence[Array]) -> None:
-    """Raise a RoteError if the first or the last row of a block is not the product of some vectors."""
+    """Raise a RoteError if the first or the last row of a block is not the product of the vectors."""
     if not block.size:
         return
     limit = 1e-3 if work.dtype.char in "fF" else 1e-9
@@ -88,7 +88,7 @@ def _check(work: Work, where: Mesh, block: Array, vectors: Sequence[Array]) -> N
 
 
 def _vectors(work: Work) -> list[Array]:
-    """A vector per mode, the same on all ranks."""
+    """One vector per mode, the same on all ranks."""
     random = np.random.default_rng(0)
     vectors: list[Array] = [random.standard_normal(n) for n in work.shape]
     if work.real:

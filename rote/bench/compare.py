@@ -1,4 +1,4 @@
-"""Two records of `rote bench`: what has become slower or faster, and how sure that is.
+"""Comparison of two records of `rote bench`: which contestants became slower or faster, and how certain that is.
 
 The ratio of two contestants' times is the median of the ratios of all pairs of their rounds, the estimator of Hodges
 and Lehmann (1963) on logarithms; its interval is that of Moses, which inverts the test of Mann and Whitney and so
@@ -23,9 +23,9 @@ from .machine import same_machine
 __all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
 
 CONFIDENCE = 0.95
-# The part by which times must differ to be called slower or faster, however sure it is: noise has a bias, too.
+# The least relative difference that is called slower or faster, however certain it is: noise has a bias, too.
 _LEAST = 0.05
-_REFERENCES = ("pyfftw", "memcpy", "kernels")  # those whose own times stand for the machine's, in this order
+_REFERENCES = ("pyfftw", "memcpy", "kernels")  # contestants whose times measure the machine, in order of preference
 _OURS = ("rote", "threads")
 
 Verdict = Literal["slower", "faster", "same", "too few rounds"]
@@ -38,11 +38,11 @@ class Change:
     """One contestant in one row of two records.
 
     Attributes:
-        work, name, on: which one.
+        work, name, on: the contestant and its row.
         ours: whether it is Rote.
-        medians: of both records, in seconds; or, relative, as ratios to the reference.
-        reference: to which both are ratios; empty if they are times.
-        ratio, low, high: of the second over the first, and its interval.
+        medians: the medians in both records: seconds, or ratios to the reference.
+        reference: the contestant to which both are ratios; empty if they are times.
+        ratio, low, high: the ratio of the second record to the first, and its interval.
     """
 
     work: str
@@ -56,14 +56,14 @@ class Change:
     high: float
 
     def as_json(self) -> dict[str, Any]:
-        """All of it but whether it is Rote, as JSON values."""
+        """All attributes but `ours`, and the verdict, as JSON values."""
         values = asdict(self)
         del values["ours"]
         return values | {"verdict": self.verdict}
 
     @property
     def verdict(self) -> Verdict:
-        """Slower or faster, if the whole interval is, and the ratio clearly."""
+        """Slower or faster if the whole interval says so, and the ratio differs enough from 1."""
         if self.high == inf:
             return "too few rounds"
         if self.low > 1 and self.ratio > 1 + _LEAST:
@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All of two records: the changes; the names of what cannot be compared, by the reason; and sentences about all."""
+    """Two records compared: the changes, the contestants that cannot be compared by reason, and general remarks."""
 
     changes: tuple[Change, ...]
     alone: Mapping[str, tuple[str, ...]]
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def slower(self) -> tuple[Change, ...]:
-        """Those of Rote that have become slower."""
+        """The changes in which Rote became slower."""
         return tuple(change for change in self.changes if change.ours and change.verdict == "slower")
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class Comparison:
         return "\n\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The comparison as JSON values."""
         return {
             "confidence": CONFIDENCE,
             "remarks": [*self.remarks],
@@ -104,10 +104,10 @@ class Comparison:
 
 
 def load(path: str) -> dict[str, Any]:
-    """A record that `rote bench` has left.
+    """Read a record that `rote bench` wrote.
 
     Raises:
-        RoteError: the file is none.
+        RoteError: the file is not such a record.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -128,8 +128,8 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool 
     """Compare two records, contestant by contestant.
 
     Args:
-        relative: whether times are compared as ratios to those of another library, as those of different machines
-            always are: of pyFFTW in the same row and round, else of memcpy, or of the bare kernels of a call.
+        relative: whether to compare ratios of times instead of times, as is always done for different machines: ratios
+            to pyFFTW in the same row and round, else to memcpy, or to the bare kernels of a call.
 
     >>> entry = {"work": "c2c 8x8 c16", "ranks": 2, "contestant": "rote", "name": "rote", "on": "2 threads"}
     >>> a, b = ({"entries": [entry | {"seconds": [k * n for n in (10, 11, 12, 13, 14)]}]} for k in (1, 2))
@@ -162,9 +162,9 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool 
 
 
 def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
-    """The ratio of the second times over the first, and its lower and upper bound.
+    """The ratio of the second times to the first, and its lower and upper bound.
 
-    The bounds are 0 and infinity where there are too few rounds for any: four of each are enough.
+    With too few rounds the bounds are 0 and infinity; four rounds of each are enough.
 
     >>> interval([1, 1, 1, 1, 1], [2, 2, 2, 2, 2])
     (2.0, 2.0, 2.0)
@@ -180,7 +180,7 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
 
 @memoized(64)
 def _rank(m: int, n: int) -> int:
-    """The rank of the ratio that bounds the interval, counted from either end, of m n; 0 if there is none."""
+    """The rank, from either end, of the ratio that bounds the interval, among m n ratios; 0 if there is none."""
     counts = _counts(m, n)
     tail, rank = 0, 0
     while rank < len(counts) and (tail := tail + counts[rank]) <= (1 - CONFIDENCE) / 2 * comb(m + n, m):
@@ -189,7 +189,7 @@ def _rank(m: int, n: int) -> int:
 
 
 def _counts(m: int, n: int) -> list[int]:
-    """In how many orders of m and n values Mann and Whitney's statistic is 0, 1, 2, ..., m n."""
+    """The numbers of orders of m and n values for which Mann and Whitney's statistic is 0, 1, 2, ..., m n."""
     # The Gaussian binomial coefficient, factor by factor: times (1 - q^(n + i)), over (1 - q^i).
     counts = [1] + [0] * (m * n)
     for i in range(1, m + 1):
@@ -206,7 +206,7 @@ def _key(entry: _Entry) -> _Key:
 
 
 def _named(key: _Key, pair: tuple[_Entry | None, _Entry | None]) -> str:
-    """A contestant, and why it is missing in one of two records, if that one says."""
+    """The name of a contestant that is missing in one of two records, with the reason if the record has it."""
     why = [entry["missing"] for entry in pair if entry is not None and "missing" in entry]
     return f"{key[0]}, {key[2]} on {key[3]}" + "".join(f" (elsewhere it {each})" for each in why)
 
@@ -218,7 +218,7 @@ def _ran(entry: _Entry | None) -> bool:
 def _scaled(
     key: _Key, first: Mapping[_Key, _Entry], second: Mapping[_Key, _Entry]
 ) -> tuple[tuple[list[float], list[float]] | None, str]:
-    """The ratios, round by round, to the first library that has run in a contestant's row in both, of one build."""
+    """Ratios, round by round, to the first reference that ran in a contestant's row in both records, in one build."""
     for name in _REFERENCES:
         mine, theirs = (_reference(key, entries, name) for entries in (first, second))
         if mine is not None and theirs is not None and mine.get("library") == theirs.get("library"):
@@ -227,7 +227,7 @@ def _scaled(
 
 
 def _reference(key: _Key, entries: Mapping[_Key, _Entry], name: str) -> _Entry | None:
-    """The entry of a library in a contestant's row; of several, that on as many threads or ranks."""
+    """The entry of a library in a contestant's row; of several, the one on as many threads or ranks."""
     rows = [other for other in entries if (other[0], other[1], other[4]) == (key[0], name, key[4])]
     rows = [other for other in rows if _ran(entries[other])]
     return entries[min(rows, key=lambda other: other[3] != key[3])] if rows else None

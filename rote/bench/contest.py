@@ -1,8 +1,7 @@
-"""The contest: every contestant in turn, round after round, and what each took.
+"""The contest: every contestant runs in turn, round after round, and is timed.
 
-In each round a contestant is set up anew, so that no luck with the pages of its memory decides, runs once, is checked,
-and is then timed over as many repetitions as fill `SPAN`, but once at least. What it planned and tuned before it
-remembers.
+In each round a contestant is set up anew, so that the placement of its memory pages does not decide. It runs once, is
+checked, and is then timed over as many repetitions as fill `SPAN`, at least one. It keeps earlier plans and tuning.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ __all__ = [
 ]
 
 SPAN = 0.1  # seconds that the repetitions of one round fill
-_MOST = 10_000  # repetitions
+_MOST = 10_000  # the most repetitions of a round
 
 
 class Round(NamedTuple):
@@ -53,7 +52,7 @@ class Round(NamedTuple):
 
 
 class Missing(RoteError):
-    """A contestant cannot take part; the text says why, and what would bring it in."""
+    """A contestant cannot take part; the text says why, and how to change that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class Work:
     """The task of a contest: transform an array forward and backward, or move its slabs.
 
     Attributes:
-        shape, dtype: of the array; a real one is transformed to half a spectrum and back.
-        ranks: over which it lies; threads, for those who know no ranks.
-        move: whether it is moved, from slabs of mode 0 to slabs of mode 1, instead of transformed.
+        shape, dtype: those of the array; a real array is transformed to half a spectrum and back.
+        ranks: the number of ranks, or of threads for libraries without ranks.
+        move: whether the array is moved from slabs of mode 0 to slabs of mode 1, instead of transformed.
     """
 
     shape: tuple[int, ...]
@@ -78,7 +77,7 @@ class Work:
 
     @property
     def points(self) -> str:
-        """The shape as it is written on the command line."""
+        """The shape in the notation of the command line."""
         return "x".join(map(str, self.shape))
 
     def __str__(self) -> str:
@@ -93,10 +92,10 @@ class Job:
     """A work that is ready to run.
 
     Attributes:
-        steps: what is called in turn; each returns a block that the next may spoil.
-        checks: per step, what raises a RoteError if the block is wrong.
-        close: what ends it.
-        library: that transforms, with its build; empty where nothing is transformed.
+        steps: functions called in turn; each returns a block, which the next may overwrite.
+        checks: per step, a function that raises a RoteError if the block is wrong.
+        close: a function that frees the job's resources.
+        library: the library that transforms, with its build; empty if nothing is transformed.
     """
 
     steps: Sequence[Callable[[], Array]]
@@ -114,10 +113,10 @@ class Contestant:
 
     Attributes:
         group: the contestant's name on the command line.
-        variant: which of its algorithms or layouts; empty if it has one.
-        on, count: on what it runs, "MPI ranks" or "threads", and on how many.
-        ranks: the ranks of the communicator that take part, from 0; rank 0 alone if None, on all cores.
-        run: one round on a communicator of these ranks.
+        variant: its algorithm or layout; empty if it has only one.
+        on, count: "MPI ranks" or "threads", and their number.
+        ranks: how many ranks of the communicator take part, from rank 0 on; if None, rank 0 alone, on all cores.
+        run: a function that runs one round on a communicator of these ranks.
     """
 
     group: str
@@ -130,24 +129,24 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """The contestant as the tables call it."""
+        """The contestant's name in the tables."""
         group = "rote" if self.ours else self.group
         return f"{group} {self.variant}".strip()
 
     @property
     def where(self) -> str:
-        """On what it runs, and on how many."""
+        """The number and kind of ranks or threads on which it runs."""
         return counted(self.count, self.on.removesuffix("s"))
 
     @property
     def ours(self) -> bool:
-        """Whether it is Rote, whose errors are errors and no reason to be missing."""
+        """Whether it is Rote, whose errors are raised; those of others make them count as missing."""
         return self.group in ("rote", "threads")
 
 
 @dataclass(slots=True)
 class Score:
-    """The seconds per round that a contestant took, and by which libraries; or why it is missing."""
+    """A contestant's seconds per round and its library; or the reason why it is missing."""
 
     contestant: Contestant
     seconds: list[float] = field(default_factory=list)
@@ -182,7 +181,7 @@ def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
 
 
 def on_all(group: str, variant: str, run: Callable[[Comm], Round], work: Work, mpi: bool) -> Contestant:
-    """A contestant that any ranks can be: MPI's, or threads of this process."""
+    """A contestant that runs on MPI's ranks or on threads of this process."""
     p = work.ranks
     if mpi:
         return Contestant(group, variant, "MPI ranks", p, work, p, run)
@@ -206,12 +205,12 @@ def hold(
     rounds: int,
     after: Callable[[list[Score], float], object] = lambda lines, part: None,
 ) -> list[Score]:
-    """Let the contestants run in turn, so many rounds; the lines are those of rank 0. Collective.
+    """Let the contestants run in turn for some rounds; return the scores, with rank 0's times. Collective.
 
     Args:
-        after: called after each turn with all lines, as far as they are known, and the part that is done.
+        after: called after each turn with the scores so far and the fraction of turns done.
 
-    Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
+    Raises (the same on all ranks): RoteError if Rote cannot do a work, or if its results are wrong.
     """
     lines = [*map(Score, contestants)]
     comms = {None: alone(), comm.size: comm}
@@ -226,13 +225,13 @@ def hold(
 
 
 def _turn(comm: Comm, line: Score, comms: dict[int | None, Comm], usable: set[int]) -> None:
-    """One round of one contestant; those who take no part sleep."""
+    """One round of one contestant; ranks that take no part sleep."""
     contestant, outcome, failure = line.contestant, Round(inf), None
     if comm.rank < (contestant.ranks or 1):
         try:
             with _bound_to(usable) if contestant.ranks is None else nullcontext():
                 outcome = contestant.run(comms[contestant.ranks])
-        except Exception as error:  # whatever another library raises
+        except Exception as error:  # another library may raise anything
             failure = error
     _sleep_until_all_come(comm)
     with collective_errors(comm):
@@ -252,7 +251,7 @@ def _reason(failure: Exception | None) -> str:
 
 
 def _sleep_until_all_come(comm: Comm) -> None:
-    """A barrier that takes no core: MPI's own spins."""
+    """A barrier in which waiting ranks sleep, because in MPI's own they occupy their cores."""
     if comm.size == 1:
         return
     from ..runtime.comm.mpi import MpiComm
@@ -262,7 +261,7 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
 
 def cores_of_all(comm: Comm) -> set[int]:
-    """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
+    """The cores of all ranks of this host, for threads: mpiexec may bind each rank to one core. Collective."""
     usable: set[int] = set()
     for host, theirs in comm.allgather_object((platform.node(), cores())):
         if host == platform.node():
@@ -272,7 +271,7 @@ def cores_of_all(comm: Comm) -> set[int]:
 
 @contextmanager
 def _bound_to(usable: set[int]) -> Iterator[None]:
-    """Let this thread, and what it starts, use some cores."""
+    """Bind this thread, and any that it starts, to the given cores."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

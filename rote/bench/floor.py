@@ -1,8 +1,8 @@
-"""The floor of a transform: its lines transformed in cache, and a copy of the block for each sweep through memory.
+"""The floor of a transform: the time of its lines in cache, plus a copy of the block for each sweep through memory.
 
-No program that transforms a block which no cache holds can be faster: it reads and writes the block before each move
-and after the last one, and computes in between as fast as if the points lay in cache. Both are measured in the same
-rounds as all else, on all ranks at once. For tensors that caches hold it is no bound, only a yardstick.
+If no cache holds the block, no program can be faster: it must read and write the block before each move and after the
+last one, and at best it computes in between as if the points were in cache. Both times are measured in the same rounds
+as the contestants, on all ranks at once. For tensors that fit into caches the floor is only a yardstick, no bound.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .rote_cases import slabs
 __all__ = ["Lines", "axes", "in_cache", "kernels", "sweeps"]
 
 _TILE = 1 << 17  # bytes of the lines that are transformed at once; input and output fit into any second-level cache
-_SPAN = 0.05  # seconds for which those of one axis are transformed in a round
-_FASTEST = ("pyfftw", "ducc0", "mkl_fft")  # one of these is, at every length
+_SPAN = 0.05  # seconds for which the lines of one axis are transformed in a round
+_FASTEST = ("pyfftw", "ducc0", "mkl_fft")  # at every length, the fastest library is one of these
 
 
 class Lines(NamedTuple):
-    """The lines along one axis of a block: points of a line, its dtype, and the elements of the block."""
+    """The lines along one axis of a block: points per line, dtype, and elements of the block."""
 
     points: int
     dtype: np.dtype[np.generic]
@@ -37,7 +37,7 @@ class Lines(NamedTuple):
 
 
 def axes(work: Work) -> list[Lines]:
-    """The axes of a rank's part of a transform; of a real one all but the last are of half the spectrum.
+    """The axes of a rank's part of a transform; of a real one, all but the last are axes of half the spectrum.
 
     >>> [(axis.points, axis.dtype.char, axis.elements) for axis in axes(Work((8, 9, 10), np.dtype("f8"), 2))]
     [(8, 'D', 216.0), (9, 'D', 216.0), (10, 'd', 360.0)]
@@ -50,7 +50,7 @@ def axes(work: Work) -> list[Lines]:
 
 
 def sweeps(work: Work, order: int) -> int:
-    """The least number of reads and writes of the block, forward and backward, on a grid of some order.
+    """The least number of sweeps over the block, forward and backward, on a grid of the given order.
 
     >>> [sweeps(Work((8, 8, 8), np.dtype("c16"), ranks), order) for ranks, order in ((1, 1), (2, 1), (2, 2), (4, 2))]
     [2, 4, 4, 6]
@@ -59,18 +59,18 @@ def sweeps(work: Work, order: int) -> int:
 
 
 def in_cache(work: Work, mpi: bool) -> list[Contestant]:
-    """A contestant per library, which transforms as many lines as a rank's part has, contiguous and in cache."""
+    """One contestant per library: it transforms as many lines as a rank's part has, contiguous and in cache."""
     return [on_all("in-cache", name, partial(_run, name, work), work, mpi) for name in _FASTEST]
 
 
 def kernels(work: Work, mpi: bool) -> Contestant:
-    """The local transforms of a slab walk, with nothing around them and no move between them."""
+    """The bare local transforms of a slab walk, without the move between them."""
     return on_all("kernels", "", partial(measure, _kernels, work), work, mpi)
 
 
 def _run(name: str, work: Work, comm: Comm) -> Round:
-    """One round: the time of each axis is that of a tile of lines, times the number of tiles."""
-    times: dict[tuple[int, np.dtype[np.generic]], float] = {}  # of an element
+    """One round: the time of each axis is the time of one tile of lines, times the number of tiles."""
+    times: dict[tuple[int, np.dtype[np.generic]], float] = {}  # per element
     total = 0.0
     for points, dtype, elements in axes(work):
         if (points, dtype) not in times:
@@ -97,7 +97,7 @@ def _kernels(comm: Comm, work: Work) -> Job:
 
 
 def _local(name: str, work: Work, parts: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> Job:
-    """Transforms of blocks along some of their axes, one after the other, and back in reverse order."""
+    """Transforms of blocks along some of their axes, one block after the other, and back in reverse order."""
     prepared = []
     for shape, along in parts:
         block = Work(shape, work.dtype, 1)

@@ -24,16 +24,16 @@ __all__ = ["LIBRARIES", "contestants"]
 _Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
 _Library: TypeAlias = Callable[[Work, Sequence[int], int, Array, Array, Array], tuple[_Steps, float]]
 
-_LINGER = 0.3  # seconds for which the threads of OpenMP may still spin after a call
-_wisdom: dict[str, Any] = {}  # what pyFFTW has measured here, kept apart from what Rote has
-_planning = threading.Lock()  # of which ranks that are threads have one
+_LINGER = 0.3  # seconds for which OpenMP's threads may still occupy cores after a call
+_wisdom: dict[str, Any] = {}  # pyFFTW's timed plans, separate from Rote's
+_planning = threading.Lock()  # ranks that are threads share one planner
 
 
 def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
-    """A contestant per library; with `single`, MKL also on one thread, since its threads may be in each other's way.
+    """One contestant per library; with `single`, MKL also on one thread, because several may slow each other down.
 
     Args:
-        usable: the cores; more threads than these are not started.
+        usable: the number of cores, and so the most threads.
     """
     many = min(work.ranks, usable)
 
@@ -72,7 +72,7 @@ def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y
         onward = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
         back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
         _wisdom["fftw"] = fftw.export_wisdom()
-        fftw.forget_wisdom()  # Rote plans by estimate, which wisdom would override
+        fftw.forget_wisdom()  # else it would override Rote's plans by estimate
         fftw.import_wisdom(kept)
 
     def forward() -> Array:
@@ -116,7 +116,7 @@ def _mkl_fft(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, 
     if len(axes) > 1:
         onward, back = (fft.rfftn, partial(fft.irfftn, s=lengths)) if work.real else (fft.fftn, fft.ifftn)
         along: dict[str, Any] = {"axes": axes}
-    else:  # fftn goes along one of several axes in Python, line by line
+    else:  # along one of several axes, fftn loops over lines in Python
         onward, back = (fft.rfft, partial(fft.irfft, n=lengths[0])) if work.real else (fft.fft, fft.ifft)
         along = {"axis": axes[0]}
     for number in (3, 2, 1):

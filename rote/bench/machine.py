@@ -1,4 +1,4 @@
-"""The machine under a contest: processor, caches, instruction sets; versions and builds of all that takes part."""
+"""The machine of a contest: processor, caches, instruction sets; versions and builds of all contestants."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ..runtime.comm.protocol import Comm
 __all__ = ["build", "commit", "fftw_text", "machine", "same_machine"]
 
 _PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
-_OF_MACHINE = ("processor", "cores", "instructions", "caches")  # in which two runs are of one machine
+_OF_MACHINE = ("processor", "cores", "instructions", "caches")  # equal in two runs on one machine
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw."}  # the modules that FFTW is linked to
 
 
 def machine(comm: Comm, usable: int) -> dict[str, Any]:
-    """The machine of the contest, as rank 0 sees it: processor, usable cores, caches, instruction sets, system, commit,
-    and the versions of all that may have taken part. Collective.
+    """The machine of the contest on rank 0: processor, usable cores, caches, instruction sets, system, commit, and the
+    versions of all packages that may have taken part. Collective.
 
     >>> from rote.runtime.comm.threads import alone
     >>> sorted(machine(alone(), 1))
@@ -61,12 +61,12 @@ def _machine(usable: int, mpi: bool) -> dict[str, Any]:
 
 
 def same_machine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether two contests were held on machines that nothing tells apart."""
+    """Whether two contests were held on machines between which the records show no difference."""
     return all(first.get(key) == second.get(key) for key in _OF_MACHINE)
 
 
 def commit() -> str | None:
-    """The commit of Rote's sources, where they are those of a checkout; "with changes" if they differ from it."""
+    """The commit of Rote's sources if they are a checkout, and "with changes" if they differ from it; else None."""
     sources = Path(__file__).parents[1]
 
     def git(*args: str) -> str:
@@ -76,7 +76,7 @@ def commit() -> str | None:
         return done.stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # a package installed inside of another's checkout is none
+        git("ls-files", "--error-unmatch", "__init__.py")  # fails for a package installed inside another checkout
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "HEAD") + " with changes" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
@@ -84,14 +84,14 @@ def commit() -> str | None:
 
 
 def _instructions() -> list[str]:
-    """The instruction sets of the processor, as far as NumPy looks for them."""
+    """The instruction sets of the processor, of those that NumPy detects."""
     sets: Any = np.show_config("dicts")
     known = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}
     return [*known.get("baseline", ()), *known.get("found", ())]
 
 
 def _caches() -> list[str]:
-    """The caches of the first core, as Linux lists them: level, kind, size, and the cores that share it."""
+    """The caches of the first core, from Linux: level, kind, size, and the cores that share it."""
     try:
         caches = []
         for index in sorted(_CACHES.glob("index*")):
@@ -105,7 +105,7 @@ def _caches() -> list[str]:
 
 @memoized(64)
 def build(package: str) -> str:
-    """A package that has been imported: name, version, and which FFTW or MKL it runs, of which instruction set.
+    """An imported package: name, version, and the FFTW or MKL that it uses, with its instruction set.
 
     >>> import pyfftw
     >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
@@ -124,7 +124,7 @@ def build(package: str) -> str:
 
 
 def fftw_text(said: str) -> str:
-    """FFTW's own version string in words.
+    """FFTW's own version string in readable form.
 
     >>> fftw_text("fftw-3.3.5-sse2-avx"), fftw_text("fftw-3.3.10")
     ('FFTW 3.3.5 (sse2, avx)', 'FFTW 3.3.10')
@@ -136,7 +136,7 @@ def fftw_text(said: str) -> str:
 
 
 def _linked(modules: str) -> list[str]:
-    """The FFTW of the first imported module of some names that is linked to one; double precision, if it says which."""
+    """The FFTW libraries to which the first imported module of these names is linked; in double precision, if known."""
     files = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
     for name, path in sorted(files.items()):
         if name.startswith(modules) and path is not None:

@@ -1,4 +1,4 @@
-"""Contestants that need MPI's ranks: mpi4py-fft, Alltoallw with subarrays; and memcpy, which needs none."""
+"""Contestants that need MPI: mpi4py-fft, and Alltoallw with subarrays; and memcpy, which does not need it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ORDERS = {"slab": 1, "pencil": 2}
 
 
 def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contestant]:
-    """mpi4py-fft in the layouts of the algorithms, or what a swap is measured by."""
-    with suppress(Exception):  # now: after MKL's libraries it would find their FFTW, and not its own
+    """For a transform, mpi4py-fft in the layouts of the algorithms; for a swap, the contestants it is compared with."""
+    with suppress(Exception):  # load it now: once MKL is loaded, it would find MKL's FFTW instead of its own
         import_module("mpi4py_fft")
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
@@ -38,7 +38,7 @@ def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contes
 
 
 def copy_of_block(work: Work, mpi: bool) -> Contestant:
-    """A copy of the block, which goes nowhere: the least that a swap could take."""
+    """A plain copy of the block, the lower bound for a swap."""
     return on_all("memcpy", "", partial(measure, _memcpy, work), work, mpi)
 
 
@@ -55,7 +55,7 @@ def _run(prepare: Prepare, work: Work, comm: Comm) -> Round:
 
 
 def _pfft(layout: str, comm: Comm, work: Work) -> Job:
-    """mpi4py-fft with its defaults, on the grid that Rote has; it normalises forward."""
+    """mpi4py-fft with its defaults, on Rote's grid; it normalises the forward transform."""
     library: Any = import_module("mpi4py_fft")
     grid = Grid.of(comm.size, _ORDERS[layout]).shape
     fft = library.PFFT(_mpi(comm).handle, work.shape, dtype=work.dtype, grid=grid)
@@ -102,12 +102,12 @@ class _Swap:
 
     @staticmethod
     def ends(extent: int, parts: int) -> list[int]:
-        """Where balanced blocks begin and end: the first ones hold one more."""
+        """The bounds of balanced blocks, of which the first hold one more."""
         return [part * (extent // parts) + min(part, extent % parts) for part in range(parts + 1)]
 
     @staticmethod
     def subarray(element: Any, shape: tuple[int, ...], mode: int, start: int, stop: int) -> Any:
-        """The part of a block between two indices of a mode; nothing, where that is empty."""
+        """The datatype of the part of a block between two indices of a mode, which may be empty."""
         part, starts = [*shape], [0] * len(shape)
         part[mode], starts[mode] = stop - start, start
         if 0 in part:
@@ -145,7 +145,7 @@ def _memcpy(comm: Comm, work: Work) -> Job:
 
 
 def _mpi(comm: Comm) -> MpiHandle:
-    """The communicator as one of MPI's."""
+    """The MPI handle of the communicator."""
     if not isinstance(comm, MpiHandle):
         raise Missing("takes MPI's ranks; start rote bench by mpiexec")
     return comm

@@ -1,4 +1,4 @@
-"""The contest as a picture: bars of medians, a row of axes per work; curves over the ranks, if it is about scaling."""
+"""The contest as a picture: bars of medians, one row of axes per work; for scaling, curves over the ranks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def figure_class() -> type[Figure]:
 
 
 def draw(path: str, families: Sequence[Sequence[Score]], title: str, scaling: bool) -> None:
-    """Write the picture of those who ran, axes below axes: for each shape and dtype that somebody could do."""
+    """Write the picture of the contestants that ran, with one row of axes for each shape and dtype."""
     figure(families, title, scaling).savefig(path)
 
 
@@ -102,7 +102,7 @@ def _curves(ax: Axes, group: Sequence[Score]) -> None:
 
 
 def _colours(ours: int) -> Iterator[str]:
-    """A colour per curve: reds for Rote's, then colours that are none, each once before any comes again."""
+    """A colour per curve: reds for Rote's, then other colours, repeated only when all were used."""
     for n in range(ours):
         part = n / max(ours - 1, 1)  # from a dark red, A50026, to a light orange, FDAE61
         red, green, blue = 165 + part * 88, part * 174, 38 + part * 59
@@ -111,7 +111,7 @@ def _colours(ours: int) -> Iterator[str]:
 
 
 def _time_ticks(times: Sequence[float]) -> tuple[list[float], list[str]]:
-    """The numbers 1, 2 and 5 times powers of ten that lie about some times, and their texts."""
+    """The numbers 1, 2 and 5 times powers of ten around the given times, and their texts."""
     powers = range(floor(log10(min(times))) - 1, ceil(log10(max(times))) + 1)
     every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     ticks = [tick for tick in every if min(times) / 2 <= tick <= max(times) * 2]

@@ -1,4 +1,4 @@
-"""FFTW's MPI transforms, which have no Python: a C program, compiled here and launched once per round."""
+"""FFTW's MPI transforms, which have no Python interface: a C program, compiled here and launched once per round."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class _Program:
 
     @property
     def wisdom(self) -> Path:
-        """The file in which its plans are kept from round to round."""
+        """The file that keeps its plans from round to round."""
         return self.path.with_suffix(".wisdom")
 
 
 def contestants(work: Work) -> list[Contestant]:
-    """The contestant."""
+    """The only contestant of this module."""
     return [Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
 
 
 def _run(work: Work, comm: Comm) -> Round:
-    """One round: a launch of the program, which remembers its plans."""
+    """One round: one launch of the program, which reuses its plans."""
     built = _build(work.dtype.char in "fF", work.ranks)
     first, seconds = _launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[:2]
     return Round(float(seconds), fftw_text(first.split()[-1]))
 
 
 def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
-    """The lines that the program prints; the ranks must have met."""
+    """Launch the program and return the lines that it prints, after checking that its ranks found each other."""
     command = (built.mpiexec, "-n", str(ranks), str(built.path), *args, str(built.wisdom))
     lines = _output(*command, crowded=ranks > len(cores())).splitlines() or [""]
     if not lines[0].startswith(f"ranks {ranks} "):
@@ -58,9 +58,9 @@ def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
 
 @memoized(64)
 def _build(single: bool, ranks: int) -> _Program:
-    """Compile with the first mpicc of the PATH that can, for the mpiexec beside it, and try both.
+    """Compile with the first mpicc on the PATH that works, and test the program with the mpiexec beside it.
 
-    FFTW's library is of one MPI, and the header of another one may do for the compiler.
+    The test is needed because FFTW's library belongs to one MPI, but may compile with the header of another.
     """
     letter = "f" if single else ""
     said = "has no mpicc, with mpiexec beside it, on the PATH"
@@ -87,7 +87,7 @@ def _words_of(variable: str) -> list[str]:
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """For what is compiled; it goes when this process ends."""
+    """The folder for compiled programs, which is deleted when this process ends."""
     return tempfile.TemporaryDirectory(prefix="rote-bench-")
 
 
@@ -95,10 +95,10 @@ def _output(*command: str, crowded: bool = False) -> str:
     """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
 
     Raises:
-        Missing: it fails; with the line in which it says so.
+        Missing: the command fails; the text has the line of its output that says why.
     """
     own = alone()
-    if "OPAL_PREFIX" in os.environ:  # a launcher that lives in another place than it was built for: its libraries
+    if "OPAL_PREFIX" in os.environ:  # of a launcher that was moved after its build: drop its libraries
         paths = own.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         own["LD_LIBRARY_PATH"] = os.pathsep.join(p for p in paths if not p.startswith(os.environ["OPAL_PREFIX"]))
     own |= _CROWDED if crowded else {}

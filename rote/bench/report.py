@@ -1,4 +1,4 @@
-"""The report of a contest: tables, and all that is known as JSON."""
+"""The report of a contest: tables, and all results as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["as_json", "factor", "in_units", "libraries", "missing", "ratio", "sc
 
 
 def times(lines: Sequence[Score]) -> str:
-    """The table of one work: a line per contestant."""
+    """The table of one work, with a line per contestant."""
     rows = [(str(lines[0].contestant.work), "on", "median", "fastest", "/ rote")]
     for line in _ran(lines):
         cells = in_units(line.median), in_units(min(line.seconds)), factor(ratio(line, lines))
@@ -21,7 +21,7 @@ def times(lines: Sequence[Score]) -> str:
 
 
 def summary(lines: Sequence[Score]) -> str:
-    """Works down, contestants across: the fastest of Rote, and the fastest of each other over it."""
+    """A table with a line per work: Rote's fastest time, and the ratio of each other contestant's fastest to it."""
     groups = list(dict.fromkeys(line.contestant.group for line in _ran(lines)))
     heads = [group if group == "rote" else f"{group} / rote" for group in groups]
     rows = [("the fastest of each", *heads)]
@@ -38,7 +38,7 @@ def summary(lines: Sequence[Score]) -> str:
 
 
 def scaling(lines: Sequence[Score], weak: bool) -> str:
-    """Every contestant on one rank, two, four, ..., and how far that pays."""
+    """A table of every contestant on one rank, two, four, ..., and how well it scales."""
     rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
     for line in sorted(_ran(lines), key=lambda line: list(map(_contestant, lines)).index(_contestant(line))):
         pays = _first(line, lines, weak).median / line.median
@@ -48,7 +48,7 @@ def scaling(lines: Sequence[Score], weak: bool) -> str:
 
 
 def libraries(lines: Sequence[Score]) -> str:
-    """The libraries that transformed, with their builds, and who had the same ones; empty if none did."""
+    """The libraries that transformed, with their builds and the contestants that used them; empty if none did."""
     names: dict[str, dict[str, None]] = {}
     for line in _ran(lines):
         if line.library:
@@ -58,7 +58,7 @@ def libraries(lines: Sequence[Score]) -> str:
 
 
 def missing(lines: Sequence[Score]) -> list[str]:
-    """The contestants that took no part, and why; where, if elsewhere they did."""
+    """The contestants that took no part, and why; with their rows, if they took part in others."""
     said: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.missing:
@@ -72,9 +72,9 @@ def missing(lines: Sequence[Score]) -> list[str]:
 
 
 def ratio(line: Score, lines: Sequence[Score]) -> float | None:
-    """A median over Rote's own: by the algorithm of the same name if it ran, else by its fastest. None if none ran.
+    """The ratio of a median to Rote's: of the algorithm of the same name if it ran, else of the fastest; else None.
 
-    Where MPI has several ranks, Rote's own is that on MPI's ranks.
+    If MPI has several ranks, Rote's median is that on MPI's ranks.
     """
     ours, alike = [], []
     for other in _ran(lines):
@@ -86,7 +86,7 @@ def ratio(line: Score, lines: Sequence[Score]) -> float | None:
 
 
 def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
-    """The score on the fewest ranks of this contestant with this work, or with as much per rank."""
+    """This contestant's score on the fewest ranks, for the same work or, if `weak`, for as much work per rank."""
 
     def key(other: Score) -> Hashable:
         work = other.contestant.work
@@ -126,13 +126,13 @@ def in_units(seconds: float) -> str:
 
 
 def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
-    """All of it: the machine, and of each contestant the work, the seconds of every round, median and ratio to Rote."""
+    """The machine, and for each contestant its work, the seconds of every round, its median and its ratio to Rote."""
     begun = [line for line in lines if line.seconds or line.missing]
     return {**about, "span": SPAN, "entries": [_entry(line, lines) for line in begun]}
 
 
 def _entry(line: Score, lines: Sequence[Score]) -> dict[str, Any]:
-    """One contestant of `as_json`."""
+    """One contestant's entry in `as_json`."""
     contestant, work = line.contestant, line.contestant.work
     entry = {
         "work": str(work),

@@ -34,7 +34,7 @@ def contestants(
     """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process.
 
     Args:
-        tunes: how each of them is tuned; all but "measure" are said in their names.
+        tunes: the tunings, each a contestant of its own; names mention all but "measure".
     """
     p, contest = work.ranks, list[Contestant]()
     for method in methods:
@@ -56,8 +56,8 @@ def contestants(
 
 
 def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work) -> Job:
-    """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
-    with suppress(ImportError):  # before Rote loads MKL for itself, on one thread: then mkl_fft has several
+    """A transform by an algorithm, in the layouts that it prefers; `restore` gives the spectrum the input's layout."""
+    with suppress(ImportError):  # so that mkl_fft has several threads: Rote later loads MKL for one
         import_module("mkl_fft")
     make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune=tune, method=method)
     fft = make()
@@ -66,7 +66,7 @@ def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm
         fft = make(layout=begins, grid=fft.grid, output=begins)
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
-    outputs: dict[str, DistTensor] = {}  # made by the first run, written to by the others
+    outputs: dict[str, DistTensor] = {}  # the first run allocates it, later runs write to it
 
     def forward() -> Array:
         outputs["X"] = fft.forward(x, outputs.get("X"))
@@ -81,7 +81,7 @@ def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm
 
 
 def move(method: str, comm: Comm, work: Work) -> Job:
-    """The swap by `redistribute`."""
+    """A job that swaps slabs by `redistribute`."""
     source, target = slabs(work)
     x, y = (DistTensor.empty(work.shape, d.layout, comm, d.grid, work.dtype) for d in (source, target))
     fill(work, source.tensor_indices(comm.rank), x.local)

@@ -1,7 +1,7 @@
-"""The fixed rows of `rote bench --suite`, who takes part in each, and what its record says of a row.
+"""The fixed rows of `rote bench --suite`, the contestants of each row, and the figures of a row in the record.
 
-A record is of one commit and one machine. Its rows are those of the book's table of transforms, moves alone, and calls
-on so few points that nothing but the call counts.
+A record is of one commit and one machine. Its rows are the transforms of the book's table, moves alone, and transforms
+of so few points that only the cost of a call counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _YARDSTICKS = ("in-cache", "memcpy", "kernels")  # contestants that do not do th
 
 
 def works(ranks: int) -> list[Work]:
-    """The work of each row, for so many ranks: calls on 1, 2, 4, ... of them, moves, and transforms.
+    """The work of each row, for `ranks` ranks: calls on 1, 2, 4, ... of them, moves, and transforms.
 
     >>> [str(work) for work in works(2)][:3], len(works(2))
     (['c2c 8x8x8 c16', 'c2c 8x8x8 c16', 'slab swap 64x64x64 c16'], 19)
@@ -43,7 +43,7 @@ def works(ranks: int) -> list[Work]:
 
 
 def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
-    """All that take part in a row; Rote transforms as it is without tuning, too."""
+    """The contestants of a row; Rote takes part tuned and, for transforms, also without tuning."""
     algorithm = _algorithm(work)
     if work.move:
         return rote_cases.contestants(work, (), ("auto",), False, mpi) + mpi_libraries.contestants(work, (), mpi)
@@ -58,11 +58,11 @@ def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
 
 
 def rows(lines: Sequence[Score]) -> list[dict[str, Any]]:
-    """The figures of each row, of medians; None where somebody has not run. All times are in seconds.
+    """The figures of each row, from medians in seconds; a figure is None if a contestant that it needs did not run.
 
-    A row has the fastest of Rote and of the others, the floor with its parts, the time of a copy of the block, and the
-    ratios of Rote's fastest to the floor, to the fastest other and to the copy; of Rote without tuning to tuned, and of
-    threads to MPI's ranks; and, of calls, by how much a transform takes longer than its kernels.
+    A row has the fastest of Rote and of the others, the floor with its parts, and the time of a copy of the block; the
+    ratios of Rote's fastest to the floor, to the fastest other and to the copy; the ratios of Rote without tuning to
+    tuned, and of threads to MPI's ranks; and, for calls, how much longer a transform takes than its kernels.
     """
     ran: dict[Work, list[Score]] = {}
     for line in lines:
@@ -79,7 +79,7 @@ def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
         )
 
     def first(group: str, variant: str) -> Score | None:
-        """The first of a group, of a variant unless all that it does is to move."""
+        """The first score of a group; for transforms, the first of the given variant."""
         fitting = [line for line in lines if line.contestant.group == group]
         return next((line for line in fitting if work.move or line.contestant.variant == variant), None)
 
@@ -109,7 +109,7 @@ def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
 
 
 def _overhead(lines: Sequence[Score], algorithm: str) -> list[dict[str, Any]]:
-    """By how much a transform takes longer than its bare kernels, where both ran."""
+    """How much longer a transform takes than its bare kernels, for each place where both ran."""
     overhead = []
     for bare in lines:
         for line in lines:
@@ -120,7 +120,7 @@ def _overhead(lines: Sequence[Score], algorithm: str) -> list[dict[str, Any]]:
 
 
 def summary(figures: Sequence[dict[str, Any]]) -> str:
-    """The rows as a table: Rote's fastest, and how many times as long it takes as each yardstick."""
+    """The rows as a table: Rote's fastest time, and its ratio to each yardstick."""
     rows = [("", "ranks", "rote", "/ floor", "/ fastest other", "model / tuned", "threads / MPI", "/ copy", "a call")]
     for row in figures:
         if row["rote"] is None:
@@ -140,7 +140,7 @@ def _algorithm(work: Work) -> str:
 
 
 def _order(work: Work) -> int:
-    """The order of the grid of a row: 1, but 2 for tensors of order 4."""
+    """The order of a row's grid: 2 for tensors of order 4, else 1."""
     return 1 if len(work.shape) < 4 else 2
 
 

@@ -1,4 +1,4 @@
-"""Random tensors, whose numbers depend on the seed and on global indices alone."""
+"""Random tensors, whose numbers depend only on the seed and on global indices."""
 
 from __future__ import annotations
 

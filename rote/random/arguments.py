@@ -1,4 +1,4 @@
-"""The arguments and names of generators of random tensors: what is asked for is checked, or refused with a cure."""
+"""Checks of the arguments and attribute names of random generators, which refuse wrong ones with a cure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = {
 
 
 def missing(name: str) -> str:
-    """Say that generators have no attribute of this name, and for one of NumPy's what to write.
+    """The error text for an attribute that generators do not have; for one of NumPy's, with a replacement.
 
     >>> print(missing("standard_exponential"))
     'Generator' object has no attribute 'standard_exponential'
@@ -40,7 +40,7 @@ def missing(name: str) -> str:
 
 
 def by_shape(draw: Callable[P, R]) -> Callable[P, R]:
-    """A method that draws, which says of NumPy's `size` that it is called `shape`."""
+    """Wrap a drawing method so that it refuses NumPy's `size`, and names `shape` instead."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> R:
@@ -56,7 +56,7 @@ def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """The dtype of real random numbers.
 
     Raises:
-        TypeError: it is none of float32 and float64.
+        TypeError: it is neither float32 nor float64.
     """
     element = as_dtype(dtype)
     if element.kind != "f" or element.itemsize > 8:
@@ -65,7 +65,7 @@ def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors: an array would meet the elements of a block, and the numbers depend on the layout."""
+    """Refuse arrays and tensors: an array would broadcast to the block, so that numbers would depend on the layout."""
     for name, value in parameters.items():
         if isinstance(value, DistTensor) or np.ndim(value):
             raise TypeError(

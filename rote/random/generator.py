@@ -1,9 +1,9 @@
-"""Random tensors, whose numbers depend on the seed and on global indices alone: `rote.random.default_rng(seed)`.
+"""Random tensors, whose numbers depend only on the seed and on global indices: `rote.random.default_rng(seed)`.
 
-Each element has words of its own in one stream of 64-bit words, that of NumPy's bit generator Philox4x64-10 (Salmon,
-Moraes, Dror, Shaw 2011), which can begin anywhere. So a tensor has the same numbers in any layout, on any grid and on
-any number of ranks; nothing is sent. `random` and `uniform` in double precision give what NumPy's
-`Generator(Philox(seed))` gives; the others are made of words in ways of their own, which versions do not change.
+Each element has its own words in one stream of 64-bit words, that of NumPy's bit generator Philox4x64-10 (Salmon,
+Moraes, Dror, Shaw 2011), which can start at any position. So a tensor has the same numbers in any layout, on any grid
+and on any number of ranks, and nothing is sent. `random` and `uniform` in double precision equal those of NumPy's
+`Generator(Philox(seed))`. The other methods turn words into numbers in their own ways, which stay fixed over versions.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
     """A generator of random tensors; every rank makes its own, from the same seed.
 
     Args:
-        seed: an integer, several, or a `numpy.random.SeedSequence`, the same on all ranks; if None, rank 0 asks the
-            system for one, and the call is collective.
-        comm: the ranks that agree on it; as in `DistTensor.from_global`.
+        seed: an integer, several, or a `numpy.random.SeedSequence`, the same on all ranks; if None, rank 0 gets one
+            from the system, and the call is collective.
+        comm: the ranks that share this seed; as in `DistTensor.from_global`.
 
     >>> import rote
     >>> rote.random.default_rng(7).random(3).to_global().round(4)
@@ -49,15 +49,15 @@ def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
 
 
 class Generator:
-    """A stream of random words, and the position in it; each draw takes as many of the next words as it needs.
+    """A stream of random words and a position in it; each draw takes the next words, as many as it needs.
 
-    All methods that draw take, beside their own arguments, those of `DistTensor.zeros`: `shape`; `layout`, as
-    `rote.config(layout=…)` has it if None; `grid`, `comm`; and `dtype`. Ranks make the same calls in the same order.
-    Bounds, means and scales are numbers; tensors of them are combined with the tensor that is drawn, as in
+    Beside their own arguments, methods that draw take those of `DistTensor.zeros`: `shape`; `layout`, for which
+    `rote.config(layout=…)` decides if it is None; `grid`, `comm` and `dtype`. All ranks make the same calls in one
+    order. Bounds, means and scales are numbers; for a tensor of them, combine it with the drawn tensor, as in
     `mean + deviation * rng.standard_normal(mean.shape, mean.layout)`.
 
     Attributes:
-        position: the number of words that are used up.
+        position: the number of words used so far.
 
     >>> import rote
     >>> def program(comm):
@@ -76,10 +76,10 @@ class Generator:
         self._key: Words = np.random.Philox(seed).state["state"]["key"]
         self.position = 0
 
-    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+    if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
 
         def __getattr__(self, name):
-            """Refuse what NumPy's generators have and this one has not, with a cure."""
+            """Refuse an attribute that this generator does not have; if NumPy's have it, say what to write."""
             raise AttributeError(missing(name), name=name, obj=self)
 
     def __repr__(self) -> str:
@@ -95,10 +95,10 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of numbers between 0, included, and 1; one word each.
+        """A tensor of numbers uniform in [0, 1); one word each.
 
         Raises:
-            TypeError: `dtype` is none of float32 and float64.
+            TypeError: `dtype` is neither float32 nor float64.
 
         >>> import rote
         >>> rote.random.default_rng(7).random(2, dtype="f4").to_global()
@@ -119,10 +119,10 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of numbers between `low`, included, and `high`; one word each.
+        """A tensor of numbers uniform between `low`, included, and `high`; one word each.
 
         Raises:
-            TypeError: `dtype` is none of float32 and float64, or a bound no number.
+            TypeError: `dtype` is neither float32 nor float64, or a bound is not a number.
 
         >>> import rote
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
@@ -147,11 +147,11 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of numbers of the exponential distribution of mean `scale`; one word each.
+        """A tensor of numbers from the exponential distribution with mean `scale`; one word each.
 
         Raises:
             ValueError: `scale` is negative.
-            TypeError: `dtype` is none of float32 and float64, or `scale` no number.
+            TypeError: `dtype` is neither float32 nor float64, or `scale` is not a number.
 
         >>> import rote
         >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
@@ -176,7 +176,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of numbers of the normal distribution of mean 0 and variance 1, as `normal` makes them.
+        """A tensor of numbers from the normal distribution with mean 0 and variance 1; see `normal`.
 
         >>> import rote
         >>> rote.random.default_rng(7).standard_normal(2).to_global().round(4)
@@ -196,13 +196,14 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of normal numbers of mean `loc` and deviation `scale`; two words each (Box, Muller 1958).
+        """A tensor of normal numbers with mean `loc` and deviation `scale`; two words each (Box, Muller 1958).
 
-        Those of a complex dtype have independent real and imaginary parts, each of half the variance.
+        Complex numbers have independent real and imaginary parts, each with half the variance.
 
         Raises:
             ValueError: `scale` is negative.
-            TypeError: `dtype` is none of float32, float64, complex64 and complex128; or `loc` or `scale` is no number.
+            TypeError: `dtype` is none of float32, float64, complex64 and complex128; or `loc` or `scale` is not a
+                number.
 
         >>> import rote
         >>> rote.random.default_rng(7).normal(10.0, 0.5, 2).to_global().round(4)
@@ -243,11 +244,11 @@ class Generator:
 
         Args:
             low, high: bounds; from 0 to below `low` if `high` is None.
-            endpoint: whether `high` itself is among them.
+            endpoint: whether `high` itself may be drawn.
 
         Raises:
-            ValueError: there are none, or some do not fit the dtype.
-            TypeError: it is no dtype of integers, or a bound is no number.
+            ValueError: there are no such integers, or some do not fit the dtype.
+            TypeError: `dtype` is not one of integers, or a bound is not a number.
 
         >>> import rote
         >>> rote.random.default_rng(7).integers(1, 6, 5, endpoint=True).to_global()
@@ -281,7 +282,7 @@ class Generator:
         grid: GridLike,
         comm: object | None,
     ) -> DistTensor:
-        """A tensor of a function of as many words as are `each` element's."""
+        """A tensor whose elements are a function of their words, `each` words per element."""
         extents, ranks = tensor_shape(shape), as_comm(comm)
         if layout is None:
             layout = default_layout(extents)

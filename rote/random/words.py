@@ -1,4 +1,4 @@
-"""Words of Philox's stream by the global numbers of elements, and numbers made of them."""
+"""Words of Philox's stream for elements, by their global numbers, and the conversion of words to numbers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-_BLOCK = 4  # words that one state of Philox's counter makes
-_GAP = 1024  # words that are made sooner than the generator is put behind them
-_WINDOW = 1 << 18  # elements whose words are made at once
+_BLOCK = 4  # words from one state of Philox's counter
+_GAP = 1024  # unused words up to which generating them is faster than advancing the generator past them
+_WINDOW = 1 << 18  # elements whose words are generated at once
 
 
 class WordStream:
-    """Philox's words by their number."""
+    """The words of a Philox stream, accessed by number."""
 
     __slots__ = ("_bits", "_next")
 
     def __init__(self, key: Words) -> None:
         self._bits = np.random.Philox(key=key)
-        self._next = 0  # the state of the counter that is due
+        self._next = 0  # the next state of the counter
 
     def words(self, first: int, number: int) -> Words:
-        """So many words, from one on."""
+        """The `number` words from word `first` on."""
         state, skipped = divmod(first, _BLOCK)
         self._bits.advance(state - self._next)
         words = np.asarray(self._bits.random_raw(skipped + number))[skipped:]
@@ -43,7 +43,7 @@ class WordStream:
 
 
 def windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[tuple[int, Ints]]:
-    """The elements of a block in turn, a window at a time: the number of the first, and the global ones of all.
+    """The elements of a block in windows: each with the local number of the first, and the global numbers of all.
 
     The global number of an element is its place in the whole tensor in C order.
     """
@@ -62,7 +62,7 @@ def windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[t
 
 
 def words_of(stream: WordStream, start: int, indices: Ints, each: int) -> Words:
-    """The words of some elements, of which each has its own; elements that lie close together are made together."""
+    """The words of some elements, `each` per element; those of elements close together are generated at once."""
     order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
     ascending = indices if order is None else indices[order]
     apart = (np.diff(ascending) * each > _GAP) | (np.diff(ascending // _WINDOW) > 0)
@@ -81,14 +81,14 @@ def words_of(stream: WordStream, start: int, indices: Ints, each: int) -> Words:
 
 
 def fractions(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
-    """Words as numbers from 0 to below 1, of all bits that the dtype has."""
+    """Words as numbers in [0, 1), with all bits of precision that the dtype has."""
     if dtype is not None and dtype.itemsize == 4:
         return (words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def scaled(high: Words, low: Words, number: int) -> Words:
-    """The upper 64 bits of 128-bit fractions times a number: integers below it."""
+    """128-bit fractions times a number, rounded down: integers below that number."""
     if number == 1 << 64:
         return high
     factor = np.uint64(number)

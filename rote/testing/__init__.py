@@ -1,7 +1,7 @@
-"""For tests of programs that use Rote: Hypothesis strategies, a comparison that says where, and tests on several ranks.
+"""Tools to test programs that use Rote: Hypothesis strategies, a comparison that locates errors, tests on many ranks.
 
-The strategies want Hypothesis, and the marker `ranks`, which pytest finds by itself, wants pytest: both come with
-`pip install "rote-tensor[testing]"`. Each name is fetched when it is first used.
+The strategies need Hypothesis, and the marker `ranks`, which pytest finds by itself, needs pytest; both come with
+`pip install "rote-tensor[testing]"`. Each name is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
-if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
 
     def __getattr__(name):
         """Import a public name on first use, and keep it."""

@@ -1,6 +1,6 @@
-"""Legal grids, shapes and layouts, one choice at a time; the choices are Hypothesis's or those of a seeded generator.
+"""Legal grids, shapes and layouts, built by choices of Hypothesis or of a seeded generator.
 
-`pick(options)` chooses one of several. Imports no Hypothesis, so that MPI programs start fast.
+`pick(options)` chooses one of several options. This module does not import Hypothesis, so that MPI programs start fast.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MOST_RANKS = 12
 _MOST = 400  # elements of a tensor
 _LETTERS = "abcdefgh"
 ROLES = ("replicated", "split", "partial", "rooted")
-"""What a grid mode may be, from the simplest on."""
+"""The roles of a grid mode, the simplest first."""
 
 
 def factorings(size: int, order: int) -> list[tuple[int, ...]]:
-    """The shapes of all grids of some order over `size` ranks.
+    """The shapes of all grids of a given order over `size` ranks.
 
     >>> factorings(4, 2)
     [(1, 4), (2, 2), (4, 1)]
@@ -56,7 +56,7 @@ def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], t
 
 
 def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:
-    """The shape of a tensor of order 0 to 4: odd, prime, 1, 0, and extents that tiles divide."""
+    """The shape of a tensor of order 0 to 4, with extents that are odd, prime, 1, 0, or multiples of tiles."""
     shape: tuple[int, ...] = ()
     for _ in range(pick([2, 1, 3, 0, 4])):
         shape += (pick([n for n in (5, 4, 1, 7, 12, 3, 2, 0, 6, 13) if n * prod(shape) <= most]),)
@@ -64,12 +64,12 @@ def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:
 
 
 def kinds_for(parts: int, extents: Sequence[int]) -> list[Kind]:
-    """Kinds that may split every one of these extents over so many parts."""
+    """Kinds that may split each of the extents over `parts` parts."""
     return [*plain_kinds(parts, extents), *later_kinds(parts)]
 
 
 def later_kinds(parts: int) -> list[Kind]:
-    """Of these, blocks that are rounded and tiles from another coordinate on."""
+    """Those of `kinds_for` with rounded block sizes, or with tiles that start at another coordinate."""
     kinds = [*map(Kind, ROUNDINGS)]
     if parts > 1:
         kinds += [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)]
@@ -77,7 +77,7 @@ def later_kinds(parts: int) -> list[Kind]:
 
 
 def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
-    """Of these, all others: as many as a world of all layouts bears."""
+    """All others of `kinds_for`: few enough for exhaustive tests of all layouts."""
     widest = max(extents)
     kinds = [Kind("cyclic", (1,)), Kind("block"), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
     kinds += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
@@ -88,11 +88,11 @@ def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
 
 
 def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
-    """A view of a tensor of some shape: names, fused names in any order, tiles."""
+    """A view of a tensor of the given shape: names, fused names in any order, tiles."""
     order = len(shape)
     if not order or pick([True, True, False]):
         return None
-    # Tiles stay where they are; the other places get the names of the other modes in any order.
+    # Tiled modes keep their places; the other modes are permuted among the other places.
     tiled = {m for m in range(order) if pick([False, False, True])}
     plain = [m for m in range(order) if m not in tiled]
     for i in range(len(plain) - 1, 0, -1):
@@ -130,7 +130,7 @@ def _tile(pick: Pick, extent: int, number: int) -> Tile:
 
 
 def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bool = True) -> Layout:
-    """A layout that is legal on a shape and a grid: mixed kinds, views, partial, rooted."""
+    """A layout that is legal on a shape and a grid, with mixed kinds, views, partial and rooted grid modes."""
     view = pick_view(pick, shape) if views else None
     extents = view.shape(tuple(shape)) if view else tuple(shape)
     roles = ["split", "replicated", "split", "partial", "split", "rooted"]
@@ -148,5 +148,5 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
 
 
 def _extents(entries: Sequence[Entry], grid: Sequence[int], n: int) -> list[int]:
-    """The extents that splits leave of a mode, on all coordinates."""
+    """The local extents that splits leave of a mode of extent n, at all coordinates."""
     return [*local_extents(tuple([Split(e.grid_mode, e.kind, grid[e.grid_mode]) for e in entries]), n)]

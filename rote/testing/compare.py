@@ -1,4 +1,4 @@
-"""Comparing a tensor with an array: the first element that is wrong, who owns it, and where it lies there."""
+"""Comparison of a tensor with an array, which reports the first wrong element, its owner and its local index."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
     No rank gathers the tensor, unless it is partial. NaN equals NaN.
 
     Args:
-        tensor: in any layout.
-        array: of its shape, or a number with which all elements are compared.
+        tensor: a tensor in any layout.
+        array: an array of its shape, or a number with which all elements are compared.
         rtol, atol: the tolerances, as in `np.isclose`; exact if both are 0.
 
     Raises:
-        AssertionError: on all ranks. It names the wrong element of the lowest global index, the rank that owns it (of
-            several the lowest that has it wrong), its index in that rank's block, and how many ranks hold wrong ones.
+        AssertionError: raised on all ranks. It names the wrong element with the lowest global index, its owner (of
+            several, the lowest rank that has it wrong), its local index there, and how many ranks hold wrong elements.
 
     >>> import rote
     >>> def program(comm):
@@ -63,7 +63,7 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
 
 
 def _first_wrong(tensor: DistTensor, wanted: npt.NDArray[np.generic], rtol: float, atol: float) -> _Wrong | None:
-    """This rank's wrong element of the lowest global index, if any, and how many there are."""
+    """This rank's wrong element with the lowest global index, if any, and the number of its wrong elements."""
     dist, rank, block = tensor.distribution, tensor.comm.rank, tensor.local
     if not block.size:
         return None

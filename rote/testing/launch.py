@@ -1,4 +1,4 @@
-"""How tests start MPI: the launcher, and an environment in which many ranks share few cores."""
+"""The start of MPI in tests: the launcher, and an environment in which many ranks share few cores."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["find_mpiexec", "launcher_environment", "mpiexec_command"]
 
 
 def find_mpiexec() -> str | None:
-    """The mpiexec beside this Python (a wheel MPI, the one that mpi4py finds first), or that of the PATH."""
+    """The mpiexec beside this Python (of an MPI wheel, which mpi4py also finds first), or the one on the PATH."""
     return shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
 
 
 @cache
 def mpiexec_command() -> list[str]:
-    """mpiexec with the options of its kind that let many ranks share few cores.
+    """The mpiexec command with its implementation's options that let many ranks share few cores.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: there is no mpiexec.
     """
     mpiexec = find_mpiexec()
     if mpiexec is None:
@@ -34,10 +34,10 @@ def mpiexec_command() -> list[str]:
 
 
 def launcher_environment() -> dict[str, str]:
-    """This process's environment, without an outer MPI launch, and without what would mix the lines of ranks."""
+    """This process's environment without the variables of an outer MPI launch, and without mixing of ranks' output."""
     outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
-    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH's ranks that wait sleep: many share few cores
+    quiet = {"OMPI_MCA_osc": "^ucx"}  # else Open MPI's wheel warns of its own UCX at each window
+    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH: waiting ranks sleep
     return {**kept, **as_root, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}

@@ -1,7 +1,7 @@
-"""Pytest's plugin: `@pytest.mark.ranks(1, 2, 4)` runs a test on as many ranks, each time with its `comm`.
+"""The pytest plugin: `@pytest.mark.ranks(1, 2, 4)` runs a test on 1, 2 and 4 ranks, with each rank's `comm`.
 
-The ranks are threads of pytest's process. With `pytest --mpi` each such test has a start of mpiexec of its own, in
-which every rank runs pytest for this one test. Fixtures are made once for all in-process ranks, once per rank of MPI.
+The ranks are threads of pytest's process. With `pytest --mpi`, mpiexec is started for each such test, and every rank
+runs pytest for this one test. Fixtures are made once for all in-process ranks, or once per MPI rank.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ import pytest
 
 from .launch import launcher_environment, mpiexec_command
 
-_INSIDE = "ROTE_TESTING_INSIDE"  # in the environment of the ranks of one test
-_TIMEOUT = 300.0  # seconds for one test under MPI: a rank that hangs ends it
-_SHOWN = 6000  # characters of what failed ranks have said
+_INSIDE = "ROTE_TESTING_INSIDE"  # environment variable that marks the ranks of one test
+_TIMEOUT = 300.0  # seconds for one test under MPI, after which it counts as hanging
+_SHOWN = 6000  # characters of the output of failed ranks
 _SKIPS = "rote: this rank skips the test: "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--mpi`."""
+    """Add the option `--mpi`."""
     group = parser.getgroup("rote")
     group.addoption("--mpi", action="store_true", help="run tests of @pytest.mark.ranks under mpiexec")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker is known, for `--strict-markers`."""
+    """Register the marker, for `--strict-markers`."""
     config.addinivalue_line("markers", "ranks(*numbers): run the test on each number of ranks; it takes `comm`")
 
 
 @pytest.fixture
 def comm(request: pytest.FixtureRequest) -> Any:
-    """The communicator of this rank, in a test that is marked `@pytest.mark.ranks(…)`; else that of this process."""
+    """The communicator of this rank in a test with `@pytest.mark.ranks(…)`; else that of this process alone."""
     from ..runtime.comm.resolve import world
 
     return getattr(request, "param", None) or world()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A marked test is one of each number of ranks.
+    """Parametrize a marked test by its numbers of ranks.
 
     Raises:
-        UsageError: the marker names no numbers, or the test cannot run on ranks; the text says why.
+        UsageError: the marker gives no numbers, or the test cannot run on ranks; the text says why.
     """
     marker = metafunc.definition.get_closest_marker("ranks")
     if marker is None:
@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
-    """Refuse a fixture of a communicator, which there is only inside of the test."""
+    """Refuse a fixture that takes `comm`: the communicator exists only inside the test."""
     if "comm" in fixturedef.argnames and request.node.get_closest_marker("ranks") is not None:
         pytest.fail(
             f"the fixture {fixturedef.argname} takes `comm`, but fixtures are made before there are ranks\n"
@@ -78,7 +78,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.Fix
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """A marked test runs on its ranks, instead of once."""
+    """Run a marked test on its ranks, instead of once."""
     if pyfuncitem.get_closest_marker("ranks") is None:
         return (yield)
     ranks = cast(int, pyfuncitem.callspec.params["comm"])
@@ -96,7 +96,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 
 def _in_process(test: Any, ranks: int) -> Any:
-    """The test as one that runs on in-process ranks, and fails as the rank fails that has failed first."""
+    """The test as a function that runs it on in-process ranks, and raises the error of the first rank that failed."""
 
     def on_ranks(**fixtures: Any) -> None:
         from ..runtime.comm.resolve import run
@@ -107,7 +107,7 @@ def _in_process(test: Any, ranks: int) -> Any:
 
 
 def _one_rank(test: Any) -> Any:
-    """The test as that of one rank of MPI; one that fails ends all, which may wait for it."""
+    """The test as a function for one rank of MPI; a failure ends all ranks, because others may wait for this one."""
 
     def on_rank(**fixtures: Any) -> None:
         from ..runtime.comm.resolve import world
@@ -118,14 +118,14 @@ def _one_rank(test: Any) -> Any:
             said = f"rank {world().rank} of {world().size}\n{traceback.format_exc()}"
             if isinstance(error, pytest.skip.Exception):
                 said = f"{_SKIPS}{error.msg}"
-            print(said, file=sys.__stderr__, flush=True)  # which no fixture has captured
+            print(said, file=sys.__stderr__, flush=True)  # not captured by pytest
             os._exit(1)
 
     return on_rank
 
 
 def _under_mpiexec(item: pytest.Function, ranks: int) -> Any:
-    """The test as one that starts MPI, and fails if any rank fails or hangs."""
+    """The test as a function that starts MPI, and fails if any rank fails or hangs."""
 
     def started(**fixtures: Any) -> None:
         command = [*mpiexec_command(), "-n", str(ranks), sys.executable, "-m", "pytest", item.nodeid]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of grids, shapes, layouts, distributions and tensors that fit each other by construction."""
+"""Hypothesis strategies for grids, shapes, layouts, distributions and tensors that fit each other by construction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DTYPES = ("float64", "int64", "complex128", "float32", "complex64", "int32", "u
 class TensorCase:
     """A tensor that a strategy has drawn: the whole array, and its distribution.
 
-    Hypothesis draws in one thread, but a tensor lives on several ranks: a case can be passed from one to the other.
+    Hypothesis draws in one thread, but a tensor is spread over several ranks; a case can be handed to all of them.
 
     >>> import rote
     >>> case = TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
@@ -48,10 +48,10 @@ class TensorCase:
         return self.distribution.grid.size
 
     def on(self, comm: object | None = None) -> DistTensor:
-        """The tensor on these ranks, which must be as many as the grid's; collective.
+        """The tensor on the ranks of `comm`, which must be as many as the grid has; collective.
 
         Raises:
-            CommError: the number of ranks is another one.
+            CommError: the number of ranks differs from the grid's.
 
         >>> import rote
         >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
@@ -61,10 +61,10 @@ class TensorCase:
         return DistTensor.from_global(self.array, self.distribution.layout, comm, self.distribution.grid)
 
     def run(self, fn: Callable[[DistTensor], T]) -> list[T]:
-        """Call `fn` with the tensor on each of as many in-process ranks.
+        """Call `fn` with the tensor on each of `ranks` in-process ranks; an error of a rank is raised here.
 
         Returns:
-            The results in rank order; or the error of a rank is raised.
+            The results in rank order.
 
         >>> import rote
         >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
@@ -85,7 +85,7 @@ def _pick(draw: st.DrawFn) -> Pick:
 
 
 def _simplest_first(options: Sequence[Any]) -> Sequence[Any]:
-    """Options in the order in which Hypothesis shrinks: small numbers, and grid modes that do nothing."""
+    """Options with the simplest first, to which Hypothesis shrinks: small numbers, and replicated grid modes."""
     if all(type(each) is int for each in options):
         return sorted(options)
     if all(each in ROLES for each in options):
@@ -99,7 +99,7 @@ def _grids(draw: st.DrawFn, most: int) -> Grid:
 
 
 def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
-    """Grids of order 0 to 3 over at most so many ranks; the simplest has order 0 and is one rank.
+    """Grids of order 0 to 3 over at most `max_ranks` ranks; the simplest has order 0 and one rank.
 
     >>> grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
     False
@@ -113,10 +113,10 @@ def _shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 
 
 def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes of tensors of order 0 to 4: extents of 0 and 1, odd, prime and those that tiles divide.
+    """Shapes of tensors of order 0 to 4, with extents that are 0, 1, odd, prime, or multiples of tiles.
 
     Args:
-        max_size: elements of the largest.
+        max_size: the most elements of a tensor.
 
     >>> from hypothesis import find
     >>> find(shapes(), lambda shape: True)
@@ -135,7 +135,7 @@ def _distributions(
 ) -> Distribution:
     pick, over, extents = _pick(draw), draw(grid), draw(shape)
     layout = pick_layout(pick, extents, over.shape, views)
-    if whole:  # every rank that a layout names holds values as they are
+    if whole:  # no grid mode stays partial or rooted
         layout = Layout(layout.modes, layout.view, "sum", (), ())
     return layout.on(extents, over)
 
@@ -149,13 +149,13 @@ def distributions(
     """Layouts on a shape and a grid: all kinds, several splits of one mode, views, partial and rooted grid modes.
 
     Args:
-        shape: of the tensor, or a strategy for it; `shapes()` if None.
-        grid: of the ranks, or a strategy for it; `grids()` if None.
+        shape: the shape of the tensor, or a strategy for it; `shapes()` if None.
+        grid: the grid, or a strategy for it; `grids()` if None.
         views: whether modes may be fused and tiled.
-        whole: whether every rank shall hold its elements, so that no grid mode is partial or rooted.
+        whole: whether every rank must hold its elements, so that no grid mode is partial or rooted.
 
     Returns:
-        A strategy whose simplest example lies whole on every rank.
+        A strategy whose simplest example is replicated on every rank.
 
     >>> from hypothesis import find
     >>> print(find(distributions((3,), Grid((2,))), lambda dist: True))
@@ -174,10 +174,10 @@ def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
     """Layouts alone, without sizes.
 
     Args:
-        order: of their tensors; any up to 4 if None.
+        order: the order of their tensors; any up to 4 if None.
 
     Raises:
-        LayoutError: no tensor of that order is drawn.
+        LayoutError: tensors of that order are not drawn.
 
     >>> from hypothesis import find
     >>> print(find(layouts(order=2), lambda layout: True))
@@ -196,7 +196,7 @@ def _dist_tensors(draw: st.DrawFn, dist: st.SearchStrategy[Distribution], dtype:
     least, most = {"b": (0, 1), "u": (0, 9)}.get(kind.kind, (-9, 9))
     small = st.integers(least, most)
     values = draw(st_numpy.arrays(kind, distribution.shape, elements=small.map(kind.type), fill=st.nothing()))
-    if size > 1 and draw(st.booleans()):  # every element another, so that a wrong place shows
+    if size > 1 and draw(st.booleans()):  # all elements differ, so that a wrong place shows
         values = np.arange(size).astype(kind).reshape(distribution.shape)
     return TensorCase(values, distribution)
 
@@ -209,7 +209,7 @@ def dist_tensors(
 
     Args:
         dist: their distribution, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
-        dtype: of the elements, or a strategy for its name; one of eight if None.
+        dtype: the dtype of the elements, or a strategy for its name; one of eight if None.
 
     >>> from hypothesis import given
     >>> @given(dist_tensors())
