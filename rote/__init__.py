@@ -14,8 +14,7 @@ what is local, move digits, transform again.
 >>> [step.kind for step in rote.compile(rows, columns).steps]
 ['alltoall']
 
-Importing Rote starts no MPI and imports neither NumPy, lark nor mpi4py: each name below is fetched when it is
-first used.
+Importing Rote starts no MPI and imports neither NumPy, lark nor mpi4py: each name below is imported on first use.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Where each public name lives; the imports above say the same to type checkers.
+# The module of each public name; for type checkers, the imports above say the same.
 _HOME = {
     **dict.fromkeys(("cache_info", "clear_caches"), "caches"),
     **dict.fromkeys(("Distribution", "Layout", "Transition", "parse", "parse_transition"), "layout.layout"),
@@ -97,12 +96,12 @@ _HOME = {
     **dict.fromkeys(("GatherWarning", "MoveWarning"), "errors"),
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
-_BESIDE = ("array_api", "testing")  # modules that most programs import by themselves: no star brings them
+_BESIDE = ("array_api", "testing")  # modules that `from rote import *` leaves out; programs import them by name
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 
-# In a checkout grammar/ and fft/ stand beside this folder; installed, they lie in it. Python started in the
-# checkout's root finds this folder before the installed one, so let it find its two neighbours as well.
+# In a checkout grammar/ and fft/ are beside this folder; installed, they are inside it. Python started in the
+# checkout's root finds this folder before the installed one, so it must find these two as well.
 _here = os.path.dirname(os.path.abspath(__file__))
 _beside = os.path.dirname(_here)
 if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
@@ -110,7 +109,7 @@ if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
 ):
     __path__.append(_beside)
 
-# Names that NumPy, mpi4py-fft, DTensor and the command line have, and what stands for them.
+# Names of NumPy, mpi4py-fft, DTensor and the command line, each with its replacement in Rote.
 _ELSEWHERE = {
     **dict.fromkeys(("array", "asarray"), "rote.DistTensor.from_global(array, layout)"),
     **{name: f"rote.DistTensor.{name}(shape, layout)" for name in ("zeros", "empty")},
@@ -125,7 +124,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
 }
 
-if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
 
     def __getattr__(name):
         """Import a public name on first use, and keep it."""
@@ -143,5 +142,5 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
 
 def __dir__() -> list[str]:
-    """The public names, fetched or not, and what the module already holds."""
+    """The public names, imported or not, and whatever else the module already holds."""
     return sorted({*globals(), *__all__})

@@ -9,14 +9,14 @@ __all__ = ["start"]
 
 
 def start() -> None:
-    """Run the command line and exit; Ctrl-C is an answer from the first import on."""
+    """Run the command line and exit; Ctrl-C ends it cleanly from the first import on."""
     try:
         from .cli import main
 
-        main(obj=perf_counter() - process_time())  # when this process began: until here it has computed all the time
+        main(obj=perf_counter() - process_time())  # about when this process started: so far it has not waited
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        sys.exit(130)  # as `cli.failures` has it, which may not be there yet
+        sys.exit(130)  # the status of `cli.failures`, which may not be imported yet
 
 
 if __name__ == "__main__":

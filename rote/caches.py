@@ -1,4 +1,4 @@
-"""The caches of functions: one decorator that remembers values, and a register of all that do.
+"""The caches of functions: a decorator that caches values, and a register of all caches.
 
 What belongs to a communicator (bound plans, workspaces, decisions) is kept by it: see `rote.runtime.comm.cache`.
 """
@@ -18,13 +18,13 @@ __all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "register"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_REGISTER: dict[str, WeakSet[Any]] = {}  # by name: some functions are made anew for each of some arguments
+_REGISTER: dict[str, WeakSet[Any]] = {}  # by name, which several functions share if they are created per argument
 _REGISTERING = threading.Lock()
-_GRAMMAR = "rote.grammar."  # its modules import nothing of Rote; their caches are seen from outside
+_GRAMMAR = "rote.grammar."  # its modules do not import Rote, so their caches are found by inspection
 
 
 class CacheInfo(NamedTuple):
-    """The state of a cache: calls that it answered, calls that it did not, its values, and the most of them."""
+    """The state of a cache: the calls that it answered and those that it did not, its size and its largest size."""
 
     hits: int
     misses: int
@@ -33,15 +33,14 @@ class CacheInfo(NamedTuple):
 
 
 def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Remember the `most` last used values of a function of hashable arguments, in the register.
+    """Cache the `most` last used values of a function of hashable arguments, and register the cache.
 
-    It is `functools.lru_cache` itself that is called, so that a value that is there costs no more than there. Errors
-    are not kept.
+    Calls go to `functools.lru_cache` itself, so that a cached value costs no more than there. Errors are not cached.
 
     Args:
-        most: values that are kept.
-        once: let one thread alone make a value, and others wait for it: in-process ranks plan the same at the same
-            time, and each of them would do it.
+        most: the number of values to keep.
+        once: whether only one thread computes a value and others wait for it; without it, in-process ranks would all
+            compute the same plan at the same time.
         typed: whether equal arguments of several types (1, 1.0, True) have values of their own.
 
     >>> made = []
@@ -56,19 +55,19 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
         kept = lru_cache(most, typed)(_made_once(make) if once else make)
         register(f"{make.__module__}.{make.__qualname__}", kept)
-        return cast("Callable[P, T]", kept)  # with the types of its arguments, which functools forgets
+        return cast("Callable[P, T]", kept)  # keeps the argument types, which functools loses
 
     return decorate
 
 
 def register(name: str, cache: Any) -> None:
-    """Enter a cache under its function's name; it has `cache_info` and `cache_clear`, as `functools.lru_cache` has."""
+    """Register a cache under its function's name; it has `cache_info` and `cache_clear`, as `functools.lru_cache`."""
     with _REGISTERING:
         _REGISTER.setdefault(name, WeakSet()).add(cache)
 
 
 class _Value:
-    """A value, or a place for it: whoever holds the lock makes it, and the others wait for that."""
+    """A value, or a place for it: the thread that holds the lock computes it, and others wait."""
 
     __slots__ = ("__weakref__", "lock", "made", "value")
 
@@ -79,8 +78,8 @@ class _Value:
 
 
 def _made_once(make: Callable[P, T]) -> Callable[P, T]:
-    """The function, that gives to all threads that call it at the same time what one of them makes."""
-    making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # those that some thread is about
+    """Wrap a function so that threads that call it at the same time share the value that one of them computes."""
+    making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # values that some thread is computing
     guard = threading.Lock()
 
     @wraps(make)
@@ -99,12 +98,12 @@ def _made_once(make: Callable[P, T]) -> Callable[P, T]:
 
 
 def cache_info() -> dict[str, CacheInfo]:
-    """Return the state of every cache of a function, of all loaded modules, by the function's name.
+    """Return the state of every function's cache in all loaded modules, by the function's name.
 
-    Functions that are made anew for some arguments (the prices of a machine) are counted together. What belongs to a
-    communicator is not counted: its bound plans and workspaces are freed with it. `rote.runtime.comm.segments.empty`
-    has sizes in bytes: it is the memory of freed large blocks, which new ones use. Blocks and this memory together are
-    never more than the blocks that there were at once, or 64 MiB.
+    Functions that are created per argument (the prices of a machine) are counted together. Bound plans and workspaces
+    belong to a communicator and are freed with it; they are not counted. `rote.runtime.comm.segments.empty` has sizes
+    in bytes: it is the memory of freed large blocks, which new blocks reuse. Blocks and this memory together never
+    exceed the most that blocks took at one time, or 64 MiB.
 
     Returns:
         `CacheInfo(hits, misses, size, most)` by the full name of the function, in the order of the names.
@@ -126,10 +125,10 @@ def cache_info() -> dict[str, CacheInfo]:
 
 
 def clear_caches() -> None:
-    """Empty every cache of a function: this frees memory, and later calls compute their results anew.
+    """Empty every function's cache: this frees memory, and later calls compute their results anew.
 
-    Values in use stay as they are. What belongs to a communicator (bound plans, workspaces, decisions of the autotuner)
-    stays with it; wisdom stays in its folder, see `rote.wisdom.forget`.
+    Values in use stay as they are. A communicator keeps its bound plans, workspaces and decisions of the autotuner;
+    wisdom stays in its folder, see `rote.wisdom.forget`.
 
     >>> import rote
     >>> layout = rote.parse("block[(0),()]")
@@ -145,7 +144,7 @@ def clear_caches() -> None:
 
 
 def _caches() -> Iterator[tuple[str, list[Any]]]:
-    """The caches of each function that is registered, and of those of the grammar."""
+    """The caches of each registered function, and of the functions of the grammar."""
     with _REGISTERING:
         registered = [(name, [*caches]) for name, caches in _REGISTER.items()]
     yield from ((name, caches) for name, caches in registered if caches)

@@ -6,7 +6,7 @@ RoteError
 ├── PlanError                     a plan cannot be made, or is not right
 └── CommError (RuntimeError)      ranks cannot talk, or do not agree
 
-and a warning, GatherWarning (UserWarning): every rank comes to hold a whole axis that was split.
+and a warning, GatherWarning (UserWarning): an operation gives every rank a whole axis that was split.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CommError(RoteError, RuntimeError):
 
 
 class GatherWarning(UserWarning):
-    """Every rank comes to hold a whole axis of a tensor that was split; the text says how many bytes that is.
+    """An operation gives every rank a whole axis of a tensor that was split; the text says how many bytes that is.
 
     >>> import rote, warnings
     >>> def program(comm):
@@ -88,7 +88,7 @@ class MoveWarning(UserWarning):
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """A number and what it counts, as a text says it.
+    """A number with the noun that it counts, in singular or plural.
 
     >>> counted(1, "rank"), counted(0, "rank"), counted(2, "index", "indices")
     ('1 rank', '0 ranks', '2 indices')
@@ -96,6 +96,6 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
-# Users know them as rote.LayoutError and so on, and so shall tracebacks.
+# Tracebacks should show the names that users know, rote.LayoutError and so on.
 for _error in (RoteError, NotationError, LayoutError, PlanError, CommError, GatherWarning, MoveWarning):
     _error.__module__ = "rote"

@@ -1,4 +1,4 @@
-"""The host as a process finds it: its processor, and the packages that are installed."""
+"""The host of a process: its processor, and the installed packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["installed", "processor"]
 
 @cache
 def processor() -> str:
-    """The model of the processor, as far as the system says it.
+    """The model of the processor, as far as the system reports it.
 
     >>> processor() != ""
     True
@@ -32,7 +32,7 @@ def processor() -> str:
 
 @memoized(64)
 def installed(package: str) -> str:
-    """The version of an installed package, "" if there is none: by the name of its folder (PEP 376) if it has one.
+    """The version of an installed package, from the name of its folder (PEP 376) if possible; "" if not installed.
 
     >>> installed("numpy") > "1", installed("no-such-package")
     (True, '')
@@ -45,7 +45,7 @@ def installed(package: str) -> str:
                 return names[0][len(start) : -len(end)]
     if find_spec(package) is None:
         return ""
-    from importlib import metadata  # brings the parser of e-mail along: not before it must
+    from importlib import metadata  # late, because it imports the e-mail parser
 
     try:
         return metadata.version(package)

@@ -1,7 +1,7 @@
-"""Things that values hand out and rooms above them make: pages, cards, figures, the namespace of arrays.
+"""Lazy access to objects of higher packages: pages, cards, figures, the array API namespace.
 
-A value names it, so that its room knows nothing of those above; it is imported when it is first asked for, and who
-never asks pays nothing.
+A value asks for them by name, so that its package does not depend on higher ones. They are imported on first use, and
+programs that do not use them pay nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ HOMES: dict[Late, tuple[str, str]] = {
     "plan page": ("html.plans", "plan_page"),
     "walk figure": ("plot.figures", "stages"),
 }
-"""Per name, the module of Rote and the function in it; the module itself where there is no function."""
+"""Per name, the module of Rote and the function in it; if there is no function, the module itself is meant."""
 
 
 def late(name: Late) -> Any:
-    """The function or module of a name.
+    """The function or module that a name stands for.
 
     >>> from rote import parse
     >>> late("layout card")(parse("[(0),()]"))[:4]

@@ -1,4 +1,4 @@
-"""MPI launchers: what mpiexec leaves to the processes that it starts, in environment and cores. Starts no MPI."""
+"""Traces of an MPI launcher in the processes that it starts: environment variables and cores. Starts no MPI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ __all__ = ["SIZES", "alone", "cores", "launched"]
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """The variables that state the number of ranks."""
 
-# Slurm's own variables are none of them: batch scripts have them too. Where srun starts MPI's ranks, it leaves these.
+# Slurm's own variables are not among them, because batch scripts have them, too. When srun starts MPI's ranks, it sets
+# variables of this list.
 _MARKS = (*SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 _PREFIXES = ("PMI_", "PMIX_", "OMPI_", "OPAL_", "PRTE_", "MPI_LOCAL")
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -23,17 +24,17 @@ def launched() -> bool:
 
 
 def alone() -> dict[str, str]:
-    """The environment for a program that must not join the ranks that this process is one of."""
+    """The environment for a program that must not join this process's MPI ranks."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES)} | _AS_ROOT
 
 
 def cores() -> frozenset[int]:
-    """The cores that this process may use; mpiexec may bind it to some of those that there are.
+    """The cores that this process may use; mpiexec may bind it to some of the host's cores.
 
     >>> len(cores()) >= 1
     True
     """
     try:
         return frozenset(os.sched_getaffinity(0))
-    except (AttributeError, OSError):  # not every system has it, nor lets everybody ask
+    except (AttributeError, OSError):  # missing or forbidden on some systems
         return frozenset(range(os.cpu_count() or 1))

@@ -1,4 +1,4 @@
-"""Any number of ranks in one process, one after the other: cut an array, run a plan on the blocks, put it together.
+"""Simulation of any number of ranks, in turn in one process: cut an array, run a plan on the blocks, join the result.
 
 >>> import numpy as np
 >>> from rote.compiler.compile import compile
@@ -35,13 +35,13 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
     """The block of every rank, by definition, in rank order.
 
     Args:
-        array: of `dist.shape`.
-        dist: the distribution of the blocks; a partial one gives coordinate 0 the values, and the others the neutral
-            element of the reduction.
+        array: an array of shape `dist.shape`.
+        dist: the distribution of the blocks; if it is partial, coordinate 0 gets the values, and the others get the
+            neutral element of the reduction.
 
     Raises:
         LayoutError: the array has another shape than the distribution.
-        TypeError: it has a mask.
+        TypeError: the array has a mask.
 
     >>> from rote.layout.layout import parse
     >>> [block.tolist() for block in scatter([1, 2, 3, 4, 5], parse("[(0)]").on(5, 2))]
@@ -56,7 +56,7 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
     """Run a plan on blocks in this process.
 
-    Elements that the plan rounds while they travel are rounded, as on ranks that send messages.
+    If the plan rounds elements in messages, they are rounded here, too.
 
     Args:
         plan: the plan.
@@ -117,7 +117,7 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
     source, target, dtype = step.before, step.after, blocks[0].dtype
     ranks = range(source.grid.size)
-    kept = step.kind != "allgather"  # in which all copies are rounded, if any are
+    kept = step.kind != "allgather"  # an allgather rounds all copies, if any
     mail: dict[tuple[int, int], Array] = {}
     for rank in ranks:
         for region in send_regions(source, target, rank):

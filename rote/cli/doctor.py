@@ -1,8 +1,8 @@
 """`rote doctor`: the parts of this installation, whether they work, and the commands that would repair them.
 
-Each look is a function that may raise; what it raises becomes its finding.
+Each check is a function; an error that it raises becomes its finding.
 
-MPI is looked at from another process: a broken MPI ends the process that loads it.
+MPI is checked in another process, because a broken MPI ends the process that loads it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Names of other packages, over the public names of Rote."""
+"""Interfaces of other packages, implemented with Rote's public names."""

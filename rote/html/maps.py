@@ -1,4 +1,4 @@
-"""Owner maps: tables of who owns what along two modes, for one layout or for several on the same ticks."""
+"""Owner maps: tables of the owners along two modes, for one layout or for several with common ticks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .markup import Markup, element
 
 __all__ = ["MOST_RANKS", "Plane", "owner_map", "planes"]
 
-MOST_RANKS = 16  # that are listed one by one, and can be followed
+MOST_RANKS = 16  # the most ranks that are listed one by one, and can be followed
 _SMALL = 8  # the largest extent whose indices are shown one by one
-_PAIRS = 6  # of modes
-_SLICES = 4  # of a tensor of order 3 or more
+_PAIRS = 6  # the most pairs of modes
+_SLICES = 4  # the most slices of a tensor of order 3 or more
 
-Slice = tuple[tuple[int, Run], ...]  # the other modes, and where they stand
+Slice = tuple[tuple[int, Run], ...]  # the other modes, each with its fixed run of indices
 
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """A mode that is shown, with its ticks; no mode is a side of one tick."""
+    """A mode that is shown, with its ticks; without a mode, a single tick."""
 
     mode: int | None = None
     ticks: Sequence[Tick] = (Run(0, 1),)
@@ -36,11 +36,11 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Two modes, one or none, along which owners are shown, and where the others stand.
+    """At most two modes along which owners are shown, and slices, which fix the other modes.
 
     Attributes:
         down, across: the modes that are shown.
-        slices: of each map where the other modes stand; one that says nothing if there are none.
+        slices: the slice of each map; a single empty one if there are no other modes.
         more: whether slices are left out.
     """
 
@@ -55,18 +55,18 @@ class Plane:
         return tuple(side.mode for side in (self.down, self.across) if side.mode is not None)
 
     def named(self, dist: Distribution) -> str:
-        """The names of the modes, as people write them: "mode 0 down, mode 1 across"."""
+        """The names of the modes in words: "mode 0 down, mode 1 across"."""
         names = [mode_names(dist)[m] for m in self.modes]
         return f"{' down, '.join(names)} across" if names else ""
 
 
 def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
-    """The planes in which some distributions differ most, those first; none of a tensor without elements.
+    """The planes of some distributions, first those in which they differ most; none for an empty tensor.
 
     Args:
-        dists: of the same view modes.
-        room: the most ticks along a mode of a matrix; half of them where there are slices.
-        most: how many planes.
+        dists: distributions with the same view modes.
+        room: the most ticks along a mode of a matrix; half of them if there are slices.
+        most: the most planes.
 
     >>> from rote.layout.layout import parse
     >>> [plane.modes for plane in planes([parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")])]
@@ -99,11 +99,11 @@ def owner_map(
     """A table of the owners in one slice of a plane.
 
     Args:
-        plane: with the ticks.
+        plane: the plane, with its ticks.
         place: one of its slices.
-        dist: whose owners are shown.
-        caption: of the table.
-        before: where the elements were; a cell that is another's now says from whom to whom.
+        dist: the distribution whose owners are shown.
+        caption: the caption of the table.
+        before: the distribution before; a cell whose owners differ shows both, with an arrow between.
     """
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
@@ -124,7 +124,7 @@ def owner_map(
 
 
 def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners | None]]:
-    """The owners of each cell; None where indices are left out."""
+    """The owners of each cell; None at ticks that stand for indices left out."""
     fixed: dict[int, int] = {}
     for m, run in place:
         fixed |= dict(run_around(dist, m, run.start).at)
@@ -140,7 +140,7 @@ def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners 
 
 
 def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
-    """A cell: its owners, and from whom they have it."""
+    """A cell with its owners, and with the owners before if those differ."""
     if now is None or was is None:
         return element("td", "…", class_="gap")
     moved = now.ranks != was.ranks
@@ -150,7 +150,7 @@ def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
 
 
 def _look(owners: Owners, size: int) -> str:
-    """The colours of owners among `size` ranks, as a style of CSS."""
+    """The colours of owners among `size` ranks, as a CSS style."""
     color = rank_color(owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2, size)
     red, green, blue = (round(255 * part) for part in color)
     ink = "#000" if is_light(color) else "#fff"

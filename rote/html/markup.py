@@ -1,4 +1,4 @@
-"""Elements of HTML as values: what is no markup yet is escaped, and every element that is opened is closed."""
+"""HTML elements as values: plain text is escaped, and every element is closed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from html import escape
 
 __all__ = ["Markup", "data_table", "element", "join"]
 
-_VOID = ("col", "meta")  # elements that have no content
+_VOID = ("col", "meta")  # elements without content
 
 
 class Markup(str):
-    """A text that is HTML already."""
+    """A text that is already HTML, and is not escaped again."""
 
     __slots__ = ()
 
@@ -20,10 +20,10 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
     """An element of HTML.
 
     Args:
-        name: of the element.
-        children: in it; texts are escaped, `Markup` is not.
-        attributes: `class_` and `for_` lose their underscore at the end, and `data_ranks` becomes data-ranks; those
-            that are None or False are left out, and those that are True have no value.
+        name: the name of the element.
+        children: its content; texts are escaped, `Markup` is not.
+        attributes: its attributes; `class_` and `for_` lose their last underscore, and `data_ranks` becomes data-ranks.
+            Attributes that are None or False are left out, and those that are True have no value.
 
     >>> element("td", "a < b", element("b", "c"), class_="in", hidden=True, title=None)
     '<td class="in" hidden>a &lt; b<b>c</b></td>'
@@ -40,7 +40,7 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
 
 
 def join(parts: Sequence[str], between: str = "") -> Markup:
-    """Parts one after the other, escaped as the children of an element are."""
+    """Join parts, which are escaped as the children of an element are."""
     return Markup(between.join(part if isinstance(part, Markup) else escape(str(part)) for part in parts))
 
 
@@ -48,9 +48,9 @@ def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str
     """A table whose first column names the rows.
 
     Args:
-        caption: of the table.
-        heads: of the columns.
-        rows: of each the attributes, and its cells.
+        caption: the caption of the table.
+        heads: the headings of the columns.
+        rows: the attributes and the cells of each row.
     """
     head = element("tr", *[element("th", name, scope="col") for name in heads])
     body = []

@@ -1,4 +1,4 @@
-"""A page of scenes: one file with its style and its script, for any browser, without network."""
+"""A page of scenes: one file that contains its style and its script, for any browser, without network."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["page"]
 
 
 def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Sequence[Scene], text: str) -> str:
-    """The page as text.
+    """The HTML text of the page.
 
-    A reader steps through it by buttons or keys (arrows, Home, End). Without scripts all scenes stand one below the
-    other, and so they are printed.
+    A reader steps through it by buttons or keys (arrows, Home, End). Without scripts, and in print, all scenes appear
+    one below the other.
 
     Args:
-        title: its heading.
-        lead: a line below.
-        totals: names and values of the whole.
-        scenes: one or more.
-        text: printed at the end, as a terminal shows it.
+        title: the heading of the page.
+        lead: a line below the heading.
+        totals: names and values that describe the whole.
+        scenes: the scenes, at least one.
+        text: the text at the end of the page, in the form that a terminal shows.
     """
     size = scenes[0].before.grid.size
     script = _file("page.js")
@@ -67,7 +67,7 @@ def _section(number: int, scene: Scene) -> Markup:
     ]
     if before == after or before.digits == after.digits:
         parts += _maps(number, before, after)
-    else:  # their modes read other digits: each is drawn on ticks of its own
+    else:  # their modes read different digits, so each has ticks of its own
         parts += [*_maps(number, before, before, "before"), *_maps(number, after, after, "after")]
     travel = messages(scene)
     if travel:
@@ -83,7 +83,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
 
 
 def _maps(number: int, before: Distribution, after: Distribution, when: str = "") -> list[Markup]:
-    """The owner maps of a scene in every plane, and a choice among the planes."""
+    """The owner maps of a scene in every plane, and controls to choose a plane."""
     choices = list(planes([before] if before == after else [before, after]))
     head = element("h3", f"Who owns what {when}".rstrip())
     if not choices:

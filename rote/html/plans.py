@@ -29,7 +29,7 @@ def plan_page(plan: Plan) -> str:
 
 
 def plan_card(plan: Plan) -> str:
-    """The card of a plan: its figures, and a map of each layout on the way."""
+    """The card of a plan: its figures, and a map of each layout between the steps."""
     cost = plan.cost
     facts = [
         ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),

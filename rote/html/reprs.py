@@ -1,7 +1,7 @@
-"""Cards: what a notebook shows of a layout, a plan, a transform or a tensor, in light and in dark.
+"""Cards: the display of a layout, a plan, a transform or a tensor in notebooks, in light and dark themes.
 
-Styles stand in the elements themselves, colours of texts are the notebook's own, and there is no script, so that it is
-shown as it is where notebooks are not trusted. A card is made from layouts alone: no rank is asked for anything.
+Styles are inline, texts have the notebook's own colours, and there is no script, so that untrusted notebooks show the
+same. A card is made from layouts alone, without communication between ranks.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .markup import Markup, element
 
 __all__ = ["card", "distribution_card", "layout_card"]
 
-_ROOM = 8  # ticks of a small map
-_MAPS = 4  # in a row
+_ROOM = 8  # the most ticks of a small map
+_MAPS = 4  # the most maps in a row
 _ROW = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
 
 
 def layout_card(layout: Layout) -> str:
-    """The card of a layout, drawn on a small shape and grid; its text alone where its own sizes fit no such shape."""
+    """The card of a layout, drawn on a small shape and grid; without a map if its own sizes fit no such shape."""
     grid = example_grid(layout)
     try:
         dist = distribute(layout, example_shape(layout, grid), grid)
@@ -41,10 +41,10 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
     """A card.
 
     Args:
-        kind: of the value, such as "Plan".
-        head: its text.
-        facts: names and values.
-        maps: small owner maps, each with what is said above it; the first few of them are drawn.
+        kind: the kind of the value, such as "Plan".
+        head: the text of the value.
+        facts: names and values that describe it.
+        maps: captions and distributions of small owner maps; only the first few are drawn.
     """
     rows, left = [], "text-align:left"
     for name, value in facts:
@@ -60,7 +60,7 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
 
 
 def _small_map(name: str, dist: Distribution) -> Markup:
-    """One map, of the two modes that show most."""
+    """One owner map, along the two modes that show most."""
     for plane in planes([dist], _ROOM, 1):
         named = plane.named(dist) + "; the others at 0" * bool(plane.slices[0])
         said = [element("span", text, style="display:block") for text in (name, named) if text]

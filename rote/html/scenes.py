@@ -1,4 +1,4 @@
-"""The scenes of a page: a layout to begin with, then each step of a plan, with its figures and its messages."""
+"""The scenes of a page: the first layout, then each step of a plan, with its figures and its messages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Scene", "blocks", "messages", "start_scene", "step_scenes"]
 
 Row = tuple[dict[str, object], list[str]]
 
-_LISTED = 12  # messages
-_FEW = 6  # ranks that are listed when there are more than `MOST_RANKS`
-_COLUMNS = 28  # of an index set
+_LISTED = 12  # the most messages in a list
+_FEW = 6  # ranks that are listed if there are more than `MOST_RANKS`
+_COLUMNS = 28  # the most characters of an index set
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Scene:
     """One of the states that a page steps through.
 
     Attributes:
-        name: in a word, for the list of all scenes.
-        title: its heading.
-        summary: in a sentence or two, which is read out.
-        facts: names and values.
-        before, after: the distributions on both sides; equal where nothing moves.
+        name: a short name, for the list of all scenes.
+        title: the heading.
+        summary: a sentence or two, which screen readers read aloud.
+        facts: names and values that describe the scene.
+        before, after: the distributions on both sides; equal if nothing moves.
         item: the size of an element in bytes.
-        step: the step in which elements travel, if one does.
+        step: the step that moves elements, if there is one.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Scene:
 
 
 def start_scene(source: Distribution, item: int) -> Scene:
-    """The scene that shows where a tensor lies at first."""
+    """The scene that shows the first distribution of a tensor."""
     most = prod(source.max_local_shape()) * item
     facts = (("Layout", str(source.layout)), ("Largest block", f"{source.max_local_shape()}, {in_bytes(most)}"))
     ranks = counted(source.grid.size, "rank")
@@ -62,7 +62,7 @@ def start_scene(source: Distribution, item: int) -> Scene:
 
 
 def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
-    """A scene for each step of a plan; the title stands in front of its number, as in "Step 2 of 3"."""
+    """A scene for each step of a plan; `title` precedes its number, as in "Step 2 of 3"."""
     steps, item, scenes = plan.steps, plan.dtype.itemsize, list[Scene]()
     rows = figures((plan.source, plan.target), steps, item, plan.machine)
     for number, (step, each) in enumerate(zip(steps, rows, strict=True), 1):
@@ -91,7 +91,7 @@ def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
 
 
 def _over(step: Step) -> str:
-    """The grid modes of a step with their ranks, and the grid that it leads to if that is another."""
+    """The grid modes of a step with their ranks; or the target grid, if that is another."""
     if step.across:
         return f"all of {step.before.grid}, to grid {step.after.grid}"
     if not step.grid_modes:
@@ -119,7 +119,7 @@ def blocks(dist: Distribution, item: int, caption: str) -> Markup:
 
 
 def messages(scene: Scene) -> list[Markup]:
-    """Tables of what travels in a scene: how much from each rank to each, and the messages of the busiest sender."""
+    """Tables of the messages in a scene: the bytes between each two ranks, and the messages of the busiest sender."""
     step = scene.step
     if step is None or step.kind in LOCAL:
         return []
@@ -145,7 +145,7 @@ def messages(scene: Scene) -> list[Markup]:
 
 
 def _matrix(step: Step, item: int) -> Markup:
-    """The bytes from each rank to each; what a rank keeps stands in brackets."""
+    """The bytes from each rank to each; bytes that a rank keeps are in brackets."""
     rows: list[Row] = []
     for sender, counts in enumerate(message_matrix(step.before, step.after).tolist()):
         cells = [in_bytes(count * item) if count else "-" for count in counts]

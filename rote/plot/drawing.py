@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["INK", "draw", "style"]
 
 INK = "#404040"
-_MOST_RUNS = 128  # drawn along a mode; what follows is cut off, and the title says so
-_MOST_BORDERS = 48  # runs along a mode between which there is a line
-_MOST_STYLES = 64  # groups of cells that have a hatching of their own
+_MOST_RUNS = 128  # runs drawn along a mode; later ones are cut off, and the title says so
+_MOST_BORDERS = 48  # the most runs along a mode for which lines are drawn between them
+_MOST_STYLES = 64  # the most groups of cells that have a hatching of their own
 _MOST_LABELS = 450
-_FEW = 16  # indices that are all numbered
-_LONG = 36  # characters of a layout, above which its view stands on a line of its own
+_FEW = 16  # the most indices that are all numbered
+_LONG = 36  # characters of a layout's text, above which its view gets a line of its own
 
 
 def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
-    """The picture on some axes, without a legend."""
+    """Draw the picture of a distribution on matplotlib's axes, without a legend."""
     rest = [m for m in range(dist.order) if m not in modes]
     names = mode_names(dist)
     sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
@@ -54,7 +54,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
 
 
 def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
-    """The cells, grouped by their owners; over them, what tells them apart and says who owns them."""
+    """Draw the cells, grouped by their owners; over them the borders and the owners' numbers."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     size = dist.grid.size
@@ -89,7 +89,7 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
 
 
 def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: int) -> None:
-    """The owners in the middle of each cell, as large as the room allows; none where too small to read."""
+    """Write the owners in the middle of each cell, as large as fits; nothing if too small to read."""
     aspect = float(ax.get_aspect())
     box = ax.get_window_extent()
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
@@ -101,30 +101,30 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             color = rank_color(owners.first, size)
             ink = INK if is_light(color) else "white"
             look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": points, "color": ink}
-            if len(owners.ranks) > 1:  # a plain ground over the hatching
+            if len(owners.ranks) > 1:  # a plain background over the hatching
                 look["bbox"] = {"boxstyle": "round,pad=0.2", "fc": color, "ec": "none"}
             x, y = corners.mean(axis=0)
             ax.text(x, y, text, **look)
 
 
 def _chords(corners: Points) -> Points:
-    """The length across the middle of a parallelogram, from left to right and from bottom to top."""
+    """The width and the height of a parallelogram through its middle."""
     a, b = corners[1] - corners[0], corners[3] - corners[0]
     area = abs(a[0] * b[1] - a[1] * b[0])
     return np.asarray(area / np.maximum(np.abs([a[1], a[0]]), np.abs([b[1], b[0]])))
 
 
 def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
-    """Axes for a line or a matrix, in global indices."""
+    """Set up axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
     ax.set_ylim(down.shown, 0)
     ratio = min(max(down.shown / across.shown, 0.4), 2.5) if down.name else 0.12
     ax.set_aspect(ratio * across.shown / down.shown)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True)
-    room = 1 / ratio if down.name else 1.0  # of the longer side of the picture
+    room = 1 / ratio if down.name else 1.0  # the width, relative to the height
     for side, axis, part in ((across, ax.xaxis, min(1.0, room)), (down, ax.yaxis, min(1.0, ratio))):
-        if side.shown <= _FEW * part:  # each index has its number in its middle
+        if side.shown <= _FEW * part:  # number each index, at the middle of its cell
             axis.set_ticks([i + 0.5 for i in range(side.shown)], [*map(str, range(side.shown))])
         else:
             axis.set_ticks(ticks(side, max(3, int(9 * part))))
@@ -135,7 +135,7 @@ def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
 
 
 def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
-    """Names and ticks along three edges of a cube that meet nothing else."""
+    """Draw names and ticks along three outer edges of a cube."""
     front, right, _ = faces
     edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]
     looks: list[tuple[tuple[int, int], tuple[int, int], dict[str, Any]]] = [
@@ -147,7 +147,7 @@ def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
         look |= {"textcoords": "offset points", "color": INK}
         indices = ticks(side, 4)
         if side is sides[1]:
-            indices = indices[1:]  # where mode 1 begins, mode 0 ends
+            indices = indices[1:]  # at this corner stands the last tick of mode 0
         for index in indices:
             x, y = start + index / side.shown * edge
             ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
@@ -162,7 +162,7 @@ def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
 
 
 def style(owners: Owners, size: int) -> dict[str, Any]:
-    """The look of the cells of some owners."""
+    """The style of the cells of these owners."""
     plain = {"facecolor": rank_color(owners.first, size), "linewidth": 0}
     last = owners.first + owners.replicas[-1] + owners.parts[-1]
     if last == owners.first:

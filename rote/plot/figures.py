@@ -28,7 +28,7 @@ __all__ = ["layout", "messages", "plan", "stages"]
 
 Ints = npt.NDArray[np.int64]
 
-_MOST_ENTRIES = 16  # of the legend
+_MOST_ENTRIES = 16  # ranks in the legend
 
 
 def layout(
@@ -37,19 +37,20 @@ def layout(
     """Draw who owns what: a line, a matrix (mode 0 downwards) or a cube, its cells in the colours of their owners.
 
     A hatched cell is on several ranks: stripes for replicas, crosses for partial values, in the colours of the first
-    and the last of them. Along a mode with more than 128 runs of equal owners only those are drawn, and the title
-    says so.
+    and the last of these ranks. Along a mode with more than 128 runs of equal owners, only the first 128 are drawn, and
+    the title says so.
 
     Args:
         ax: where to draw; a new figure if it is None.
-        modes: which modes to show, one to three of them; the others stand at index 0. All, if there are not more.
+        modes: the modes to show, one to three; the others are at index 0. If None, all modes, of which there are at
+            most three.
         legend: whether to add one.
 
     Returns:
         The figure drawn on; a notebook shows it, `.savefig("who.png")` writes it.
 
     Raises:
-        LayoutError: there is no distribution; or the tensor has more than three modes and `modes` chooses none.
+        LayoutError: `dist` is not a distribution; or the tensor has more than three modes and `modes` is None.
         RoteError: matplotlib is not installed.
 
     >>> from rote.layout.layout import parse
@@ -74,8 +75,8 @@ def layout(
 def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = False) -> Figure:
     """The layouts before and after each step of a plan side by side, with an arrow and the step's name between.
 
-    A rank has the same colour in all of them. `modes`, errors and the figure are as for `layout`. With `messages=True`
-    the message matrix of each step stands below its arrow, as `messages` draws it, or raises PlanError.
+    A rank has one colour in all layouts. `modes`, errors and the figure are as for `layout`. With `messages=True`, the
+    message matrix of each step is drawn below its arrow, as by `messages`, which may raise PlanError.
 
     >>> from rote.compiler.compile import compile
     >>> figure = plan(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))
@@ -112,13 +113,13 @@ def stages(
 ) -> Figure:
     """Draw layouts side by side, with an arrow and two words between them, as `walk.plot()` does.
 
-    A rank has the same colour in all of them.
+    A rank has one colour in all layouts.
 
     Args:
-        dists: on grids of as many ranks; they need not be of one shape.
-        arrows: one less, the words above and below each.
-        captions: what is done there, a line of each title.
-        modes: of each, which ones to show, one to three; the others stand at index 0.
+        dists: distributions on grids of as many ranks, of any shapes.
+        arrows: the words above and below each arrow; there is one arrow less than layouts.
+        captions: per layout, the work that is done in it, a line of its title.
+        modes: per layout, the modes to show, one to three; the others are at index 0.
 
     Returns:
         The figure drawn on.
@@ -148,7 +149,7 @@ def _row(
     pictures: Sequence[tuple[Distribution, tuple[int, ...]]],
     names: Sequence[tuple[str, str]],
 ) -> list[Axes]:
-    """Layouts side by side, with their modes to show, and arrows between them; the axes of the layouts."""
+    """Draw layouts side by side, with arrows between them; return the axes of the layouts."""
     grid = cell.subgridspec(1, 2 * len(pictures) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
     axes = [figure.add_subplot(grid[2 * number]) for number in range(len(pictures))]
     for ax, (dist, modes) in zip(axes, pictures, strict=True):
@@ -161,20 +162,20 @@ def _row(
 def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, legend: bool = True) -> Figure:
     """Draw who sends how much to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
 
-    What a rank keeps is no message; it stands on the diagonal, grey and hatched. Up to 64 ranks have cells, with
-    numbers where they can be read; more are points of an image, and above 256 a point stands for several ranks and
-    shows the largest of their messages.
+    The diagonal is not messages, but the bytes that a rank keeps, grey and hatched. Up to 64 ranks are drawn as cells,
+    with numbers if these can be read; more ranks are points of an image. Above 256 ranks a point stands for several,
+    and shows the largest of their messages.
 
     Args:
         ax: where to draw one matrix; a new figure if it is None.
-        step: which step to show, counted from 1 as in the printed plan; all if it is None.
-        legend: whether to say what colours mean.
+        step: the step to show, counted from 1 as in the printed plan; all steps if it is None.
+        legend: whether to explain the colours.
 
     Returns:
         The figure drawn on.
 
     Raises:
-        PlanError: there is no such step, `ax` is for one of several, or there are more than 1024 ranks.
+        PlanError: there is no such step, `ax` is given for several steps, or there are more than 1024 ranks.
         RoteError: matplotlib is not installed.
 
     >>> from rote.compiler.compile import compile
@@ -214,7 +215,7 @@ def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
 
 
 def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legend: bool = True) -> None:
-    """Matrices side by side, all in one scale, which is explained beside the last."""
+    """Draw matrices side by side, all in one scale, with its explanation beside the last."""
     kept = max(int(sent.diagonal().max()) for _, sent in matrices)
     most = max(int((sent - np.diag(sent.diagonal())).max()) for _, sent in matrices)
     scale = Scale.of(most, kept)
@@ -236,7 +237,7 @@ def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
-    """Ranks and their colours: all, or some from first to last; then the ranks that hold nothing."""
+    """Add a legend: ranks and their colours, all or a selection from first to last, then the idle ranks."""
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
@@ -266,7 +267,7 @@ def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
 
 
 def _over(step: Step) -> str:
-    """Which ranks talk in a step, or to which grid it leads: there all may."""
+    """The grid modes over which a step sends messages, or the new grid, to which all ranks may send."""
     if step.across:
         return f"to grid {step.after.grid}"
     return "" if step.kind in LOCAL else f"over {','.join(map(str, step.grid_modes))}"
@@ -281,13 +282,13 @@ def _arrow(ax: Axes, kind: str, over: str) -> None:
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    """A figure of some inches."""
+    """A figure of a size in inches."""
     return _figure_class()(figsize=(width, height), layout="constrained")
 
 
 @cache
 def _figure_class() -> type[Figure]:
-    """Matplotlib's figure, which also shows itself in notebooks without a backend."""
+    """Matplotlib's figure class, extended so that notebooks show figures without a backend."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

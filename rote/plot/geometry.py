@@ -1,4 +1,4 @@
-"""The geometry of a picture: what is shown of each mode, and the faces on which it is drawn. No matplotlib."""
+"""The geometry of a picture: the part of each mode that is shown, and the faces to draw; without matplotlib."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Face", "Points", "ShownMode", "cube", "flat", "ticks"]
 
 Points = npt.NDArray[np.float64]
 
-_FINE = 32  # the largest extent whose elements are told apart by thin lines
+_FINE = 32  # the largest extent for which thin lines separate elements
 
-# An oblique look at a cube, as Dalcin et al. 2019 draw them: mode 0 to the right, mode 1 into the depth, mode 2 up.
+# Oblique projection of a cube, as in Dalcin et al. 2019: mode 0 to the right, mode 1 into the depth, mode 2 up.
 _OBLIQUE = np.array([[0.96, -0.17], [0.52, 0.33], [0.0, 0.96]])
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMode:
-    """One mode as it is drawn: its first runs, and how many of its indices they are. No mode: one run of one."""
+    """The part of a mode that is drawn: its first runs. The default stands for no mode: one run of one index."""
 
     name: str = ""
     extent: int = 1
@@ -35,11 +35,11 @@ class ShownMode:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """A parallelogram of cells: two sides of the index space, and the vectors along which their indices run."""
+    """A parallelogram of cells, with two modes as its sides and the vectors along which their indices run."""
 
     down: ShownMode
     across: ShownMode
-    at: dict[int, int]  # the coordinates that the other modes fix
+    at: dict[int, int]  # the coordinates of the grid modes that split the other modes
     origin: Points
     along_down: Points
     along_across: Points
@@ -56,7 +56,7 @@ class Face:
         return self.cell(Run(0, self.down.shown), Run(0, self.across.shown))
 
     def lines(self) -> list[Points]:
-        """The lines between elements, where these are few."""
+        """The lines between elements, if there are few."""
         height, width = self.down.shown, self.across.shown
         lines: list[Points] = []
         if height <= _FINE:
@@ -72,7 +72,7 @@ def flat(down: ShownMode, across: ShownMode, at: dict[int, int]) -> Face:
 
 
 def cube(sides: list[ShownMode], at: dict[int, int]) -> list[Face]:
-    """The three faces that are seen: the front (mode 1 at its first index), the right (mode 0 at its last), the top."""
+    """The three visible faces: the front (mode 1 at its first index), the right (mode 0 at its last), the top."""
     most = max(side.shown for side in sides)
     first, depth, height = (max(0.35, s.shown / most) * edge for s, edge in zip(sides, _OBLIQUE, strict=True))
     a, b, c = sides
@@ -84,7 +84,7 @@ def cube(sides: list[ShownMode], at: dict[int, int]) -> list[Face]:
 
 
 def ticks(side: ShownMode, most: int) -> list[int]:
-    """Indices to write along a side: where runs begin, or some of them if they are many, and the last end."""
+    """The indices to write along a side: the starts of runs, or some of them if there are many, and the last end."""
     starts = [run.start for run in side.runs]
     every = -(-len(starts) // most)
     places = starts[::every]

@@ -19,16 +19,16 @@ __all__ = ["MOST_CELLS", "MOST_RANKS", "Scale", "draw_matrix", "draw_scale"]
 
 Ints = npt.NDArray[np.int64]
 
-MOST_CELLS = 64  # ranks whose cells are told apart by lines
+MOST_CELLS = 64  # the most ranks whose cells are separated by lines
 MOST_RANKS = 1024
-_MOST_POINTS = 256  # of an image's side; more ranks share points
-_FEW = 16  # ranks that are all numbered
+_MOST_POINTS = 256  # the most points of an image's side; more ranks share points
+_FEW = 16  # the most ranks that are all numbered
 _NOTHING, _LITTLE, _MUCH, _KEPT = "#f7f7f7", "#d3e5ef", "#2b3d8a", "#dcdcdc"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale of colours and numbers in all matrices of a figure: the most bytes of a message, and the unit."""
+    """The scale of colours and numbers in all matrices of a figure: the bytes of the largest message, and the unit."""
 
     most: int
     unit: int
@@ -42,26 +42,26 @@ class Scale:
 
     @property
     def colors(self) -> Colormap:
-        """From little to much: from light to dark blue, as the last ranks of a picture."""
+        """Colours for few to many bytes: light to dark blue, the colours of the last ranks in pictures of layouts."""
         from matplotlib.colors import LinearSegmentedColormap
 
         return LinearSegmentedColormap.from_list("messages", [_LITTLE, "#7fb2d3", _MUCH])
 
     def text(self, count: int) -> str:
-        """A number of bytes in the unit, in few characters."""
+        """A number of bytes in the scale's unit, in few characters."""
         value = count / self.unit
         return f"{value:.0f}" if value >= 99.95 or count % self.unit == 0 else f"{value:.3g}"
 
 
 def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
-    """One matrix of bytes; the diagonal is what a rank keeps, which is no message."""
+    """Draw one matrix of bytes; on its diagonal are no messages, but the bytes that a rank keeps."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgb
 
     size = len(sent)
     kept = np.flatnonzero(sent.diagonal())
     own = np.diag(sent.diagonal())
-    ranks = -(-size // _MOST_POINTS)  # to a point
+    ranks = -(-size // _MOST_POINTS)  # per point
     messages, keeps = _most_of(sent - own, ranks), _most_of(own, ranks)
     image = scale.colors(messages / max(scale.most, 1))[..., :3]
     image[messages == 0] = to_rgb(_NOTHING)
@@ -82,7 +82,7 @@ def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
 
 
 def draw_scale(ax: Axes, scale: Scale, kept: bool) -> None:
-    """Beside a matrix, what its colours mean, and what the hatching."""
+    """Explain the colours and the hatching beside a matrix."""
     from matplotlib.patches import Patch
 
     if scale.most:
@@ -104,7 +104,7 @@ def draw_scale(ax: Axes, scale: Scale, kept: bool) -> None:
 
 
 def _most_of(sent: Ints, ranks: int) -> Ints:
-    """The largest number of each square of so many ranks: a mean would make few large messages look like small ones."""
+    """The largest number in each square of `ranks` ranks; in a mean, a few large messages would look small."""
     points = -(-len(sent) // ranks)
     padded = np.pad(sent, (0, points * ranks - len(sent)))
     most: Ints = padded.reshape(points, ranks, points, ranks).max(axis=(1, 3))
@@ -120,7 +120,7 @@ def _hatch(ax: Axes, kept: npt.NDArray[np.intp]) -> None:
 
 
 def _numbers(ax: Axes, sent: Ints, image: npt.NDArray[np.float64], scale: Scale) -> None:
-    """The bytes of each cell, all of one size; none where too small to read."""
+    """Write the bytes of each cell, all in one font size; nothing if too small to read."""
     texts = {(a, b): scale.text(int(sent[a, b])) for a, b in np.argwhere(sent).tolist()}
     box = ax.get_window_extent()
     edge = 0.8 * 72 / ax.figure.dpi * min(box.width, box.height) / len(sent)
@@ -134,7 +134,7 @@ def _numbers(ax: Axes, sent: Ints, image: npt.NDArray[np.float64], scale: Scale)
 
 
 def _rank_axes(ax: Axes, size: int) -> None:
-    """Ranks down and across, each beside a stripe in its colour, the one that it has in pictures of layouts."""
+    """Number the ranks down and across, beside stripes in the colours that they have in pictures of layouts."""
     colors = np.array([[rank_color(rank, size) for rank in range(size)]])
     for bounds, stripe in (((0, 1.015, 1, 0.025), colors), ((-0.04, 0, 0.025, 1), colors.transpose(1, 0, 2))):
         beside = ax.inset_axes(bounds)

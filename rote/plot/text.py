@@ -1,7 +1,7 @@
 """Ownership as plain text: a picture of the owners, then a table of the ranks.
 
-Along a mode, neighbouring indices that lie at the same coordinates are one run, found from the index sets; so a
-drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines.
+Along a mode, neighbouring indices at the same coordinates are one run, found from the index sets. So the cost of a
+drawing depends on what it shows, for 32,768 ranks as for 4, and it never has more than about 60 lines.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..layout.ownership import Owners, Run, Tick, brief, is_light, mode_names, o
 
 __all__ = ["draw"]
 
-_LINES = 36  # of the picture; the head has up to 5, the table up to 18
-_RANKS = 16  # that the table lists one by one
-_FEW = 6  # that it lists when there are more
-_LEVELS = np.array([0, 95, 135, 175, 215, 255])  # of red, green and blue in the terminal's 256 colours
+_LINES = 36  # the most lines of the picture; the head has up to 5, the table up to 18
+_RANKS = 16  # the most ranks that the table lists one by one
+_FEW = 6  # ranks that the table lists if there are more
+_LEVELS = np.array([0, 95, 135, 175, 215, 255])  # levels of red, green and blue in the terminal's 256 colours
 _ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 
 At = tuple[tuple[int, int], ...]
@@ -35,11 +35,11 @@ def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
 
     A matrix shows mode 0 downwards and mode 1 to the right; a tensor of higher order is shown as matrices of its last
     two modes. Equal neighbours in a large tensor are one cell: `256..511` is a run of global indices. An element on
-    several ranks shows them all, `0,1` or `0-3`; `0+1` is one whose value is what ranks 0 and 1 hold, added up.
+    several ranks shows them all, `0,1` or `0-3`; the value of `0+1` is the sum of the contributions of ranks 0 and 1.
 
     Args:
-        color: paint each rank in its colour, by the terminal's escapes for 256 colours.
-        width: the columns that it may take, as far as one run of indices and one cell fit into them.
+        color: whether to paint ranks in their colours, by the terminal's escapes for 256 colours.
+        width: the most columns to use, unless one run of indices and one cell need more.
 
     >>> from rote.layout.layout import parse
     >>> print(draw(parse("block[(0),()]").on((3, 4), 2)))
@@ -60,7 +60,7 @@ def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
 
 
 def _notes(dist: Distribution) -> Iterator[str]:
-    """Notes: what the picture cannot say by itself."""
+    """Notes on facts that the picture cannot show."""
     roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
     for g, role in roles:
         if role.name == "replicated":
@@ -88,7 +88,7 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     elif dist.order == 2:
         yield f"{names[0]} down, {names[1]} across"
         rows = ticks([dist], 0, _LINES - 2, small=24)
-        if None in rows:  # all do not fit: a few will do
+        if None in rows:  # not all fit: show a few
             rows = ticks([dist], 0, _LINES // 2, small=0)
         yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
     else:
@@ -97,7 +97,7 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 
 
 def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
-    """A tensor of order 3 or more as matrices of its last two modes, side by side as they fit."""
+    """A tensor of order 3 or more as matrices of its last two modes, as many side by side as fit."""
     leading = range(dist.order - 2)
     rows = ticks([dist], dist.order - 2, 12, small=8)
     columns = _columns(dist, dist.order - 1, min(44, page - 6), small=8)
@@ -112,7 +112,7 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *matrix])
     width = max(map(_visible, chain(*panels))) + 3
     beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
-    beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # as many in the last row as in the others
+    beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # fill the last row as the others
     shown = panels[: beside * max(1, _LINES // height)]
     for first in range(0, len(shown), beside):
         yield ""
@@ -126,9 +126,9 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
 def _matrix(
     dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool, page: int
 ) -> Iterator[str]:
-    """The owners of some rows and columns, with the global indices in front and above."""
+    """The owners of some rows and columns, with the global indices to the left and above."""
     heads = [*map(_text, columns)]
-    if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # where a run begins says enough
+    if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # too wide: write only where runs begin
         heads = [str(column.start) if column else "…" for column in columns]
     labels: list[list[Owners | None]] = []
     for row in rows:
@@ -171,7 +171,7 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 
 
 def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
-    """The ticks of a view mode that stand side by side in some width."""
+    """The ticks of a view mode that fit side by side into a width."""
     splits = [*chain(*dist.splits)]
     first = owners_at(dist, {split.grid_mode: 0 for split in splits})
     last = owners_at(dist, {split.grid_mode: split.parts - 1 for split in splits})
@@ -180,7 +180,7 @@ def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list
 
 
 def _parts(dist: Distribution, mode: int) -> Iterator[At]:
-    """The coordinates along a view mode that hold any of its indices."""
+    """The coordinates along a view mode at which there are indices."""
     splits = dist.splits[mode]
     for at in product(*(range(s.parts) for s in splits)):
         if mode_set(splits, dist.view_shape[mode], at):
@@ -188,7 +188,7 @@ def _parts(dist: Distribution, mode: int) -> Iterator[At]:
 
 
 def _parts_count(dist: Distribution, mode: int) -> int:
-    """The number of parts, without visiting them."""
+    """The number of `_parts`, without visiting them."""
     left = np.array(dist.view_shape[mode])
     for s in dist.splits[mode]:
         left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
@@ -208,7 +208,7 @@ def _text(tick: Tick) -> str:
 
 
 def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> str:
-    """A cell: the owners, one blank on either side; in the colour of their middle."""
+    """A cell: the owners with a blank on either side, in the colour of the middle one."""
     text = f" {owners!s:>{width}} "
     if not color:
         return text

@@ -1,9 +1,9 @@
-"""The names of mpi4py-fft, over Rote: a program of it runs by changing the import.
+"""The interface of mpi4py-fft, implemented with Rote: to run a program, change its import.
 
     from rote.compat.mpi4py_fft import PFFT, newDistArray
 
-Redistributions are plans of Rote, and a parallel transform is one of its walks. `notebooks/from-mpi4py-fft.md` says
-what differs, and what cannot be had.
+Redistributions are plans of Rote, and a parallel transform is one of its walks. `notebooks/from-mpi4py-fft.md` lists
+the differences and the missing features.
 
 >>> import numpy as np, rote
 >>> def program(comm):

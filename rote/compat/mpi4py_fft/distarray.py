@@ -1,4 +1,4 @@
-"""Arrays of NumPy that are this rank's block of a larger one."""
+"""NumPy arrays that are this rank's block of a distributed array."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class DistArray(np.ndarray[Any, Any]):
     """This rank's block of a field: components in the first `rank` axes, a pencil in the others.
 
     Args:
-        global_shape: of the whole field, components first.
-        subcomm: a `Subcomm`, or its `dims` over all ranks; if None all axes but `alignment` are split.
-        alignment: an axis of the pencil that is whole; the last one if None.
+        global_shape: the shape of the whole field, components first.
+        subcomm: a `Subcomm`, or its `dims` over all ranks; if None, all axes but `alignment` are split.
+        alignment: an axis of the pencil that is whole; if None, the last such axis.
 
     >>> u = DistArray((3, 4, 6), val=1, rank=1)
     >>> u.global_shape, u[0].rank, u.redistribute(0).alignment, float(u.sum())
@@ -42,7 +42,7 @@ class DistArray(np.ndarray[Any, Any]):
                 subcomm[-1 if alignment is None else alignment] = 1
             if isinstance(subcomm[0], Integral):
                 world = rote.runtime.world()
-                subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # of MPI's own, where there is MPI
+                subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # mpi4py's communicator, if there is MPI
             axis = max(a for a, part in enumerate(subcomm) if part.size == 1) if alignment is None else alignment
             pencil = Pencil(subcomm, shape, axis)
             shape = pencil.subshape
@@ -70,16 +70,16 @@ class DistArray(np.ndarray[Any, Any]):
 
     @property
     def subcomm(self) -> Subcomm:
-        """The communicator of each axis; of this process alone for components."""
+        """The communicator of each axis; for component axes, that of this process alone."""
         return self._p0.subcomm.placed([()] * self._rank + [*self._p0.subcomm.modes])
 
     @property
     def tensor(self) -> rote.DistTensor:
-        """The field as a tensor of Rote, of the same memory."""
+        """The field as a tensor of Rote that shares its memory."""
         return rote.DistTensor(self.v, self._p0.on(*self.shape[: self._rank]), self._p0.subcomm.comm)
 
     def __getitem__(self, index: Any) -> Any:
-        """A component, of this class; anything else as a plain array."""
+        """A component as a `DistArray`; anything else as a plain array."""
         words = index if isinstance(index, tuple) else (index,)
         if self.ndim > 1 and (len(words) > self._rank or not all(isinstance(word, Integral | slice) for word in words)):
             return self.v[index]
@@ -89,26 +89,26 @@ class DistArray(np.ndarray[Any, Any]):
         return component
 
     def local_slice(self) -> tuple[slice, ...]:
-        """Where the block lies in the whole field."""
+        """The slices of the whole field that this block holds."""
         return (*(slice(0, n) for n in self.shape[: self._rank]), *self._p0.slices)
 
     def part(self, gslice: Sequence[Any]) -> rote.DistTensor:
-        """A part of the whole field, with an index or slice(None) per axis. Collective."""
+        """A part of the whole field as a tensor; the key has an index or slice(None) per axis. Collective."""
         with rote.config(implicit="allow"):
             return self.tensor[(..., *gslice)]
 
     def get(self, gslice: Sequence[Any]) -> Array | None:
-        """A part of the whole field, with an index or slice(None) per axis, on rank 0; None elsewhere. Collective."""
+        """A part of the whole field on rank 0, else None; the key has an index or slice(None) per axis. Collective."""
         part = self.part(gslice).to_global()
         return part if self._p0.subcomm.comm.rank == 0 else None
 
     def get_pencil_and_transfer(self, axis: int) -> tuple[Pencil, Transfer]:
-        """The pencil that leaves another axis whole, and the move of one component to it."""
+        """The pencil in which `axis` is whole, and the move of one component to it."""
         pencil = self._p0.pencil(axis)
         return pencil, self._p0.transfer(pencil, self.dtype)
 
     def redistribute(self, axis: int | None = None, out: DistArray | None = None) -> DistArray:
-        """The field with another axis whole: `out`, or a new array, or this one if nothing has to move. Collective."""
+        """The field with another axis whole: `out`, a new array, or this one if nothing has to move. Collective."""
         if out is None:
             pencil = self._p0.pencil(self.alignment if axis is None else axis)
             if pencil.subcomm == self._p0.subcomm:
@@ -130,7 +130,7 @@ class DistArray(np.ndarray[Any, Any]):
 
 
 def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int = 0, view: bool = False) -> Any:
-    """A new array for the spectrum of a `PFFT`, or its signal, with a component per axis for each index of `rank`."""
+    """A new array for the spectrum or the signal of a `PFFT`; each index of `rank` counts one component per axis."""
     pencil, dtype = pfft.pencil[forward_output], pfft.dtype(forward_output)
     shape = (len(pencil.shape),) * rank + pencil.shape
     field = DistArray(shape, pencil.subcomm, val, dtype, alignment=pencil.axis, rank=rank)

@@ -1,4 +1,4 @@
-"""Plans of FFTW, by its names: transforms of Rote on arrays of this rank, which are planned at once, by a model."""
+"""FFTW's plan interface: transforms of this rank's arrays by Rote, planned at once from a cost model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REAL = {_NUMBER[name]: kind for name, kind in rote.fft.kinds.items() if kind.re
 
 
 def _numbers(name: str) -> dict[int, int]:
-    """FFTW's numbers of the four types of a transform of real numbers, by SciPy's."""
+    """FFTW's numbers of the four types of a transform of real numbers, by SciPy's type numbers."""
     return {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)}
 
 
@@ -39,7 +39,7 @@ idst_type: dict[int, int] = _numbers("idst")
 
 
 def get_normalization(kind: Any, shape: Sequence[int], axes: Sequence[int]) -> float:
-    """The factor of a transform and its inverse together: 1 over the product of logical lengths, as FFTW has them."""
+    """The factor that normalizes a transform and its inverse: 1 over the product of FFTW's logical lengths."""
     rows = [_REAL.get(number, rote.fft.kinds["fft"]) for number in np.broadcast_to(kind, len(axes)).tolist()]
     return 1 / prod(row.logical_size(shape[axis]) for row, axis in zip(rows, axes, strict=True))
 
@@ -50,7 +50,7 @@ def get_alignment(array: Array) -> int:
 
 
 def aligned(shape: Any, n: int = 32, dtype: npt.DTypeLike = "d", fill: float | None = None) -> Array:
-    """A new array at an address that n divides; filled, or of zeros."""
+    """A new array at an address that is a multiple of n, filled with a value or zeros."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + n, np.uint8)
     start = -memory.ctypes.data % n
@@ -66,10 +66,10 @@ def aligned_like(z: Array, fill: float | None = None) -> Array:
 
 @dataclass(eq=False)
 class Plan:
-    """A direction of a transform of Rote, between two arrays that it keeps.
+    """One direction of a transform of Rote, with an input and an output array of its own.
 
-    `normalize` and `implicit` are the defaults of calls: whether they have a factor, and whether they leave the kept
-    output alone if they are given another. The factor is Rote's, in the same sweep, where there is no `factor`.
+    `normalize` and `implicit` are defaults for calls: whether to scale, and whether to leave the own output unchanged
+    if the call gives another. If `factor` is None, Rote scales as it transforms.
     """
 
     transform: rote.fft.FFT
@@ -82,7 +82,7 @@ class Plan:
 
     def __call__(self, input_array: Array | None = None, output_array: Array | None = None,
                  implicit: bool | None = None, normalize: bool | None = None, **kw: object) -> Array:  # fmt: skip
-        """Transform the given array, which keeps its values, or the kept one."""
+        """Transform the given array, which keeps its values, or the plan's own input."""
         f, source, target = self.transform, self.input_array, self.output_array
         scaled = self.normalize if normalize is None else normalize
         if input_array is not None and (input_array.shape, input_array.dtype) == (source.shape, source.dtype):
@@ -105,10 +105,10 @@ class Plan:
 
 
 class FFT(Plan):
-    """A plan as FFTW makes it. The arrays say by their dtypes whether numbers are real on one side or both.
+    """A plan with FFTW's arguments. The dtypes of the arrays say which side is real, if any, or whether both are.
 
     `kind` is the direction, or, between real arrays, the kind along all axes or each; `normalization` is the factor of
-    calls that ask for one by `normalize`.
+    calls with `normalize`.
     """
 
     def __init__(self, input_array: Array, output_array: Array, axes: Sequence[int] = (-1,), kind: Any = FFTW_FORWARD,
@@ -136,11 +136,11 @@ class FFT(Plan):
         super().__init__(f, back, input_array, output_array, factor=normalization)
 
     def get_normalization(self) -> float | None:
-        """The factor of `normalize`."""
+        """The factor of calls with `normalize`."""
         return self.factor
 
     def update_arrays(self, input_array: Array, output_array: Array) -> None:
-        """Keep other arrays."""
+        """Replace the plan's own arrays."""
         self.input_array, self.output_array = input_array, output_array
 
 
@@ -149,7 +149,7 @@ _FOURIER = {"fftn": "fft", "ifftn": "ifft", "rfftn": "rfft", "irfftn": "irfft", 
 
 
 def _planner(name: str) -> Callable[..., FFT]:
-    """A function that plans; one of real transforms takes their `type` after `axes`."""
+    """The planning function of a kind; for real transforms, it takes their `type` after `axes`."""
     words = [*([] if name in _FOURIER else ["type"]), "threads", "flags", "output_array"]
 
     def plan(input_array: Array, s: Any = None, axes: Sequence[int] = (-1,), *more: Any, **kw: Any) -> FFT:
@@ -188,7 +188,7 @@ inverse |= dict(_PAIRS) | {back: onward for onward, back in _PAIRS}
 
 
 def kind_of(plan: Callable[..., Any]) -> str:
-    """Rote's kind of a function that plans, or of another library's of that name; `partial` may say its `type`.
+    """Rote's kind for a planning function, or for one of another library by its name; `partial` may give its `type`.
 
     >>> kind_of(np.fft.rfftn), kind_of(idctn)
     ('rfft', 'dct3')
@@ -202,19 +202,19 @@ def kind_of(plan: Callable[..., Any]) -> str:
 
 
 def get_fftw_lib(dtype: npt.DTypeLike) -> Any:
-    """This module, for every precision of which there are complex numbers; else None."""
+    """This module, for each precision with complex numbers; else None."""
     return fftlib.get(np.dtype(dtype).char.upper())
 
 
 def cleanup(limit: float = -1) -> None:
-    """Do nothing: plans are made at once, by a model. `rote.wisdom.forget` forgets what was measured."""
+    """Do nothing: plans are made from a model. To forget measurements, call `rote.wisdom.forget`."""
 
 
 forget_wisdom: Final = cleanup
 set_timelimit: Final = cleanup
 export_wisdom: Final = rote.wisdom.export
 import_wisdom: Final = rote.wisdom.include
-utilities: Final = sys.modules[__name__]  # programs import from this and the next two, too
+utilities: Final = sys.modules[__name__]  # programs also import from this name and the next two
 xfftn: Final = utilities
 factory: Final = utilities
 sys.modules |= dict.fromkeys([f"{__name__}.{part}" for part in ("utilities", "xfftn", "factory")], utilities)

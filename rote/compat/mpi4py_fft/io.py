@@ -1,4 +1,4 @@
-"""Files of distributed arrays: HDF5 by h5py, one rank after the other, and XDMF beside it."""
+"""Files of distributed arrays: HDF5 by h5py, written by one rank after the other, and XDMF files that describe them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class HDF5File:
         self.f = h5py.File(self.filename, mode, **kw)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         self.f.close()
 
     def write(self, step: int, fields: Mapping[str, Sequence[Any]], as_scalar: bool = False, **kw: Any) -> None:
-        """Write fields at a step: by name, lists of arrays, or of pairs of an array and a part of it. Collective.
+        """Write fields at a step: by name, lists of arrays, or of pairs (array, part). Collective.
 
         A part has an index or slice(None) per axis. `as_scalar` makes each component a field with a number in its name.
         """
@@ -91,23 +91,24 @@ class HDF5File:
 
 
 class NCFile(HDF5File):
-    """A NetCDF file, which cannot be had."""
+    """A NetCDF file, which is not supported."""
 
     def open(self, mode: str = "r+", **kw: Any) -> None:
-        """Refuse."""
+        """Refuse to open the file."""
         raise rote.RoteError(f"{self.filename}: NetCDF cannot be written or read\nuse HDF5File, a name ending in .h5")
 
 
 def opened(filename: str, domain: Any, mode: str) -> HDF5File:
-    """The file of a name, of the kind that its suffix says."""
+    """The file of a name, in the format of its suffix."""
     kind = HDF5File if filename.endswith(".h5") else NCFile
     return kind(filename, domain, mode)
 
 
 def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview") -> None:
-    """Write beside an HDF5 file the XDMF by which ParaView and VisIt show its fields of 2 and 3 axes. On one rank.
+    """Write an XDMF file beside an HDF5 file, so that ParaView and VisIt show its fields of 2 and 3 axes. On one rank.
 
-    `periodic` says, for all axes or each, whether the end of a box is its beginning. `order` has no effect.
+    `periodic` says, for all axes or each, whether the end of the box is the same as its beginning. `order` has no
+    effect.
     """
     import h5py
 
@@ -134,7 +135,7 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
                     item = xml.SubElement(values, "DataItem", number, Format="HDF", Dimensions=_sizes(lines))
                     item.text = f"{os.path.basename(h5filename)}:{data.name}"
                 topology.set("Dimensions", _sizes(lines))
-                for line in reversed(lines):  # the axis that runs fastest first
+                for line in reversed(lines):  # the fastest axis comes first
                     xml.SubElement(mesh, "DataItem", Dimensions=_sizes([line])).text = " ".join(map(repr, line))
             xml.ElementTree(root).write(f"{h5filename.removesuffix('.h5')}{part}.xdmf", "utf-8", xml_declaration=True)
 

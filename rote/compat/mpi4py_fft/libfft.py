@@ -1,4 +1,4 @@
-"""Transforms of this rank's arrays, and the walks that all transforms of this package are made of."""
+"""Transforms of this rank's arrays, and the walks from which all transforms of this package are made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., An
 
 
 class FFT:
-    """A transform of arrays of one shape, there with a factor and back without, unless `normalize` says otherwise.
+    """A transform of arrays of one shape; forward is normalized and backward is not, unless `normalize` differs.
 
     >>> FFT((4, 6), padding=1.5).forward(np.ones((4, 6))).shape  # 6 is 4 points, and padding
     (4, 3)
@@ -43,7 +43,7 @@ class FFT:
 
 
 def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
-    """The line of a walk that transforms along axes and cuts their spectra, and whether numbers stay real."""
+    """The actions of a walk's stage that transforms along axes and cuts spectra; and whether numbers stay real."""
     onward, back = map(kind_of, (transforms or {}).get(tuple(axes), (np.fft.fftn, np.fft.ifftn)))
     kind = rote.fft.kinds["rfft" if real and onward == "fft" else onward]
     if back not in (kind.inverse, rote.fft.kinds[onward].inverse):
@@ -55,7 +55,7 @@ def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Ma
 
 def plans(shape: Sequence[int], grid: Any, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
           kw: Mapping[str, Any]) -> tuple[Plan, Plan]:  # fmt: skip
-    """Both directions of a walk along axes, between two new arrays."""
+    """Plans for both directions of a walk along axes, between two new arrays."""
     f = rote.fft.FFT(shape, None, grid, comm, dtype, axes, walk, threads=kw.get("threads", 1))
     x, X = f.empty_input().local, f.empty_output().local
     return Plan(f, False, x, X, normalize=True, implicit=False), Plan(f, True, X, x, implicit=False)

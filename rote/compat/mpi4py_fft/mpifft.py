@@ -1,4 +1,4 @@
-"""Transforms of tensors that lie in pencils on many ranks: walks of Rote."""
+"""Transforms of tensors that are distributed in pencils, by walks of Rote."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .pencil import Array, Pencil, Subcomm
 
 
 class Transform:
-    """Functions that transform arrays of this rank, and between any two one that moves an output to the next input.
+    """A chain of local transforms, with moves between them from an output to the next input.
 
-    `xfftn` have an `input_array` and an `output_array`, and take the keywords of a call; `pencil` says where the first
-    input and the last output lie. A call takes and returns these arrays where it is given none.
+    The transforms `xfftn` have an `input_array` and an `output_array`, and take the keywords of a call; `pencil` has
+    the pencils of the first input and the last output. Calls without arrays use these two.
     """
 
     input_array: Final = property(lambda self: self._xfftn[0].input_array)
@@ -32,8 +32,8 @@ class Transform:
         self._xfftn, self._transfer, self._pencil = tuple(xfftn), tuple(transfer), tuple(pencil)
 
     def __call__(self, input_array: Array | None = None, output_array: Array | None = None, **kw: Any) -> Any:
-        """Transform; `normalize` says whether with the factor."""
-        if isinstance(self._xfftn[0], Plan):  # which takes the arrays as they are
+        """Transform; `normalize` says whether to scale."""
+        if isinstance(self._xfftn[0], Plan):  # it uses the given arrays directly
             return self._xfftn[0](input_array, output_array, **kw)
         if input_array is not None:
             self.input_array[...] = input_array
@@ -51,7 +51,7 @@ class PFFT:
     """A parallel transform of one shape, planned once: one walk of Rote, which begins with the last group of axes.
 
     Arguments are those of mpi4py-fft; `backend` and planning flags have no effect. `xfftn` are the walk's lines, and
-    `transfer` the pairs of them between which tensors move. `destroy` frees the communicators that were made for it.
+    `transfer` the pairs of lines between which the tensor moves. `destroy` frees the communicators of this transform.
 
     >>> fft = PFFT(rote.runtime.world(), (4, 6))
     >>> fft.forward(np.ones((4, 6)))[0, 0], fft.backward().sum()
@@ -75,7 +75,7 @@ class PFFT:
             comm, dtype = darray.pencil.subcomm, darray.dtype
         extents, dtype = list(map(int, shape)), np.dtype(dtype)
         order = len(extents)
-        if axes is None:  # from the one that is whole
+        if axes is None:  # the whole axis comes last
             turn = 0 if darray is None else order - 1 - darray.alignment
             axes = np.roll(range(order), turn).tolist()
         named: Any = [axes] if isinstance(axes, int | np.integer) else axes
@@ -111,7 +111,7 @@ class PFFT:
     dimensions: Final = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")
 
     def destroy(self) -> None:
-        """Free the communicators, but those of `darray`."""
+        """Free the communicators, except those of `darray`."""
         if self._own:
             self.subcomm.destroy()
 
@@ -120,7 +120,7 @@ class PFFT:
         return self.pencil[forward_output].subshape
 
     def local_slice(self, forward_output: bool = True) -> tuple[slice, ...]:
-        """Where this rank's block lies in the whole."""
+        """The slices of the whole spectrum, or signal, that this rank's block holds."""
         return self.pencil[forward_output].slices
 
     def global_shape(self, forward_output: bool = False) -> tuple[int, ...]:
@@ -133,7 +133,8 @@ class PFFT:
 
 
 def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:
-    """The ranks along each axis, 0 for any number: axes that are transformed first are whole, or all but a slab's."""
+    """The ranks along each axis, 0 for any number: the axes that are transformed first stay whole; for a slab, all but
+    one."""
     if slab is None or slab is False:
         return [int(axis in first) for axis in range(order)]
     split = (first[-1] + 1) % order if slab is True else range(order)[slab]
@@ -141,7 +142,7 @@ def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:
 
 
 def _collapsed(groups: Sequence[list[int]], whole: set[int]) -> list[list[int]]:
-    """Groups of axes, the last of which comes first: what is whole from the beginning goes with what comes next."""
+    """Merge groups of axes, which are transformed from the last on: axes that are whole at first join the next ones."""
     merged: list[list[int]] = [[]]
     for group in reversed(groups):
         if {*group} <= whole:

@@ -1,4 +1,4 @@
-"""Pencils: tensors of which every axis is split over one communicator at most, and the moves between two of them."""
+"""Pencils: tensors whose axes are each split over at most one communicator, and the moves between two pencils."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy.typing as npt
 
 import rote
 
-ALONE = rote.runtime.alone()  # this process, which transforms its blocks without the others
+ALONE = rote.runtime.alone()  # the communicator of this process alone, for transforms of its blocks
 Array = npt.NDArray[Any]
 
 
 class Subcomm(tuple[Any, ...]):
-    """A communicator per axis, of the ranks along one mode of a grid of all ranks; mpi4py's, or Rote's, as `comm` is.
+    """A communicator per axis, of the ranks along one mode of a grid of all ranks; mpi4py's or Rote's, like `comm`.
 
-    `dims` has the ranks along each axis, 0 where any number will do, or says how many axes. Ranks keep their numbers.
+    `dims` has the ranks along each axis, 0 for any number; or it is the number of axes. Ranks keep their numbers.
     """
 
-    comm: Any  # of all ranks
+    comm: Any  # the communicator of all ranks
     grid: rote.Grid
     lines: tuple[Any, ...]  # the communicators along each mode of the grid
-    modes: tuple[Any, ...]  # per axis, the mode of the grid that splits it; () of an axis that is whole
+    modes: tuple[Any, ...]  # per axis, the mode of the grid that splits it; () for a whole axis
 
     def __new__(cls, comm: Any, dims: Sequence[int] | int | None = None, reorder: bool = True) -> Subcomm:
         if dims is None or isinstance(dims, int):
@@ -38,21 +38,21 @@ class Subcomm(tuple[Any, ...]):
         return made.placed([g if n > 1 else () for g, n in enumerate(grid.shape)])
 
     def placed(self, modes: Sequence[Any]) -> Subcomm:
-        """The communicators of axes that these modes of the grid split; of this process alone where one is whole."""
-        alone = getattr(sys.modules[type(self.comm).__module__], "COMM_SELF", ALONE)  # of the library of the others
+        """The communicators of axes that are split by these modes of the grid; for a whole axis, this process alone."""
+        alone = getattr(sys.modules[type(self.comm).__module__], "COMM_SELF", ALONE)  # from the same library
         made = super().__new__(Subcomm, [alone if mode == () else self.lines[mode] for mode in modes])
         made.comm, made.grid, made.lines, made.modes = self.comm, self.grid, self.lines, tuple(modes)
         return made
 
     def destroy(self) -> None:
-        """Free the communicators, if MPI has made them."""
+        """Free the communicators, if they are MPI's."""
         for line in self.lines:
             if hasattr(line, "Free") and line:
                 line.Free()
 
 
 class Pencil:
-    """The blocks of a tensor that is whole along `axis`: balanced ones along each axis of several ranks.
+    """The blocks of a tensor that is whole along `axis`; along each split axis, blocks are balanced.
 
     >>> pencil = Pencil(Subcomm(rote.runtime.world(), [0, 1]), (4, 6))
     >>> pencil.subshape, pencil.substart, pencil.pencil(0).axis, str(pencil.on())
@@ -69,7 +69,7 @@ class Pencil:
         if not isinstance(subcomm, Subcomm):
             raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
         self.shape, self.axis, modes = tuple(map(int, shape)), range(len(shape))[axis], list(subcomm.modes)
-        if len(modes) < len(shape):  # they leave the axis whole, and then the last ones
+        if len(modes) < len(shape):  # `axis` stays whole, and then the last axes
             modes += [()] * (len(shape) - 1 - len(modes))
             modes.insert(self.axis, ())
         if modes[self.axis] != ():
@@ -81,18 +81,18 @@ class Pencil:
         self.slices = tuple(slice(a, a + n) for a, n in zip(self.substart, self.subshape, strict=True))
 
     def on(self, *components: int) -> rote.Distribution:
-        """Where all blocks lie; of a field, with the extents of its components in front, which are whole."""
+        """The distribution of all blocks; for a field, its first modes are the components, which are whole."""
         layout = rote.L(*[()] * len(components), *self.subcomm.modes, kind="block")
         return layout.on((*components, *self.shape), self.subcomm.grid)
 
     def pencil(self, axis: int) -> Pencil:
-        """The pencil that leaves another axis whole; the ranks of that axis split this one."""
+        """The pencil with another axis whole; the ranks that split that axis now split this one."""
         modes = list(self.subcomm.modes)
         modes[self.axis], modes[axis] = modes[axis], modes[self.axis]
         return Pencil(self.subcomm.placed(modes), self.shape, axis)
 
     def transfer(self, pencil: Pencil, dtype: npt.DTypeLike) -> Transfer:
-        """The move to such a pencil."""
+        """The move to a pencil with another axis whole."""
         if self.pencil(pencil.axis).subcomm != pencil.subcomm or self.shape != pencil.shape or self.axis == pencil.axis:
             raise rote.LayoutError("one move leads from a pencil to its pencil(axis), for another axis")
         shape, axis = list(self.subshape), pencil.axis
@@ -101,9 +101,10 @@ class Pencil:
 
 
 class Transfer:
-    """A move between blocks that are whole along axis A and such that are whole along axis B, over the ranks of `comm`.
+    """A move over the ranks of `comm` between blocks that are whole along axis A and blocks whole along axis B.
 
-    `shape` is that of what these ranks hold together, `subshapeA` and `subshapeB` are those of this rank's blocks.
+    `shape` is the shape that these ranks hold together, `subshapeA` and `subshapeB` are the shapes of this rank's
+    blocks.
     """
 
     comm: Any
@@ -136,4 +137,4 @@ class Transfer:
         self.forward(arrayB, arrayA, back=True)
 
     def destroy(self) -> None:
-        """Free nothing: what a move needs is kept with its communicator."""
+        """Do nothing: the communicator owns the resources of the move."""
