@@ -66,10 +66,10 @@ def _shift(name: str) -> Any:
     return _named(name, called)
 
 
-_DOC = """The `numpy.fft.{name}` of a tensor; arguments and lengths as there, layouts and moves as of `rote.fft`.
+_DOC = """The `numpy.fft.{name}` of a tensor, with NumPy's arguments and lengths; layouts and moves as in `rote.fft`.
 
 Raises:
-    LayoutError: an axis is none of the tensor's, or the tensor cannot be transformed where it lies; the text says how.
+    LayoutError: the tensor has no such axis, or cannot be transformed in its layout; the text says what to write.
 
 >>> import numpy as np, rote.array_api as xp
 >>> values = np.asarray([1.0, 2.0, 4.0])

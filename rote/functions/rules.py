@@ -61,43 +61,44 @@ RuleName = Literal[
 
 RULES: dict[RuleName, LayoutRule] = {
     "created": LayoutRule(
-        "as `layout=` says, else as `rote.config(layout=…)` does", "nothing: each rank makes its block"
+        "`layout=`, else the default of `rote.config(layout=…)`", "nothing: each rank makes its block"
     ),
     "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype"),
     "elementwise": LayoutRule(
-        "as the operand of the result's shape to which it costs least to bring the others",
+        "that of the operand of the result's shape to which moving the others costs least",
         "operands in other layouts, by the cheapest certified plan; an operand that is broadcast and replicated stays",
     ),
     "reduction": LayoutRule(
-        "as `layout=` says, else as the operand without the reduced modes, replicated over the grid modes that split "
-        "them",
-        "partial results over those grid modes: all-reduce, reduce-scatter, or what costs least for that layout",
+        "`layout=`, else that of the operand without the reduced modes, replicated over the grid modes that split them",
+        "partial results over those grid modes, by all-reduce, reduce-scatter, or whatever costs least for that layout",
     ),
     "along": LayoutRule(
-        "as the operand, or, along a mode that was split, with that mode whole",
-        "the operand, if its mode is split: by the cheapest certified plan that makes it whole",
+        "that of the operand; if the mode was split, with that mode whole",
+        "the operand, if the mode is split, by the cheapest certified plan that makes it whole",
     ),
     "sorted": LayoutRule(
-        "as the operand, or, along a mode that was split among many lines, with that mode whole",
-        "nothing along a whole mode; lines, to make them whole, if another mode can be split instead; else elements, "
-        "by a sample sort, after which no rank has all, and an indexed move back",
+        "that of the operand; if the mode was split and there are many lines, with that mode whole",
+        "nothing if the mode is whole; the operand, to make lines whole, if another mode can be split instead; "
+        "otherwise elements, by a sample sort, after which no rank has all, and an indexed move back",
     ),
     "indexed": LayoutRule(
-        "as the operand, with kinds balanced anew where extents change",
+        "that of the operand, with kinds balanced anew if extents change",
         "elements whose place in the result is on another rank, by an indexed move",
     ),
-    "relabelled": LayoutRule("as the operand, its modes renamed", "nothing: blocks are views of the operand's"),
+    "relabelled": LayoutRule(
+        "that of the operand, with its modes renamed", "nothing: blocks are views of the operand's"
+    ),
     "joined": LayoutRule(
-        "as the first operand", "elements of each operand whose place is on another rank, by an indexed move"
+        "that of the first operand", "elements of each operand whose place is on another rank, by an indexed move"
     ),
     "contracted": LayoutRule(
-        "the free modes as in the operands; replicated over the grid modes that split the others",
+        "free modes are split as in the operands; replicated over the grid modes that split the others",
         "operands, until contracted modes have equal layouts; then partial results, as in a reduction",
     ),
     "data-dependent": LayoutRule(
-        "blocks whose sizes follow from the data",
+        "blocks whose sizes depend on the data",
         "the operand, to blocks in the order of its elements; then the size of each rank's result, and for `unique` "
-        "the different elements of each rank, by a sample sort",
+        "the unique elements of each rank, by a sample sort",
     ),
     "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
 }

@@ -45,13 +45,13 @@ def _binary(function: Function, name: str = "") -> Function:
 
 _SHOWN = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
 
-_DOC = """The `numpy.{numpy}` of each element; NumPy's rules of dtypes and special values hold.
+_DOC = """The `numpy.{numpy}` of each element, with NumPy's rules for dtypes and special values.
 
 {about}
 
 Raises:
-    TypeError: NumPy's function takes no such dtype.
-    LayoutError: shapes do not broadcast, or implicit moves are refused and one is needed.
+    TypeError: NumPy's function does not accept the dtype.
+    LayoutError: shapes do not broadcast, or an implicit move is needed but refused.
 
 >>> import numpy as np, rote.array_api as xp
 >>> values = np.asarray({values})
@@ -63,7 +63,7 @@ True
 def _named(name: str, called: Function, function: Function, operands: int) -> Function:
     called.__name__ = called.__qualname__ = name
     values = "[6, 5]" if name.startswith("bitwise") else _SHOWN.get(name, "[0.5, 0.25]")
-    about = "The result lies as x does." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
+    about = "The result has x's layout." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
     called.__doc__ = _DOC.format(
         name=name, numpy=function.__name__, values=values, about=about, more=", 2" * (operands - 1)
     )
