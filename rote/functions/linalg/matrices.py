@@ -244,7 +244,7 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
 def numpy_trace(
     a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as in `diagonal`. Collective.
+    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as for `diagonal`. Collective.
 
     Args:
         offset, dtype: as for the trace of matrices.
