@@ -1,8 +1,8 @@
-"""The table of transforms: a row per kind holds all that anybody asks of it.
+"""The table of transforms, in which one row per kind holds everything about it.
 
 A new kind is a row here and its name in `rote.grammar.TRANSFORMS`. The cosine and sine transforms are those of FFTW and
 of `scipy.fft.dct` and `dst`, types I to IV; the Hartley transform, and that to the halfcomplex order and back, are
-FFTW's. Of a complex tensor these transform the real and the imaginary part, each by itself.
+FFTW's. Applied to a complex tensor, these transform the real and the imaginary parts separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The layouts through which a plan may lead.
+"""The intermediate layouts that a plan may use.
 
-In them, a grid mode may do nothing, split any mode at any place in that mode's list and in the kinds that the two ends
-use, or be partial or rooted as it is at one of the ends.
+In such a layout, a grid mode may do nothing, may split any mode (at any place in that mode's list, with any kind that
+the two ends use), or may be partial or rooted as it is at one of the ends.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _places(dist: Distribution) -> dict[int, int]:
 
 
 def _kept(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]:
-    """The most first splits of a mode that leave long runs of the file; an index of the mode has `row` bytes."""
+    """The longest prefix of a mode's splits that leaves long runs of the file; an index of the mode has `row` bytes."""
     numbers = range(len(splits), 0, -1)
     return next((splits[:n] for n in numbers if longest_run(splits[:n], extent) * row >= LONG_RUN), ())
 

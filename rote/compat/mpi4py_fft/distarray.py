@@ -130,7 +130,7 @@ class DistArray(np.ndarray[Any, Any]):
 
 
 def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int = 0, view: bool = False) -> Any:
-    """A new array for the spectrum or the signal of a `PFFT`; each index of `rank` counts one component per axis."""
+    """A new array for the spectrum or the signal of a `PFFT`; components have `rank` indices, each over all axes."""
     pencil, dtype = pfft.pencil[forward_output], pfft.dtype(forward_output)
     shape = (len(pencil.shape),) * rank + pencil.shape
     field = DistArray(shape, pencil.subcomm, val, dtype, alignment=pencil.axis, rank=rank)

@@ -17,7 +17,7 @@ Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., An
 
 
 class FFT:
-    """A transform of arrays of one shape; forward is normalized and backward is not, unless `normalize` differs.
+    """A transform of arrays of one shape; unless a call gives `normalize`, forward is normalized and backward is not.
 
     >>> FFT((4, 6), padding=1.5).forward(np.ones((4, 6))).shape  # 6 is 4 points, and padding
     (4, 3)

@@ -142,7 +142,7 @@ def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:
 
 
 def _collapsed(groups: Sequence[list[int]], whole: set[int]) -> list[list[int]]:
-    """Merge groups of axes, which are transformed from the last on: axes that are whole at first join the next ones."""
+    """Merge a group of axes that is whole at first with the next group in the list, which is transformed before it."""
     merged: list[list[int]] = [[]]
     for group in reversed(groups):
         if {*group} <= whole:

@@ -1,7 +1,7 @@
 """The components of a transition: the view modes of both sides that read the same digits of the tensor.
 
-A group is the elements of a component that lie at the same coordinates on the other side. It says where they lie in
-both blocks, in one order. Its elements are kept as lattices, or one by one if there would be too many lattices.
+A group is the elements of a component that are at the same coordinates on the other side. It gives their places in both
+blocks, in one order. Its elements are stored as lattices, or one by one if there would be too many lattices.
 """
 
 from __future__ import annotations

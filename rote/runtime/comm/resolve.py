@@ -1,4 +1,4 @@
-"""How a communicator is found: the program's world, or the one that the caller gives; and `run`."""
+"""The choice of a communicator: the caller's, or the program's world; and `run`."""
 
 from __future__ import annotations
 

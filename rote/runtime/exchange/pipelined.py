@@ -1,9 +1,10 @@
-"""Messages in chunks: one chunk travels while the work before the step makes the next and the work behind it goes on.
+"""Messages in chunks: while one chunk travels, the work before the step makes the next, and the work after it goes on.
 
-The work before a step proceeds along one mode of its block, and the work behind it along one mode of the new block;
-both report their progress. The first half of the elements that the work behind needs is cut along the mode of the work
-before, and leaves as it is made. The other half leaves when all is made. It is cut along the mode of the work behind,
-which goes on as it arrives. So the time is that of the slower of link and work, plus a chunk at either end.
+The work before a step proceeds along one mode of its block, and the work after it along one mode of the new block; both
+report their progress. The half of the elements that the later work needs first is cut along the mode of the earlier
+work, and each chunk leaves as soon as it is made. The other half leaves when everything is made. It is cut along the
+mode of the later work, which goes on as chunks arrive. So the time is that of the slower of link and work, plus one
+chunk at either end.
 """
 
 from __future__ import annotations

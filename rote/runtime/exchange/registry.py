@@ -2,8 +2,7 @@
 
 Sums of floats on three or more ranks are the exception: ranks that share memory add in rank order, MPI in its own.
 
-If elements are to be rounded while they travel, all methods that send messages round them; "shared" sends none and
-rounds none.
+If a plan rounds elements in messages, all methods that send messages round them; "shared" sends none and rounds none.
 
 "shared" is for ranks of one node (in one process it is `Direct`); "nodes" and "two-level" are for ranks of several
 nodes; the other methods send messages between any ranks.

@@ -1,4 +1,4 @@
-"""Moves whose messages travel in chunks, between the steps of the work before and behind them."""
+"""Moves whose messages travel in chunks, interleaved with the steps of the work before and after them."""
 
 from __future__ import annotations
 
