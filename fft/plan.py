@@ -203,7 +203,7 @@ class FFT(TransformEnds):
 
         Raises:
             LayoutError: x or `out` does not have the transform's shape, layout and dtype; or there is no such norm.
-            TypeError: one is no tensor.
+            TypeError: one is not a tensor.
 
         >>> f = FFT(4, "block[(0)]", dtype="f8")
         >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)).to_global()

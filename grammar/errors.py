@@ -1,7 +1,7 @@
 """The root of Rote's errors, and the error that points into a text.
 
 RoteError
-└── NotationError (ValueError)   a text is no layout and no walk: the mistake, a caret under it, the cure
+└── NotationError (ValueError)   a text is neither a layout nor a walk: the mistake, a caret under it, the cure
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _LARGE = 1 << 20  # bytes
 _WIDE = 1 << 20  # bytes of a tile for a library that transforms columns as fast as lines
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
 _LINE = 64  # bytes of a cache line
-_PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
+_PADDING = 64  # bytes between the rows of a tile, so that their distance is not a power of two
 _USUAL = KernelConfig()
 
 

@@ -107,7 +107,7 @@ class TransformEnds:
             components: the extents of whole modes in front of these, of a field; (3,) of vectors, (3, 3) of tensors.
 
         Raises:
-            LayoutError: a component is no extent.
+            LayoutError: a component is not an extent.
 
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
@@ -127,7 +127,7 @@ class TransformEnds:
             components: as in `empty_input`.
 
         Raises:
-            LayoutError: a component is no extent.
+            LayoutError: a component is not an extent.
 
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")

@@ -160,7 +160,7 @@ def _lead(run_list: list[Operation], leading: Factors, shape: tuple[int, ...], d
 
 
 def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:
-    """Factors for equal blocks whose modes are cut into several; None if `finer` is no such shape.
+    """Factors for equal blocks whose modes are cut into several; None if `finer` is not such a shape.
 
     >>> [one.shape for one in _refined((np.ones((1, 6)),), (5, 6), (5, 1, 2, 3))]
     [(1, 1, 2, 3)]

@@ -45,7 +45,7 @@ class Price:
 
 
 NONE = Price(inf, 0, 0, 0)
-"""The price where there is no walk."""
+"""The price if there is no walk."""
 
 _FREE = Price(0.0, 0, 0, 0)
 

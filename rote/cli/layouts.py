@@ -240,7 +240,7 @@ def _compare(
     as_json: bool,
     html: str | None,
 ) -> None:
-    """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
+    """Print an FFT's walks on all grids over `ranks` ranks, the taken one first; with `why`, why families have none."""
     from ..fft.families.resolve import compare
 
     element = of_ffts(dtype)

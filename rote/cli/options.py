@@ -138,7 +138,7 @@ class PictureFile(click.Path):
     name = "picture"
 
     def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path as a text; a usage error if its ending is no format."""
+        """The path as a text; a usage error if its ending names no such format."""
         path = os.fsdecode(super().convert(value, param, ctx))
         if os.path.splitext(path)[1].lower().removeprefix(".") not in _PICTURES:
             self.fail(f"{path} does not end as a picture does; write .{', .'.join(_PICTURES)}", param, ctx)

@@ -107,7 +107,7 @@ def ends(
 
     Raises:
         PlanError: the transition is given in another way.
-        NotationError: a text is no transition.
+        NotationError: a text is not a transition.
     """
     if isinstance(source, Distribution):
         if target is None or shape is not None or grid is not None:

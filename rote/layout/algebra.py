@@ -149,7 +149,7 @@ class LayoutAlgebra:
         """Whether each entry list of this layout begins that of `other`, whose blocks are then parts of this one's.
 
         Raises:
-            LayoutError: `other` is no layout.
+            LayoutError: `other` is not a layout.
 
         >>> from rote import parse
         >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))

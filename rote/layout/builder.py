@@ -27,7 +27,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
         The `Layout`, equal to the one that `parse` reads. `+ partial(…)` and `| root(…)` add to it.
 
     Raises:
-        LayoutError: a grid mode is no number, is negative or is used twice.
+        LayoutError: a grid mode is not a number, is negative or is used twice.
         NotationError: the kind or the view is not in the language, or the view has another number of modes.
 
     >>> from rote import block, cyclic, root

@@ -197,7 +197,7 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
         indexing: "ij" for modes in the order of the vectors, "xy" for the first two exchanged.
 
     Raises:
-        LayoutError: an argument is no vector, or `indexing` is neither of these.
+        LayoutError: an argument is not a vector, or `indexing` is neither of these.
 
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))]

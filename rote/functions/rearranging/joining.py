@@ -45,7 +45,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
     Raises:
         ValueError: the shapes do not fit each other. LayoutError: the tensors have several communicators.
-        TypeError: an operand is no tensor of numbers.
+        TypeError: an operand is not a tensor of numbers.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1, 2], "block[(0)]")
@@ -84,7 +84,7 @@ def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = 
     """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.
 
     Raises:
-        TypeError: an operand is no tensor of numbers.
+        TypeError: an operand is not a tensor of numbers.
         ValueError: there is no tensor, or shapes differ.
         LayoutError: the tensors have several communicators.
 

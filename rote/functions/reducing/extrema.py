@@ -50,7 +50,7 @@ def argmax(
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
+        TypeError: the elements are complex, `axis` is not an integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -68,7 +68,7 @@ def argmin(
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
+        TypeError: the elements are complex, `axis` is not an integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor

@@ -149,7 +149,7 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     Raises:
         numpy.exceptions.AxisError: there is no mode of that number.
         ValueError: a mode is named twice.
-        TypeError: an axis is no integer.
+        TypeError: an axis is not an integer.
 
     >>> normal_axes(-1, 3), normal_axes(None, 2)
     ((2,), (0, 1))

@@ -240,7 +240,7 @@ class _plainly:
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
     """The one wrapper of an mpi4py communicator, by default of MPI's world. Made on first use, collectively.
 
-    Raises: CommError for the null communicator, inter-communicators and objects that are no communicator.
+    Raises: CommError for the null communicator, inter-communicators and objects that are not communicators.
     """
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__

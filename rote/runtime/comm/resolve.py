@@ -51,7 +51,7 @@ def as_comm(comm: object | None) -> Comm:
     """The Rote communicator that `comm` stands for: `world()` for None, the wrapper of an mpi4py communicator.
 
     An mpi4py communicator has one wrapper. It is made over a duplicate on first use (a collective call) and freed with
-    the communicator. Raises: CommError if `comm` is no communicator.
+    the communicator. Raises: CommError if `comm` is not a communicator.
 
     >>> as_comm(None) is world(), as_comm(world()) is world()
     (True, True)
@@ -94,8 +94,8 @@ def run(
         The results of the ranks, in rank order.
 
     Raises:
-        LayoutError: `ranks` is no integer.
-        TypeError: `args` is no sequence of arguments.
+        LayoutError: `ranks` is not an integer.
+        TypeError: `args` is not a sequence of arguments.
         CommError: `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI
             ranks cannot be pickled. On threads also: a rank returned while others wait for it, the ranks make different
             calls, or each waits for another.
