@@ -155,8 +155,9 @@ class _Grids:
         number = count()
         self.numbers = [tuple(islice(number, len(part))) for part in shape]
         self._shape = shape
-        self.start = Grid(tuple(chain(*shape))) if self.levels else None
-        self.end = source.grid if self.levels else None
+        self.start = self.end = None
+        if self.levels:
+            self.start, self.end = Grid(tuple(chain(*shape))), source.grid
 
     def at(self, axes: Sequence[_CyclicAxis]) -> Grid | None:
         """The grid at this point of the walk: the levels of axes that are done stand in reverse order."""

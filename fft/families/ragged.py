@@ -215,8 +215,7 @@ def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool
     columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     turn, a, b = row.others, place.axis, place.axis + 1
-    before = [Transform("complex", (a,))] if row.real == "input" else []
-    after = [Transform("real", (b,))] if row.real == "output" else []
+    before, after = _conversions(row, a, b)
     return [
         place.line([(), columns], [*before, Transform(turn, (a,)), TWIDDLE], place.cut(factors.s)),
         place.line([rows, ()], [Transform(turn, (b,)), *after]),
@@ -224,12 +223,18 @@ def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool
     ]
 
 
+def _conversions(row: TransformKind, first: int, last: int) -> tuple[list[Transform], list[Transform]]:
+    """The conversion of real numbers to complex ones before complex transforms, and the one back after them."""
+    before = [Transform("complex", (first,))] if row.real == "input" else []
+    after = [Transform("real", (last,))] if row.real == "output" else []
+    return before, after
+
+
 def _convolved(place: _Place, factors: Factors, points: int, row: TransformKind, late: list[Resize]) -> list[StageSpec]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     a, b, axis = place.axis, place.axis + 1, place.axis
-    before = [Transform("complex", (axis,))] if row.real == "input" else []
-    after = [Transform("real", (axis,))] if row.real == "output" else []
+    before, after = _conversions(row, axis, axis)
     return [
         place.line([place.cyclic], [*before, Resize("chirp", axis, 0, factors.points)]),
         place.line([(), place.cyclic], [Transform("fft", (a,)), TWIDDLE], place.cut(factors.s)),

@@ -123,8 +123,8 @@ class Gather:
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The work in steps, each with the index up to which it reads: along mode 0, or 1 if mode 0 is transformed."""
-        along = 0 if min(self.kernel.axes) > 0 else 1
+        """The work in steps, each with the index along the kernel's `step_axis` up to which it reads."""
+        along = self.kernel.step_axis
         if len(self._workers) > 1:
             return [(self.kernel.shape[along], partial(self, reads, target))]
         steps: list[tuple[int, Callable[[], object]]] = []

@@ -104,6 +104,11 @@ class Kernel:
         return self.row.real == "output" or (ortho and bool(self.row.ortho[0]))
 
     @property
+    def step_axis(self) -> int:
+        """The mode along which the work can be divided into steps: 0, or 1 if mode 0 is transformed."""
+        return int(min(self.axes) == 0)
+
+    @property
     def wide_dtype(self) -> np.dtype[Any]:
         """The larger one of the input's dtype and the output's."""
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)

@@ -128,7 +128,7 @@ class BoundKernel(BlockWork):
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The work in steps, each with the index up to which it is done: along mode 0, or 1 if mode 0 is transformed.
+        """The work in steps, each with the index along the kernel's `step_axis` up to which it is done.
 
         Work that cannot be divided along this mode is one step.
         """
@@ -142,8 +142,7 @@ class BoundKernel(BlockWork):
             return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
-        along = 0 if min(parts.axes) > 0 else 1
-        return [(source.shape[along], partial(self, source, target))]
+        return [(source.shape[parts.step_axis], partial(self, source, target))]
 
     def _rows(self, source: Array, target: Array) -> tuple[Array, Array]:
         """The two blocks as rows: the modes before the first axis become one mode."""

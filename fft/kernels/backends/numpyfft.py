@@ -9,7 +9,7 @@ import numpy as np
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, Called
+from .protocol import Array, ArrayTransform, Called, lengths
 
 __all__ = ["does", "prepare", "version"]
 
@@ -24,7 +24,6 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     row = kernel.row_between(source, target)
-    lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
     norm = "forward" if row.backward else "backward"
-    transform = partial(getattr(np.fft, row.function), axes=axes, norm=norm, **lengths)
+    transform = partial(getattr(np.fft, row.function), axes=axes, norm=norm, **lengths(row, axes, target))
     return Called(lambda block, out: transform(block, out=out))

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...transforms import TransformKind
 from ..kernel import Kernel
 
-__all__ = ["Array", "ArrayTransform", "Called", "Library"]
+__all__ = ["Array", "ArrayTransform", "Called", "Library", "lengths"]
 
 Array = npt.NDArray[Any]
 
@@ -60,3 +61,10 @@ class Called(ArrayTransform):
 
     def __call__(self, source: Array, target: Array) -> None:
         self._run(source, target)
+
+
+def lengths(row: TransformKind, axes: tuple[int, ...], target: Array) -> dict[str, list[int]]:
+    """The option `s` of NumPy's functions: only a real result does not follow from the extents of the input."""
+    if row.real != "output":
+        return {}
+    return {"s": [target.shape[axis] for axis in axes]}

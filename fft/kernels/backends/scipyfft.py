@@ -11,7 +11,7 @@ from rote.host import installed
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, Called
+from .protocol import Array, ArrayTransform, Called, lengths
 
 __all__ = ["does", "prepare", "version"]
 
@@ -33,9 +33,8 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     if row.real == "both":
         transform = partial(function, type=row.type)
     else:
-        lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
         norm = "forward" if row.backward else "backward"
-        transform = partial(function, norm=norm, **lengths)
+        transform = partial(function, norm=norm, **lengths(row, axes, target))
 
     def run(block: Array, out: Array) -> None:
         out[...] = transform(block, workers=threads)

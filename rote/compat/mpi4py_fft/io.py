@@ -114,7 +114,12 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
 
     with h5py.File(h5filename, "r") as file:
         names: list[str] = []
-        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+
+        def keep(name: str, item: object) -> None:
+            if isinstance(item, h5py.Dataset):
+                names.append(name)
+
+        file.visititems(keep)
         paths = sorted((name.split("/") for name in names), key=lambda path: (path[2:-1], path[-1].zfill(20)))
         shown = [path for path in paths if path[1:2] in (["2D"], ["3D"]) and not file[path[0]].attrs["rank"]]
         for part, steps in groupby(shown, lambda path: "_".join(["", *path[2:-1]])):

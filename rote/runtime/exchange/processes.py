@@ -208,7 +208,7 @@ class _BoundShared:
     def __call__(self) -> None:
         double_buffer = self._double_buffer
         self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
-        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as in `next_half`, with one call less
+        double_buffer.read = half = int(double_buffer.read == 0)  # as in `next_half`, with one call less
         for copy_part in self._prepared[half]:  # as in `run`, with one call less
             copy_part()
 
