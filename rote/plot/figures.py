@@ -76,7 +76,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     """The layouts before and after each step of a plan side by side, with an arrow and the step's name between.
 
     A rank has one colour in all layouts. `modes`, errors and the figure are as for `layout`. With `messages=True`, the
-    message matrix of each step is drawn below its arrow, as by `messages`, which may raise PlanError.
+    message matrix of each step is drawn below its arrow, as by `messages`; more than 1024 ranks raise PlanError.
 
     >>> from rote.compiler.compile import compile
     >>> figure = plan(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))

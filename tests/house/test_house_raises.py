@@ -108,7 +108,7 @@ def named_errors(name: str, owner: type | None = None) -> str:
     """The part of a docstring that says what is raised, with those that it refers to: errors as `fftn`."""
     text = inspect.getdoc(described()[name]) or ""
     room = name.rpartition(".")[0]
-    parts = [text.partition("Raises")[2], *re.findall(r"\braises \w+", text)]
+    parts = [text.partition("Raises")[2], *re.findall(r"\braises? \w+", text)]
     for reference in re.findall(r"errors(?: [\w ]+)? (?:as|are those)(?: for| of)? `([\w.]+)`", text):
         parts += [named_errors(each) for each in (f"{room}.{reference}", reference) if each in described()]
     if owner is not None:
