@@ -12,6 +12,7 @@ Real axes are complex from their first transform on, and half of their spectrum 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt, prod
@@ -19,6 +20,7 @@ from math import isqrt, prod
 from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
+from rote.layout.divisors import divisors
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution, Layout, block, layout_or_none
 from rote.layout.refine import fitted
@@ -81,9 +83,8 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
         moves = (not cyclic or factors.s % ranks > 0) + (not ends or factors.r % ranks > 0)
         return factors.largest + moves * share, abs(factors.r - factors.s), factors.r
 
-    small = [d for d in range(2, isqrt(points) + 1) if points % d == 0]
-    large = [points // d for d in small]
-    return min((Factors(r, points // r, ranks) for r in (*small, *large)), key=worth, default=None)
+    rows = divisors(points)[1:-1] if points else ()
+    return min((Factors(r, points // r, ranks) for r in rows), key=worth, default=None)
 
 
 @memoized(1024)
@@ -98,9 +99,9 @@ def padded_factors(points: int, ranks: int) -> Factors:
     rows = _smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
     pairs = []
     for s in columns:
-        r = next((r for r in rows if r > 1 and r * s >= least), None)
-        if s > 1 and r is not None:
-            pairs.append(Factors(r, s, ranks))
+        first = bisect_left(rows, max(2, -(-least // s)))
+        if s > 1 and first < len(rows):
+            pairs.append(Factors(rows[first], s, ranks))
     return min(pairs, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
 
 

@@ -8,6 +8,7 @@ numbers that are equal on all ranks, so that all ranks find the same plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
@@ -20,6 +21,7 @@ from ..layout.layout import Distribution
 from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
+from .movement.overlap import TooManyPiecesError
 from .movement.volumes import largest_block
 from .rules import one_step
 from .step import Step, rounded
@@ -112,6 +114,8 @@ class Search:
     def direct(self) -> Route:
         """The route of one step, or of none if there is nothing to do."""
         seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
+        if seconds == inf:  # no step between layouts whose tiles make too many pieces has a price: the error says why
+            at_least(self.source, self.target, self.item, self.machine)
         steps = () if step is None else (step,)
         return self._route(seconds, steps)
 
@@ -205,12 +209,15 @@ def _prices(
 
     @memoized(65536)
     def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
-        step = one_step(before, after)
-        if step is None:
-            return 0.0, None
-        if wire is not None:
-            step = rounded(step, wire)
-        return duration(step, item, machine).seconds, step
+        try:
+            step = one_step(before, after)
+            if step is None:
+                return 0.0, None
+            if wire is not None:
+                step = rounded(step, wire)
+            return duration(step, item, machine).seconds, step
+        except TooManyPiecesError:
+            return inf, None
 
     return price
 
@@ -223,6 +230,8 @@ def _bounds(item: int, machine: Machine, wire: np.dtype[Any] | None) -> Callable
 
     @memoized(65536)
     def bound(before: Distribution, after: Distribution) -> float:
-        return at_least(before, after, item, machine, sent)
+        with suppress(TooManyPiecesError):
+            return at_least(before, after, item, machine, sent)
+        return 0.0
 
     return bound

@@ -10,6 +10,7 @@ from typing import SupportsIndex
 
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
+from .divisors import divisors
 
 __all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
 
@@ -255,7 +256,7 @@ def _factorings(n: int, order: int, largest: int) -> Iterator[tuple[int, ...]]:
         if n == 1:
             yield ()
         return
-    for first in range(1, min(n, largest) + 1):
-        if n % first == 0:
+    for first in divisors(n):
+        if first <= largest:
             for rest in _factorings(n // first, order - 1, first):
                 yield (first, *rest)

@@ -15,11 +15,11 @@ from operator import and_
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Entry, LayoutSyntax
 from .blocks import Blocks
 from .chain import Axis, Link, find_chain
+from .divisors import divisors, prime_factors
 from .grid import Grid
 from .indexset import IndexSet
 
@@ -216,15 +216,13 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     return filled
 
 
-@memoized(4096)
-def _divisors(n: int) -> list[int]:
+def _divisors(n: int) -> tuple[int, ...]:
     """The divisors above 1."""
-    return [p for p in range(2, n + 1) if n % p == 0]
+    return divisors(n)[1:]
 
 
-@memoized(4096)
 def _primes(n: int) -> list[int]:
-    return [p for p in _divisors(n) if _divisors(p) == [p]]
+    return [prime for prime, _ in prime_factors(n)]
 
 
 def _layout(

@@ -216,7 +216,7 @@ def regrouped(change):
         ends = (step.before, step.after) if sending else (step.after, step.before)
         done = []
 
-        def mutated(mine, other, part, me, sends):
+        def mutated(mine, other, part, me, sends, only=None):
             found = whole(mine, other, part, me, sends)
             new = change(found) if (mine, other, sends) == (*ends, sending) else found
             done.append(new is not found)

@@ -28,6 +28,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.compiler.verify import certificate, partition
+from rote.compiler.verify import roles as roles_proof
 from rote.errors import LayoutError, PlanError
 from rote.runtime.program import bind
 
@@ -244,15 +245,21 @@ def meets_flipped(rng, plan, monkeypatch):
     if g is None:
         return False
     p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
-    pair, right = (rng.randrange(p), rng.randrange(p)), movement.communicates
+    wrong, right = rng.choice([{"sender": rng.randrange(p)}, {"receiver": rng.randrange(p)}, {}]), movement.communicates
 
     def mutated(source, target, changes, number):
-        met = right(source, target, changes, number).copy()
+        met = right(source, target, changes, number)
         if (source, target, number) == (*roles, p):
-            met[pair] = not met[pair]
+            met = met._replace(**(wrong or {"equal": not met.equal}))
+            same = (met.table(range(p)) == right(source, target, changes, number).table(range(p))).all()
+            harmless.append(same)
         return met
 
-    for module in (movement, certificate):
+    harmless = []
+    mutated(*roles, step.before.layout.op != step.after.layout.op, p)
+    if harmless[0]:
+        return False
+    for module in (movement, roles_proof):
         monkeypatch.setattr(module, "communicates", mutated)
     monkeypatch.setattr(movement, "_common", movement._common.__wrapped__)
     return True
@@ -267,7 +274,7 @@ def groups_changed(change):
         step, right, wrong = rng.choice(plan.steps), movement.groups, rng.random() < 0.5
         done = []
 
-        def mutated(mine, other, part, me, sending):
+        def mutated(mine, other, part, me, sending, only=None):
             found = right(mine, other, part, me, sending)
             new = change(found) if sending == wrong and (step.before, step.after)[not sending] == mine else found
             done.append(new is not found)

@@ -26,7 +26,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.host": ("rote.caches",),
     "rote.late": (),  # names of what is made above
     "rote.layout": ("rote.grammar", "rote.errors", "rote.late"),
-    "rote.compiler.movement": ("rote.grammar", "rote.layout"),
+    "rote.compiler.movement": ("rote.grammar", "rote.errors", "rote.layout"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
     "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
     "rote.html": ("rote.errors", "rote.layout", "rote.compiler"),

@@ -17,7 +17,7 @@ from ...layout.blocks import Role
 from ...layout.grid import Grid
 from ...layout.layout import Distribution
 from .components import components, splitting
-from .messages import communicates
+from .meets import communicates
 from .volumes import kept, sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
@@ -126,7 +126,8 @@ def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     if source.grid == target.grid:
         op_changes = source.layout.op != target.layout.op
         for g, p in enumerate(source.grid.shape):
-            meets *= communicates(source.roles[g], target.roles[g], op_changes, p)[source_at[g][:, None], target_at[g]]
+            met = communicates(source.roles[g], target.roles[g], op_changes, p)
+            meets *= met.at(source_at[g][:, None], target_at[g])
     else:
         own = coordinates(ranks, source.grid)
         for g, role in enumerate(source.roles):

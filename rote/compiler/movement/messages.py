@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
 from .components import Component, Group, Lattice, Listed, Reading, Row, components, readings, splitting
+from .meets import Meets, communicates
 from .overlap import Overlap, Scatter, overlaps
 
-__all__ = ["Message", "communicates", "groups", "receives", "sends"]
+__all__ = ["Message", "groups", "receives", "sends"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
@@ -47,29 +47,6 @@ class Message:
 
     def __len__(self) -> int:
         return prod(len(group) for group in self.groups)
-
-
-@memoized(256)
-def communicates(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
-    """Whether data goes from coordinate a to coordinate b of a grid mode with these roles, at [a, b].
-
-    The grid mode has `number` coordinates. A rooted side holds data only at its root. Each replica serves its own
-    coordinate. Every element enters a partial target once: where it lies, or at coordinate 0 if it lies everywhere.
-    Every coordinate of a partial source contributes, unless the target stays partial. Read-only.
-    """
-    a, b = np.ogrid[:number, :number]
-    met = np.ones((number, number), bool)
-    if source.name == "rooted":
-        met &= a == source.at
-    if target.name == "rooted":
-        met &= b == target.at
-    if source.name == "replicated":
-        met &= a == b
-    if target.name == "partial":
-        enters_at_0 = source.name == "replicated" or (source.name == "partial" and op_changes)
-        met &= (b == 0) if enters_at_0 else (a == b)
-    met.flags.writeable = False
-    return met
 
 
 def sends(source: Distribution, target: Distribution, rank: int) -> list[Message]:
@@ -94,20 +71,21 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     if across:
         partners = _partners_across(source, target, rank, sending)
     else:
-        partners = {g: met[me[g]].tolist() for g, met in common.meets.items()}
+        partners = {g: met.peers(me[g], sending) for g, met in common.meets.items()}
     reduced, strides = common.reduced, common.strides
     # A peer's number is the sum of its coordinates times strides, so each factor of a product adds to it.
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
     for g in common.free:
         later = not sending and g in reduced
-        met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(partners[g]) if meet]
+        met = [(strides[g] * c, later and c != 0) for c in partners[g]]
         drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
     for part in common.parts:
+        only = _single(splitting(other, part.modes(before=not sending)), partners) if partners else None
         options = []
-        for group in groups(mine, other, part, me, sending):
+        for group in groups(mine, other, part, me, sending, only):
             place = 0
             for g, c in group.coordinates:
-                if g in partners and not partners[g][c]:
+                if g in partners and c not in partners[g]:
                     break
                 place += strides[g] * c
             else:
@@ -119,6 +97,12 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
         return messages
     serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
     return [message for message in messages if _agree(source.grid.coordinates(message.peer), me, serves)]
+
+
+def _single(grid_modes: At, partners: dict[int, range]) -> At | None:
+    """The coordinates along some grid modes, -1 where any may be met; None if any may be met along all of them."""
+    only = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else -1 for g in grid_modes])
+    return only if max(only, default=-1) >= 0 else None
 
 
 def _agree(first: At, second: At, grid_modes: Sequence[int]) -> bool:
@@ -134,15 +118,15 @@ class _Common(NamedTuple):
         strides: the strides of rank numbers along the grid modes of the other side.
         free: the grid modes that split nothing there.
         reduced: the grid modes over which contributions are combined.
-        meets: on one grid, which coordinates meet, by grid mode, at [own coordinate, the other one]; only of grid
-            modes that split nothing there, or along which not all meet.
+        meets: on one grid, which coordinates meet, by grid mode; only of grid modes that split nothing there, or along
+            which not all meet.
     """
 
     parts: tuple[Component, ...]
     strides: tuple[int, ...]
     free: tuple[int, ...]
     reduced: tuple[int, ...]
-    meets: dict[int, npt.NDArray[np.bool_]]
+    meets: dict[int, Meets]
 
 
 @memoized(4096)
@@ -158,14 +142,14 @@ def _common(source: Distribution, target: Distribution, sending: bool) -> _Commo
     meets = {}
     for g, p in enumerate(source.grid.shape):
         met = communicates(source.roles[g], target.roles[g], op_changes, p)
-        if g in free or not met.all():
-            meets[g] = met if sending else met.T
+        if g in free or not met.everywhere:
+            meets[g] = met
     reduced = tuple([g for g in source.partial if op_changes or g not in target.partial])
     return _Common(parts, strides, free, reduced, meets)
 
 
-def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, list[bool]]:
-    """Whether a rank meets each coordinate of each grid mode of the other side, if the two sides have different grids.
+def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, range]:
+    """The coordinates that a rank meets along each grid mode of the other side, if both sides have different grids.
 
     A rank is served by the replica with the same coordinates as the rank along the replicated grid modes of the source.
     All contributions to a partial target enter at its coordinate 0.
@@ -175,43 +159,50 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
     meets = {}
     for g, (role, size) in enumerate(zip(other.roles, other.grid.shape, strict=True)):
         if role.name == "rooted" or (role.name == "partial" and sending):
-            meets[g] = [peer == role.at for peer in range(size)]
+            meets[g] = range(role.at, role.at + 1)
         elif role.name == "replicated" and not sending:
-            meets[g] = [peer == own[g] for peer in range(size)]
+            meets[g] = range(own[g], own[g] + 1)
         else:
-            meets[g] = [True] * size
+            meets[g] = range(size)
     return meets
 
 
-def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
-    """The elements of one component that the rank at coordinates `me` holds in `mine`, grouped by place in `other`."""
+def groups(
+    mine: Distribution, other: Distribution, part: Component, me: At, sending: bool, only: At | None = None
+) -> tuple[Group, ...]:
+    """The elements of one component that the rank at coordinates `me` holds in `mine`, grouped by place in `other`.
+
+    `only` has the coordinates there of the groups that are wanted, -1 for any; None stands for all groups.
+    """
     own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
-    return _groups(mine, other, part, own, sending)
+    return _groups(mine, other, part, own, sending, only)
 
 
 @memoized(16384)
-def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
+def _groups(
+    mine: Distribution, other: Distribution, part: Component, own: At, sending: bool, only: At | None
+) -> tuple[Group, ...]:
     """The groups of all ranks at some coordinates along the splits of the component."""
     names = splitting(other, part.modes(before=not sending))
     source, target = (mine, other) if sending else (other, mine)
     grouped = []
-    for at, elements in _held(*readings(source, target, part), own, sending):
+    for at, elements in _held(*readings(source, target, part), own, sending, only):
         grouped.append(Group(tuple(sorted(zip(names, at, strict=True))), elements))
     return tuple(sorted(grouped, key=attrgetter("coordinates")))
 
 
 @memoized(16384)
 def _held(
-    source: Reading, target: Reading, own: At, sending: bool
+    source: Reading, target: Reading, own: At, sending: bool, only: At | None
 ) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
     """The elements at some coordinates on one side of a component, by their coordinates on the other side."""
     shared = overlaps(source, target)
     if isinstance(shared, Scatter):
-        return tuple(_listed(shared, own, sending))
+        return tuple(_listed(shared, own, sending, only))
     lattices: dict[At, list[Lattice]] = {}
     single, several = _by_place(source, target, sending)
     for k in sorted([*single.get(own, ()), *several]):
-        for at, lattice in _lattices(shared[k], own, sending):
+        for at, lattice in _lattices(shared[k], own, sending, only):
             lattices.setdefault(at, []).append(lattice)
     return tuple((at, tuple(each)) for at, each in lattices.items())
 
@@ -233,10 +224,14 @@ def _by_place(source: Reading, target: Reading, sending: bool) -> tuple[dict[At,
     return single, several
 
 
-def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:
+def _lattices(overlap: Overlap, own: At, sending: bool, only: At | None) -> Iterator[tuple[At, Lattice]]:
     """The elements of an overlap at some coordinates on one side, by their coordinates on the other side."""
     near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
-    fixed = _digits(overlap.shape, near.at, own)
+    rows, wanted = near.at, own
+    for row, c in zip(far.at, only or (), strict=False):
+        if c >= 0:
+            rows, wanted = (*rows, row), (*wanted, c)
+    fixed = _digits(overlap.shape, rows, wanted)
     if fixed is None:
         return
     left = [axis for axis in range(len(overlap.shape)) if axis not in fixed]
@@ -281,13 +276,14 @@ def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | No
     return digits
 
 
-def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
+def _listed(scatter: Scatter, own: At, sending: bool, only: At | None) -> Iterator[tuple[At, Listed]]:
     """The elements of a scatter at some coordinates on one side, by their coordinates on the other side."""
     near, far = scatter if sending else scatter[::-1]
     (near_at, near_local), (far_at, far_local) = near, far
     is_mine = np.full(len(near_local[0]), True)
-    for at, c in zip(near_at, own, strict=True):
-        is_mine &= at == c
+    for at, c in zip((*near_at, *far_at), (*own, *(only or ())), strict=False):
+        if c >= 0:
+            is_mine &= at == c
     mine: Ints = np.flatnonzero(is_mine)
     if not len(mine):
         return

@@ -17,17 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...errors import PlanError
 from ...grammar.nodes import Kind
 from ...layout.kinds import Stretch, extent, stretches
 from ...layout.view import Digit
 from .components import Reading, Row, extents_of, one_by_one
 
-__all__ = ["Overlap", "Scatter", "Side", "boxes", "joined", "overlaps"]
+__all__ = ["Overlap", "Scatter", "Side", "TooManyPiecesError", "boxes", "joined", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
 _FEW = 64  # up to this number, boxes are used whatever the number of elements
 _WORTH = 512  # elements that take as long one by one as one box
+_MOST = 1 << 19  # boxes, which take about a gigabyte
+
+
+class TooManyPiecesError(PlanError):
+    """Tiles that make more pieces than memory should hold."""
 
 
 class Side(NamedTuple):
@@ -85,7 +91,13 @@ target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     fitting = boxes(source, target)
     if fitting is None:
         extents = extents_of(source)
-        fitting = _boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
+        worth = _FEW + prod(extents.values()) // _WORTH
+        fitting = _boxes(source, target, min(worth, _MOST))
+        if fitting is None and worth > _MOST:
+            raise TooManyPiecesError(
+                f"the tiles of the two layouts fit each other so badly that they make more than {_MOST} pieces\n"
+                "write tiles or extents that divide each other, or a layout between the two, or use fewer ranks"
+            )
         if fitting is None:
             return Scatter(one_by_one(source, extents), one_by_one(target, extents))
     return fitting

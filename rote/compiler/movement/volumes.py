@@ -23,7 +23,7 @@ from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
 from .components import Component, Reading, components, extents_of, one_by_one, readings, splitting
-from .messages import communicates
+from .meets import Meets, communicates
 from .overlap import Scatter, boxes, overlaps
 
 __all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
@@ -215,8 +215,8 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     if factor.source == factor.target and own == theirs:  # every rank keeps its elements: no table of pairs is needed
         held = _held(factor.source)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
-    matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
-    if all(matrix is None for matrix in matrices):
+    rules, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
+    if all(rule.everywhere for rule in rules):
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
         elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
         return _over_grid(elements, own, order), _over_grid(messages, own, order)
@@ -224,13 +224,16 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     ours_label, theirs_label = [label[g] for g in own], []
     operands: list[Any] = []
     modes = {*own}  # the grid modes on which the sums depend
-    for g, matrix in zip(theirs, matrices, strict=True):
+    for g, rule in zip(theirs, rules, strict=True):
         peer = len(label) + label[g]
-        if matrix is not None:
+        if not rule.everywhere:
             modes.add(g)
-            if matrix.ndim == 1:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
+            if rule.equal:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
                 peer = label[g]
-            operands += [matrix, [label[g], peer][: matrix.ndim]]
+                operands += [rule.itself().astype(np.int64), [peer]]
+            else:
+                far, near = rule.counts(not sending) > 0, rule.counts(sending) > 0
+                operands += [near.astype(np.int64), [label[g]], far.astype(np.int64), [peer]]
         theirs_label.append(peer)
     over = sorted(modes)
     axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
@@ -239,30 +242,17 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
-@memoized(4096)
-def _meeting(meeting: Meeting) -> Ints | None:
-    """A table of 1 where an own coordinate and a peer's meet along one grid mode; None if all meet.
-
-    If only equal coordinates count, the array has one axis: 1 where a coordinate meets itself.
-    """
-    source, target, op_changes, p, sending, equal = meeting
-    if source.name == target.name == "split":
-        return np.ones(p, np.int64) if equal else None
+def _meeting(meeting: Meeting) -> Meets:
+    """The rule by which own coordinates and those of peers meet along one grid mode."""
+    source, target, op_changes, p, _, equal = meeting
     met = communicates(source, target, op_changes, p)
-    if equal:
-        return met.diagonal().astype(np.int64)
-    if met.all():
-        return None
-    return (met if sending else met.T).astype(np.int64)
+    return met._replace(equal=True) if equal else met
 
 
 @memoized(4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """How many peers each coordinate meets along grid mode g, which splits nothing for them; None if one each."""
-    met, p = _meeting(meeting), meeting[3]
-    counts = np.full(p, p, np.int64)
-    if met is not None:
-        counts = met if met.ndim == 1 else met.sum(axis=1)
+    counts = _meeting(meeting).counts(meeting[4])
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 

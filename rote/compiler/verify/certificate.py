@@ -3,7 +3,8 @@
 A message is a product of one group of elements per component, and goes wherever two ranks meet along every grid mode.
 So the proof is about factors, not elements, and hardly takes longer on more ranks:
 1. per component, the boxes contain each element once, and both sides have the same elements in each (`partition`);
-2. per grid mode, coordinates meet as the roles on both sides require: values arrive once, contributions enter once;
+2. per grid mode, coordinates meet as the roles on both sides require: values arrive once, contributions enter once
+   (`roles`);
 3. the lists of messages are these products, ascending by rank; the first contribution assigns, the others combine
    (this compares the lists of one rank, and of further ranks up to a total of `LISTED` messages);
 4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (for a step from
@@ -28,15 +29,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
 from ..movement.components import Group, components
-from ..movement.messages import Message, communicates, receives, sends
+from ..movement.meets import Meets
+from ..movement.messages import Message, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
 from .recount import Claimed, Recount, figures, recount
+from .roles import prove_grid_mode, talk_over
 
 __all__ = ["LISTED", "verify"]
 
@@ -114,7 +116,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         if step.grid_modes != tuple(range(grid.order)):
             raise PlanError(f"its grid modes {step.grid_modes} are not all of grid {grid}, though it leads to another")
         return prove_pairs(step.kind, (source, target), parts)
-    met = [_grid_mode(source, target, g) for g in range(grid.order)]
+    met = [prove_grid_mode(source, target, g) for g in range(grid.order)]
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
@@ -130,35 +132,6 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
     copied = any(step.after.roles[g].name == "replicated" and step.after.grid.shape[g] > 1 for g in modes)
     if step.kind in (*LOCAL, *AS_THEY_ARE, "reduce_scatter") or (copied and step.kind != "allgather"):
         raise PlanError(f"its elements may not be rounded to {step.wire}: copies would differ, or sums lose more")
-
-
-def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
-    """The partners along a grid mode, proved from the roles: true at [a, b] if data goes from coordinate a to b."""
-    before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
-    p = source.grid.shape[g]
-    met = communicates(before, after, changes, p)
-    holds, wants = _taking_part(before, p), _taking_part(after, p)
-    inside = met[holds.start : holds.stop, wants.start : wants.stop]
-    own = before.name in ("split", "partial")  # no two coordinates have the same data
-    single = before.name == "partial" and changes  # the old reduction ends before the new one starts
-    if after.name != "partial":
-        number, some = (len(holds), "all") if own else (1, "one")
-        right = (inside.sum(axis=0) == number).all()
-        rule = f"each of {[*wants]} hears from {some} of {[*holds]}"
-    elif own:
-        right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
-        rule = f"each contribution enters one accumulator{', the same for all' * single}"
-    else:
-        right, rule = inside.sum() == 1, f"the value is contributed once, by one of {[*holds]}"
-    if not right or (inside.size < met.size and met.sum() != inside.sum()):
-        pairs = np.argwhere(met).tolist()[:9]
-        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} meet, but {rule}")
-    return met
-
-
-def _taking_part(role: Role, p: int) -> range:
-    """The coordinates of a grid mode that hold data."""
-    return range(role.at, role.at + 1) if role.name == "rooted" else range(p)
 
 
 class _Proved(NamedTuple):
@@ -185,24 +158,21 @@ class _Proved(NamedTuple):
         return sorted(products, key=itemgetter(0))
 
 
-def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
+def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Meets], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of the proved factors."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = row_major(grid.shape)
     split = {*chain(*[part.over[1 - side] for part in parts])}
     free = [g for g in range(grid.order) if g not in split]
-    tables = {}
-    for g, table in enumerate(met):
-        if g in free or not table.all():
-            tables[g] = table if side == SENDS else table.T
+    rules = {g: rule for g, rule in enumerate(met) if g in free or not rule.everywhere}
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     compared: dict[Group, tuple[Cut, ...]] = {}
     for rank in chain((first,), range(first), range(first + 1, grid.size)):
         me = grid.coordinates(rank)
-        partners = {g: table[me[g]].tolist() for g, table in tables.items()}
+        partners = {g: rule.peers(me[g], side == SENDS) for g, rule in rules.items()}
         places, options = [0], []
         for g in free:
-            places = [place + strides[g] * c for place in places for c, meet in enumerate(partners[g]) if meet]
+            places = [place + strides[g] * c for place in places for c in partners[g]]
         for part in parts:
             own = tuple([me[g] for g in part.over[side]])
             options.append(_options(part, side, own, strides, partners))
@@ -239,14 +209,17 @@ def _compare(
 
 
 def _options(
-    part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, list[bool]]
+    part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, range]
 ) -> list[tuple[int, tuple[Cut, ...]]]:
     """The elements at some coordinates of one side that lie at peers met, with the parts of the peers' numbers."""
     others, options = part.over[1 - side], []
-    for where, cuts in part.proof.row(side, own):
+    only: At = ()
+    if partners and others:
+        only = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else -1 for g in others])
+    for where, cuts in part.proof.row(side, own, only):
         place = 0
         for g, c in zip(others, where, strict=True):
-            if g in partners and not partners[g][c]:
+            if g in partners and c not in partners[g]:
                 break
             place += strides[g] * c
         else:
@@ -254,17 +227,17 @@ def _options(
     return options
 
 
-def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> None:
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
-    talk = {g for g, table in enumerate(met) if _talk(parts, table, g)}
+    talk = {g for g, rule in enumerate(met) if talk_over(parts, rule, g)}
     changed = {g for g, (old, new) in enumerate(roles) if old != new}
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
     if outside:
         raise PlanError(f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid")
     if kind in ROLES:
-        idle = {g for g in step.grid_modes if kind in TOGETHER and len(met[g]) > 1}
+        idle = {g for g in step.grid_modes if kind in TOGETHER and met[g].number > 1}
         others = []
         for g in sorted(talk | changed | idle):
             name = f"{roles[g][0].name} to {roles[g][1].name}"
@@ -283,30 +256,13 @@ def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> N
         raise PlanError("blocks are not to be rearranged")
 
 
-def _cut(step: Step, parts: list[ProvedComponent], met: list[Array]) -> bool:
+def _cut(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> bool:
     """Whether some block goes to several ranks, comes from several, or changes its role."""
-    for before, after, table in zip(step.before.roles, step.after.roles, met, strict=True):
-        several = before.name != "split" and max(table.sum(axis=0).max(), table.sum(axis=1).max()) > 1
+    for before, after, rule in zip(step.before.roles, step.after.roles, met, strict=True):
+        several = before.name != "split" and max(rule.counts(sending).max() for sending in (True, False)) > 1
         if several or before.name != after.name:
             return True
     return any(_several(part, side) for part in parts for side in (SENDS, RECEIVES))
-
-
-def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
-    """Whether some message goes from one coordinate of a grid mode to another."""
-    pairs = met.copy()
-    pairs.flat[:: len(met) + 1] = False
-    for part in parts:
-        if not len(part.sizes):
-            return False
-        given, taken = part.at[SENDS].get(g), part.at[RECEIVES].get(g)
-        if given is not None or taken is not None:
-            meant = np.zeros_like(met)
-            rows = slice(None) if given is None else given
-            columns = slice(None) if taken is None else taken
-            meant[rows, columns] = True
-            pairs &= meant
-    return bool(pairs.any())
 
 
 def _several(part: ProvedComponent, side: int) -> bool:

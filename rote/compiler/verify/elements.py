@@ -7,7 +7,7 @@ which coordinates. The elements of a set are linear along digits that step by wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Any
@@ -28,6 +28,7 @@ __all__ = [
     "index_of",
     "listed",
     "numbered",
+    "solutions",
     "spread",
     "surplus",
     "values",
@@ -124,6 +125,39 @@ def _value(row: Row, axes: Sequence[int], digits: At) -> int:
 def values(rows: Sequence[Row], axes: Sequence[int], digits: At) -> At:
     """The values of linear numbers if some digits have these values and the others are 0."""
     return tuple([_value(row, axes, digits) for row in rows])
+
+
+def solutions(shape: At, rows: Sequence[Row], wanted: At) -> Iterator[At]:
+    """The digits, along the axes on which linear numbers depend, at which these have the wanted values.
+
+    If each step of a number is larger than all smaller ones can add up to, division finds the only digits there may be.
+    """
+    axes = varied(rows)
+    digits: dict[int, int] = {}
+    for row, value in zip(rows, wanted, strict=True):
+        left = value - row[0] - sum([row[axis + 1] * k for axis, k in digits.items()])
+        steps = sorted([(row[axis + 1], axis) for axis in axes if row[axis + 1] and axis not in digits])
+        reach = 0
+        for step, axis in steps:
+            if step <= reach:
+                yield from _tried(shape, rows, wanted)
+                return
+            reach += step * (shape[axis] - 1)
+        for step, axis in reversed(steps):
+            digits[axis], left = divmod(left, step)
+            if not 0 <= digits[axis] < shape[axis]:
+                return
+        if left:
+            return
+    yield tuple([digits[axis] for axis in axes])
+
+
+def _tried(shape: At, rows: Sequence[Row], wanted: At) -> Iterator[At]:
+    """The digits at which linear numbers have the wanted values, of all that there are."""
+    axes = varied(rows)
+    for digits in product(*[range(shape[axis]) for axis in axes]):
+        if values(rows, axes, digits) == wanted:
+            yield digits
 
 
 def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[int, At]:

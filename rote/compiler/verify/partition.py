@@ -25,6 +25,7 @@ from .elements import (
     elements_at,
     index_of,
     listed,
+    solutions,
     spread,
     surplus,
     values,
@@ -58,28 +59,33 @@ class Proof:
     boxes: Boxes
     at: tuple[Array, ...]
     sizes: Array
-    _rows: dict[tuple[int, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
+    _rows: dict[tuple[int, At, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
     _places: dict[int, tuple[dict[At, list[int]], list[int]]] = field(default_factory=dict, init=False)
 
-    def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
-        """The elements at some coordinates on one side, by their coordinates on the other side."""
-        if (side, own) not in self._rows:
-            grouped: dict[At, list[Cut]] = {}
-            for where, cut in self._cuts(side, own):
-                grouped.setdefault(where, []).append(cut)
-            self._rows[side, own] = tuple((where, tuple(cuts)) for where, cuts in grouped.items())
-        return self._rows[side, own]
+    def row(self, side: int, own: At, only: At = ()) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
+        """The elements at some coordinates on one side, by their coordinates on the other side.
 
-    def _cuts(self, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+        `only` has the coordinates on the other side that are wanted, -1 for any; if it is empty, all are.
+        """
+        if (side, own, only) not in self._rows:
+            grouped: dict[At, list[Cut]] = {}
+            for where, cut in self._cuts(side, own, only):
+                grouped.setdefault(where, []).append(cut)
+            self._rows[side, own, only] = tuple((where, tuple(cuts)) for where, cuts in grouped.items())
+        return self._rows[side, own, only]
+
+    def _cuts(self, side: int, own: At, only: At) -> Iterator[tuple[At, Cut]]:
         """The elements at some coordinates of one side, with their coordinates on the other side."""
         if isinstance(self.boxes, Scatter):
-            yield from _listed_cuts(self.boxes, side, own)
+            for where, cut in _listed_cuts(self.boxes, side, own):
+                if all(c in (-1, at) for at, c in zip(where, only, strict=False)):
+                    yield where, cut
             return
         if side not in self._places:
             self._places[side] = _by_place(self.boxes, side)
         single, several = self._places[side]
         for k in sorted([*single.get(own, ()), *several]):
-            yield from _box_cuts(self.boxes[k], side, own)
+            yield from _box_cuts(self.boxes[k], side, own, only)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,16 +180,18 @@ def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut
         yield tuple(where.tolist()), (near, far)
 
 
-def _box_cuts(box: Overlap, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+def _box_cuts(box: Overlap, side: int, own: At, only: At) -> Iterator[tuple[At, Cut]]:
     near, far = (box.source, box.target) if side == SENDS else (box.target, box.source)
-    axes = varied(near.at)
+    rows, wanted = near.at, own
+    for row, c in zip(far.at, only, strict=False):
+        if c >= 0:
+            rows, wanted = (*rows, row), (*wanted, c)
+    axes = varied(rows)
     more = [axis for axis in varied(far.at) if axis not in axes]
     fixed = [*axes, *more]
     left = [axis for axis in range(len(box.shape)) if axis not in fixed]
     shape = tuple([box.shape[axis] for axis in left])
-    for digits in product(*[range(box.shape[axis]) for axis in axes]):
-        if values(near.at, axes, digits) != own:
-            continue
+    for digits in solutions(box.shape, rows, wanted):
         for others in product(*[range(box.shape[axis]) for axis in more]):
             every = (*digits, *others)
             cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)

@@ -18,6 +18,7 @@ from ...caches import memoized
 from ...grammar.nodes import Kind
 from ...layout.kinds import mode_set
 from ...layout.layout import Distribution
+from ..movement.meets import Meets
 from ..step import LOCAL
 from .elements import numbered
 from .partition import ProvedComponent
@@ -48,10 +49,10 @@ class Recount:
     buffers: Array
 
 
-def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array]) -> Recount:
+def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets]) -> Recount:
     """Count what every rank receives and buffers in a step of this kind on a grid of this shape.
 
-    `met[g][a, b]` says whether data goes from coordinate a of grid mode g to b.
+    `met[g]` says between which coordinates of grid mode g data goes.
     """
     zero: Array = np.zeros(shape, np.int64)
     if kind in LOCAL:
@@ -65,7 +66,7 @@ def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequenc
             return Recount(foreign, heard, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, heard, kept + arriving)
-    leaving = _totals(shape, parts, [table.T for table in met], (1, 0))[0]
+    leaving = _totals(shape, parts, [rule.reversed() for rule in met], (1, 0))[0]
     match kind:
         case "reduce":
             return Recount(kept, heard, leaving - kept)
@@ -119,7 +120,7 @@ def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     return lengths
 
 
-def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:
+def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets], sides: tuple[int, int]) -> Array:
     """Per rank: elements shared with ranks it meets on the other side, the number of these, and elements it keeps.
 
     `sides` are the places, in the pairs of a part, of the other side and of this side.
@@ -131,13 +132,13 @@ def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], s
         total *= _over(_sums(theirs, mine, part.sizes, met, [shape[g] for g in over]), over, shape)
         free -= theirs.keys()
     for g in free:
-        number = met[g].sum(axis=0)
-        total *= _over(np.array([number, number, met[g].diagonal()]), [g], shape)
+        number = met[g].counts(sending=False)
+        total *= _over(np.array([number, number, met[g].itself()]), [g], shape)
     return total
 
 
 def _sums(
-    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[Array], extents: list[int]
+    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[Meets], extents: list[int]
 ) -> Array:
     """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
     meet = itself = np.ones(len(sizes), bool)
@@ -147,17 +148,27 @@ def _sums(
     for g, extent in zip(over, extents, strict=True):
         index = index * extent + both[g]
         if g in theirs and g in mine:
-            meet, itself = meet & met[g][theirs[g], mine[g]], itself & (theirs[g] == mine[g])
+            meet, itself = meet & met[g].at(theirs[g], mine[g]), itself & (theirs[g] == mine[g])
         elif g in theirs:
-            itself = itself & met[g][theirs[g], theirs[g]]
+            itself = itself & met[g].at(theirs[g], theirs[g])
     table = np.zeros((3, prod(extents)), np.int64)
     for sums, weights in zip(table, (sizes * meet, meet, sizes * (meet & itself)), strict=True):
         np.add.at(sums, index, weights)
     for k, g in enumerate(over):
         if g not in mine:  # there is a rank at each coordinate along it, and each meets some of the pairs
             along = table[:2].reshape(-1, extents[k], prod(extents[k + 1 :]))
-            table[:2] = (met[g].T.astype(np.int64) @ along).reshape(2, -1)
+            table[:2] = _heard(met[g], along).reshape(2, -1)
     return table
+
+
+def _heard(rule: Meets, along: Array) -> Array:
+    """Per coordinate of a grid mode, along the middle axis, the sum over the coordinates from which it hears."""
+    every = np.arange(rule.number)
+    if rule.sender is not None:
+        along = along * (every == rule.sender)[:, None]
+    if not rule.equal:
+        along = np.broadcast_to(along.sum(axis=1, keepdims=True), along.shape)
+    return along if rule.receiver is None else along * (every == rule.receiver)[:, None]
 
 
 def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:

@@ -1,0 +1,92 @@
+"""How planning and proving grow with the number of ranks: counted in calls and in bytes, never in seconds."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from effort import calls
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rote
+from rote.compiler.movement import overlap
+from rote.compiler.movement.meets import Meets
+
+# Transitions over one long grid mode. No component is split by it on both sides, or nothing moves along it.
+ALONG_ONE_GRID_MODE = {
+    "transpose": "[(0),()] -> [(),(0)]",
+    "transpose of blocks": "block[(0),()] -> block[(),(0)]",
+    "gather everywhere": "[(0),()] -> [(),()]",
+    "slice": "[(),()] -> block[(0),()]",
+    "reduce and split": "[(),()]+(0) -> block[(0),()]",
+    "reduce everywhere": "[(),()]+(0) -> [(),()]",
+    "reduce to a root": "[(),()]+(0) -> [(),()]|(0@1)",
+    "deal out": "[(),()]|(0) -> block[(0),()]",
+    "fill up": "[(0),()] -> [(),()]+(0)",
+}
+
+
+def planned(text, ranks):
+    rote.compile(text, shape=(8191, 8193), grid=(ranks,)).verify()
+
+
+def bytes_at_once(text, ranks):
+    """The most bytes that are allocated while a transition is planned and proved."""
+    rote.clear_caches()
+    tracemalloc.start()
+    try:
+        planned(text, ranks)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ALONG_ONE_GRID_MODE.values(), ids=ALONG_ONE_GRID_MODE)
+def test_memory_does_not_grow_as_the_square_of_the_ranks(text):
+    """Law: four times the ranks along one grid mode take less than eight times the bytes: there is no table."""
+    planned(text, 8)
+    few, many = (bytes_at_once(text, ranks) for ranks in (256, 1024))
+    assert many < 8 * few
+
+
+def test_a_slice_looks_at_its_own_part_alone():
+    """Law: where each rank meets only itself, the proof takes few more calls on eight times the ranks."""
+    counts = []
+    for ranks in (64, 512):
+        planned("[(),()] -> block[(0),()]", 8)
+        rote.clear_caches()
+        counts.append(calls(lambda ranks=ranks: planned("[(),()] -> block[(0),()]", ranks)))
+    assert counts[1] < 9 * counts[0]
+
+
+@st.composite
+def rules(draw):
+    number = draw(st.integers(1, 6))
+    one = st.none() | st.integers(0, number - 1)
+    return Meets(number, draw(one), draw(one), draw(st.booleans()))
+
+
+@given(rules())
+def test_a_rule_is_its_table(rule):
+    """Law: counts, peers and the diagonal of a rule are those of the table of all pairs, which no plan makes."""
+    table = rule.table(range(rule.number))
+    assert rule.reversed().table(range(rule.number)).tolist() == table.T.tolist()
+    assert rule.itself().tolist() == table.diagonal().tolist()
+    assert rule.counts(sending=True).tolist() == table.sum(axis=1).tolist()
+    assert rule.counts(sending=False).tolist() == table.sum(axis=0).tolist()
+    for c in range(rule.number):
+        assert [*rule.peers(c, sending=True)] == np.flatnonzero(table[c]).tolist()
+        assert [*rule.peers(c, sending=False)] == np.flatnonzero(table[:, c]).tolist()
+    assert not rule.everywhere or table.all()
+
+
+def test_too_many_pieces_are_an_error_that_says_what_to_do(monkeypatch):
+    """Law: tiles that make more pieces than memory should hold are refused with a cure, before they are made."""
+    monkeypatch.setattr(overlap, "_MOST", 2000)
+    ends = [rote.parse(text).on((2**40 - 1,), (64, 64)) for text in ("[(0,1:cyclic(7,at=9))]", "[(1:cyclic(11),0)]")]
+    rote.clear_caches()
+    with pytest.raises(rote.PlanError, match="more than 2000 pieces\\nwrite tiles or extents that divide each other"):
+        rote.compile(*ends)
+    rote.clear_caches()
