@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from ...compiler.step import as_array, refuse_mask
 from ...errors import LayoutError
 from ...layout.refine import fitted
 from ..alignment import plain
@@ -107,7 +108,7 @@ def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
         return repeat(reshape(x, -1), repeats, axis=0)
     shape = x.distribution.shape
     mode = normalize_axis_index(axis, len(shape))
-    numbers = np.asarray(known(repeats))
+    numbers = as_array(known(repeats))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"repeats are integers, not {numbers.dtype}")
     places = np.repeat(np.arange(shape[mode]), numbers)
@@ -146,6 +147,7 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
     shape = array.distribution.shape
     if mode not in _PADS:
         raise LayoutError(f"pad takes a mode of {', '.join(map(repr, _PADS))}, not {mode!r}")
+    refuse_mask(type(constant_values))
     if np.ndim(constant_values):
         raise LayoutError(f"pad takes one constant for all ends, not {constant_values!r}; pad one end after the other")
     pairs = np.broadcast_to(np.asarray(pad_width), (len(shape), 2)).tolist()
