@@ -19,9 +19,10 @@ from ..rules import follows
 from .fetching import Origin, fetched
 from .indexing import known, read
 from .keys import as_indices, key_at, parse_key
-from .reshaping import reshape
+from .reshaping import reshape, swapaxes
 
-__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "tile"]
+__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll"]
+__all__ += ["rot90", "tile"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -216,6 +217,24 @@ def flipud(m: T) -> T:
 def fliplr(m: T) -> T:
     """The elements in reverse order along mode 1, as `numpy.fliplr`."""
     return flip(m, axis=1)
+
+
+@follows("indexed", np.rot90)
+def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
+    """The elements turned by `k` quarters of a circle, from the first of two modes to the second, as `numpy.rot90`.
+
+    Raises:
+        ValueError: these are not two different modes.
+
+    >>> from rote import DistTensor
+    >>> rot90(DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]")).to_global()
+    array([[2, 4],
+           [1, 3]])
+    """
+    first, second = normalize_axis_tuple(axes, len(m.distribution.shape))
+    turned = m if k % 2 == 0 else swapaxes(m, first, second)
+    mirrored = [mode for mode, when in ((first, (1, 2)), (second, (2, 3))) if k % 4 in when]
+    return flip(turned, mirrored) if mirrored else turned
 
 
 def _of_order(x: T, order: int, name: str) -> T:
