@@ -84,13 +84,15 @@ def name_cure(name: str) -> str:
     >>> name_cure("full_tensor")
     'x.to_global()'
     """
-    return _NAMES.get(name, "")
+    return _NAMES.get(name, "") or _CURES.get(getattr(np, name, None), "")
 
 
 def method_cure(ufunc: np.ufunc, method: str) -> str:
     """The way around a method of a ufunc that is not answered; empty where it is that of the whole array."""
     if method == "outer":
         return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
+    if method == "at":
+        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
     return ""
 
 
@@ -125,14 +127,13 @@ _NAMES = {
     "permute": "x.transpose(axes)",
     "to": "x.astype(dtype)",
     "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
-    "partition": "x.sort(), which is ordered over all ranks",
     "global_shape": "x.shape",
     "chunks": "x.distribution.to_chunks()",
     "rechunk": "x.redistribute(layout)",
     "to_local": "x.local",
     **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
 }
-_CURES: dict[Function, str] = {
+_CURES: dict[Any, str] = {
     np.convolve: "rote.fft.convolve(x, y)",
     np.correlate: "rote.fft.correlate(x, y)",
     np.save: "x.save(path)",
