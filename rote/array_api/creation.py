@@ -154,7 +154,7 @@ def full(
     check_device(device)
     extents, ranks = tensor_shape(shape), as_comm(comm)
     dist = place(extents, _laid(layout, extents), ranks, grid)
-    element = _element(dtype, np.asarray(fill_value).dtype)
+    element = _element(dtype, as_array(fill_value).dtype)
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
 

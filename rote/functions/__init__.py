@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .elements import dtypes as dtypes
     from .elements import elementwise as elementwise
     from .elements import likes as likes
+    from .linalg import covariance as covariance
     from .linalg import matrices as matrices
     from .linalg import norms as norms
     from .linalg import orthogonal as orthogonal
@@ -40,7 +41,7 @@ _HOME = {
     **dict.fromkeys(("assigning", "indexing", "joining", "ordering", "placing", "reshaping"), "rearranging"),
     **dict.fromkeys(("extrema", "nan", "reductions", "scans", "statistics"), "reducing"),
     **dict.fromkeys(("quantiles", "sets", "sorting"), "sorts"),
-    **dict.fromkeys(("matrices", "norms", "orthogonal", "products"), "linalg"),
+    **dict.fromkeys(("covariance", "matrices", "norms", "orthogonal", "products"), "linalg"),
 }
 
 __all__ = sorted(_HOME)

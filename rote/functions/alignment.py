@@ -8,13 +8,15 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..caches import memoized
 from ..compiler.compile import compile
+from ..compiler.step import as_array
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.grid import Grid
 from ..layout.layout import Distribution, Layout
-from .distributed import Array, Distributed
+from .distributed import Distributed
 from .moves import moved
 
 __all__ = ["cheapest", "in_blocks", "made_whole", "plain", "replicated"]
@@ -68,8 +70,13 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
     return moved(x, cheapest(x.distribution, x.local.dtype, candidates or [Layout(tuple(kept))]), cause)
 
 
-def replicated(array: Array, x: T) -> T:
-    """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`."""
+def replicated(values: npt.ArrayLike, x: T) -> T:
+    """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`.
+
+    Raises:
+        TypeError: the array has a mask.
+    """
+    array = as_array(values)
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 

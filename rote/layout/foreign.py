@@ -25,6 +25,9 @@ Pair = Sequence[int]
 Placement = int | str | None
 """For one mode of a torch mesh: dim for Shard(dim), None for Replicate(), the reduction for Partial(…)."""
 
+# What torch's own placements hold, by the names of their classes, because torch is not imported; Replicate has no dim.
+_TORCH = {"Shard": "dim", "Partial": "reduce_op", "Replicate": "dim"}
+
 
 class ForeignDoors(Blocks):
     """Constructors of `Distribution` from ranges, pencils, chunks, descriptors, placements and shardings."""
@@ -168,18 +171,15 @@ class ForeignDoors(Blocks):
         return cls._of(LayoutSyntax(tuple(modes)), tuple(shape), processes)
 
     @classmethod
-    def from_torch(
-        cls, shape: Iterable[int] | int, mesh: Sequence[int] | int, placements: Sequence[Placement] | Placement
-    ) -> Self:
-        """The distribution of torch's chunks, `torch.chunk(x, p, dim)[rank]`, or of a DTensor on a mesh.
+    def from_torch(cls, shape: Iterable[int] | int, mesh: Any, placements: Sequence[Any] | Placement) -> Self:
+        """The distribution of torch's chunks, `torch.chunk(x, p, dim)[rank]`, or of a DTensor of a shape on a mesh.
 
         Parts have ceil(n/p) indices, the last ones fewer or none. Modes of the mesh split a dim one after the other.
 
         Args:
-            shape: the shape of the tensor.
-            mesh: the shape of the device mesh, or the number of chunks.
-            placements: per mode of the mesh, dim for Shard(dim), None for Replicate(), "sum", "product", "min" or "max"
-                for Partial(…); for chunks, their dim.
+            mesh: a DeviceMesh or its shape, or the number of chunks.
+            placements: per mode of the mesh, torch's own placement, or dim for Shard(dim), None for Replicate(), "sum",
+                "product", "min" or "max" for Partial(…); for chunks, their dim.
 
         Raises:
             LayoutError: there is no such dim or reduction, or not one placement per mode of the mesh.
@@ -190,14 +190,15 @@ class ForeignDoors(Blocks):
         >>> print(Distribution.from_torch((10, 6), (2, 2, 2), (0, None, -1)))
         block(ceil)[(0),(2)] on (10, 6), grid 2x2x2
         """
-        extents, ranks = tensor_shape(shape), grid_shape(mesh)
+        extents, ranks = tensor_shape(shape), grid_shape(mesh.shape if type(mesh).__name__ == "DeviceMesh" else mesh)
         each = (placements,) if isinstance(placements, str | int | None) else tuple(placements)
         if len(each) != len(ranks):
             raise LayoutError(f"{each} is not one placement for each of {counted(len(ranks), 'mode')} of a mesh")
         modes: list[tuple[Entry, ...]] = [()] * len(extents)
-        partial: list[int] = []
-        ops: set[Op] = set()
-        for g, placement in enumerate(each):
+        partial, ops = list[int](), set[Op]()
+        for g, own in enumerate(each):
+            name = type(own).__name__
+            placement = getattr(own, _TORCH[name], None) if name in _TORCH else own
             if isinstance(placement, str):
                 partial.append(g)
                 ops.add(_op(placement))

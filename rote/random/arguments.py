@@ -22,6 +22,7 @@ _NAMES = {
     "permutation": "x[numpy.argsort(rng.random(len(x)))], along mode 0",
     "shuffle": "x[...] = x[numpy.argsort(rng.random(len(x)))], along mode 0",
     "choice": "numpy.take(x, rng.integers(len(x), shape=…), axis=0), with replacement",
+    "spawn": "rote.random.default_rng([seed, k]) for the k-th of several generators",
     "standard_exponential": "rng.exponential(1.0, shape)",
 }
 

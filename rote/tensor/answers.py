@@ -69,9 +69,9 @@ def refusal(call: str, cure: str = "") -> str:
         call: the user's call, with {} in the place of the tensor.
         cure: what to write instead; if empty, the call on the whole array.
 
-    >>> print(refusal("numpy.cov({})"))
-    numpy.cov(x) of a DistTensor x is not answered: nothing is gathered silently
-    write numpy.cov(x.to_global()), or numpy.cov(x.local) for this rank's block alone
+    >>> print(refusal("numpy.kron({})"))
+    numpy.kron(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.kron(x.to_global()), or numpy.kron(x.local) for this rank's block alone
     """
     whole, block = call.format("x.to_global()"), call.format("x.local")
     usual = f"{whole}, or {block} for this rank's block alone"
@@ -84,13 +84,15 @@ def name_cure(name: str) -> str:
     >>> name_cure("full_tensor")
     'x.to_global()'
     """
-    return _NAMES.get(name, "")
+    return _NAMES.get(name, "") or _CURES.get(getattr(np, name, None), "")
 
 
 def method_cure(ufunc: np.ufunc, method: str) -> str:
     """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
     if method == "outer":
         return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
+    if method == "at":
+        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
     return ""
 
 
@@ -119,13 +121,19 @@ _NAMES = {
     "view": "x.astype(dtype), or x.local.view(dtype) for this rank's block alone",
     "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
     "placements": "x.layout",
+    "device_mesh": "x.distribution.grid",
+    "clone": "x.copy()",
+    "unsqueeze": "x[None], or numpy.expand_dims(x, axis)",
+    "permute": "x.transpose(axes)",
+    "to": "x.astype(dtype)",
+    "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
     "global_shape": "x.shape",
     "chunks": "x.distribution.to_chunks()",
     "rechunk": "x.redistribute(layout)",
     "to_local": "x.local",
     **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
 }
-_CURES: dict[Function, str] = {
+_CURES: dict[Any, str] = {
     np.convolve: "rote.fft.convolve(x, y)",
     np.correlate: "rote.fft.correlate(x, y)",
     np.save: "x.save(path)",
@@ -135,5 +143,30 @@ _CURES: dict[Function, str] = {
     np.block: "numpy.concatenate of rows, each a numpy.concatenate",
     np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
     np.linalg.cond: "s = numpy.linalg.svdvals(x), and s[0] / s[-1]",
+    np.partition: "numpy.sort(x), which is ordered over all ranks",
+    np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
+    np.lib.stride_tricks.sliding_window_view: "x.halo(width), and windows of this rank's block with its neighbours'",
+    np.compress: "x[mask], along mode 0, or x[:, mask]",
+    np.diag: "numpy.diagonal(x) of a matrix, or x[:, None] * numpy.eye(len(x)) of a vector",
+    np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
+    np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
+    np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.choose: "numpy.where(condition, x, y), within one another for more",
+    np.nancumsum: "numpy.cumsum(numpy.where(numpy.isnan(x), 0, x), axis)",
+    np.nanargmax: "numpy.argmax(numpy.where(numpy.isnan(x), -numpy.inf, x), axis)",
+    np.nanargmin: "numpy.argmin(numpy.where(numpy.isnan(x), numpy.inf, x), axis)",
+    np.intersect1d: "u = numpy.unique(x), and u[numpy.isin(u, y)]",
+    np.setdiff1d: "u = numpy.unique(x), and u[~numpy.isin(u, y)]",
+    np.union1d: "numpy.unique(numpy.concatenate([x, y]))",
+    np.trapezoid: "numpy.sum(0.5 * dx * (y[1:] + y[:-1]), axis=0), along mode 0",
+    np.polyval: "DistTensor.from_local(numpy.polyval(p, x.local), x.distribution, comm=x.comm)",
+    np.interp: "DistTensor.from_local(numpy.interp(x.local, xp, fp), x.distribution, comm=x.comm)",
+    np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
+    np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
+    np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
+    np.atleast_1d: "x.reshape(-1), if x.ndim < 1",
+    np.atleast_2d: "x[None], if x.ndim < 2",
+    np.meshgrid: "rote.array_api.meshgrid(x, y)",
     np.unravel_index: "numpy.unravel_index(int(x), shape) of one number, or of x.to_global()",
 }

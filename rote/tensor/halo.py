@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_array
+from ..compiler.step import as_array, refuse_mask
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
@@ -60,6 +60,7 @@ class Halos(Distributed):
         [([0, 1, 2, 3, 4], [5, 6, 1, 2, 3, 4]), ([3, 4, 5, 6, 0], [2, 3, 4, 5, 6, 1])]
         """
         plan, move = self._bound_halo(width, periodic)
+        refuse_mask(type(fill))
         value = np.full((), fill, self.local.dtype)  # on a bad fill, all ranks raise the same
         if out is not None:
             with collective_errors(self.comm):

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
+from ..compiler.step import refuse_mask
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
@@ -64,12 +67,15 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
         Raises:
             LayoutError: the block has another shape than the distribution gives this rank; raised on this rank only.
+            TypeError: `distribution` is not a distribution, or the block has a mask; raised on this rank only.
         """
         self._comm = as_comm(comm)
         self._distribution = distribution
         self._local = local
         if not isinstance(distribution, Distribution):
             raise TypeError("DistTensor(block, dist) takes a Distribution\nwrite DistTensor.from_global(array, layout)")
+        if type(local) is not np.ndarray:
+            refuse_mask(type(local))
         if local.shape != (wanted := distribution.local_shape(self._comm.rank)):
             raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
 

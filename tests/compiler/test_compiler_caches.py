@@ -46,6 +46,28 @@ def test_one_thread_makes_and_the_others_wait():
     assert slow(0) is found[0]
 
 
+def test_a_late_asker_makes_nothing():
+    """Law: a thread that missed a value in the cache, and asks after it was made and left, gets that value.
+
+    What is behind the cache is asked, as such a thread does. After the cache is cleared, the value is made anew.
+    """
+    made = []
+
+    @memoized(8, once=True)
+    def counted(key):
+        made.append(key)
+        return object()
+
+    value = counted(0)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(counted.__wrapped__, 0).result() is value
+        assert made == [0]
+        counted.cache_clear()
+        assert pool.submit(counted.__wrapped__, 0).result() is not value
+        assert counted(0) is not value
+    assert made == [0, 0]
+
+
 def test_errors_are_not_kept():
     """Law: an error is raised for every asker, each its own, and the next one may have better luck."""
     broken = True

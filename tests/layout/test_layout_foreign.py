@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -200,7 +201,43 @@ def test_what_others_cannot_say_is_refused(text, way, says):
         way(rote.parse(text).on((10, 8), (4,) if "tiles of one size" in says else (2, 2)))
 
 
+class Shard(NamedTuple):
+    """A stand-in for torch's class of this name."""
+
+    dim: int
+
+
+class Replicate(NamedTuple):
+    """A stand-in for torch's class of this name."""
+
+
+class Partial(NamedTuple):
+    """A stand-in for torch's class of this name."""
+
+    reduce_op: str = "sum"
+
+
+class DeviceMesh(NamedTuple):
+    """A stand-in for torch's class of this name."""
+
+    shape: tuple[int, ...]
+
+
+def test_placements_of_torch_itself():
+    """Law: a mesh and placements of torch's classes mean what their plain data means."""
+    mesh = DeviceMesh((2, 3))
+    for own, plain in (
+        ([Shard(0), Replicate()], (0, None)),
+        ((Shard(-1), Shard(1)), (-1, 1)),
+        ([Partial(), Shard(1)], ("sum", 1)),
+        ([Replicate(), Partial("max")], (None, "max")),
+    ):
+        assert Distribution.from_torch((7, 5), mesh, own) == Distribution.from_torch((7, 5), (2, 3), plain)
+
+
 IN = {
+    "own placement": (lambda: Distribution.from_torch((4,), 2, [object()]), "a dim is an integer"),
+    "own reduction": (lambda: Distribution.from_torch((4,), 2, [Partial("avg")]), "'avg' is no reduction"),
     "no rank": (lambda: Distribution.from_ranges([]), "no rank says"),
     "no range": (lambda: Distribution.from_ranges([((3, 2),)]), r"rank 0 says \(3, 2\) of mode 0"),
     "half a range": (lambda: Distribution.from_ranges([((0, 2.5),)]), "no range of indices"),

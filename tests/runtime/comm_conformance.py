@@ -321,15 +321,18 @@ def check_agreement(comm: Comm, folder: Path) -> None:
                 assert "check_agreement" in str(error.__cause__)
         else:
             raise AssertionError("nobody raised")
-    awkward = raised(lambda: disagree(comm, last))
+    for error in (StopIteration("the end"), StopAsyncIteration(3)):  # which generators turn into RuntimeError
+        shared = raised(lambda error=error: disagree(comm, last, error))
+        assert (type(shared), shared.args) == (type(error), error.args)
+    awkward = raised(lambda: disagree(comm, last, Awkward(1, 2)))
     assert "awkward 1 2" in str(awkward)
     assert isinstance(awkward, Awkward if comm.rank == last else CommError)
 
 
-def disagree(comm: Comm, failing: int) -> None:
+def disagree(comm: Comm, failing: int, error: Exception) -> None:
     with collective_errors(comm):
         if comm.rank == failing:
-            raise Awkward(1, 2)
+            raise error
 
 
 CHECKS: list[Callable[[Comm, Path], None]] = [check for name, check in globals().items() if name.startswith("check_")]

@@ -144,6 +144,43 @@ def test_a_mask_is_not_lost_beside_a_tensor(call):
     call(x, np.ma.masked_less(NUMBERS, 0).filled(1))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, value: np.full_like(x, value),
+        lambda x, value: rote.array_api.full(3, value),
+        lambda x, value: np.pad(x, 1, constant_values=value),
+        lambda x, value: x.sum(initial=value),
+        lambda x, value: x.max(initial=value),
+        lambda x, value: x.clip(value),
+        lambda x, value: x.halo(1, fill=value),
+        lambda x, value: x.dot(np.ma.masked_array([1, 1, 1], [0, 1, 0])),
+        lambda x, value: np.repeat(x, np.ma.masked_array([1, 1, 1], [0, 1, 0])),
+        lambda x, value: DistTensor(np.ma.masked_less(NUMBERS, 0), x.distribution),
+    ],
+)
+@pytest.mark.parametrize("value", [np.ma.masked, np.ma.masked_array(3, True)])
+def test_a_value_with_a_mask_is_refused(call, value):
+    """Law: one value with a mask, or a block that has one, is refused wherever numbers enter; plain ones are taken."""
+    x = DistTensor.from_global(NUMBERS, "block[(0)]")
+    with pytest.raises(TypeError, match=r"has no mask, and Masked\w+ has one\nwrite x.filled\(value\)"):
+        call(x, value)
+
+
+@pytest.mark.parametrize("number", [3, np.array(3), np.int64(3)])
+def test_a_value_without_a_mask_is_taken(number):
+    """Law: numbers and arrays of order 0 fill, pad and limit alike, and distances may be an array of integers."""
+    x = DistTensor.from_global(NUMBERS, "block[(0)]")
+    assert np.full_like(x, number).to_global().tolist() == [3, 3, 3]
+    assert np.pad(x, 1, constant_values=number).to_global().tolist() == [3, *NUMBERS.tolist(), 3]
+    assert x.clip(number).to_global().tolist() == np.clip(NUMBERS, 3, None).tolist()
+    matrix = np.arange(6).reshape(2, 3)
+    y = DistTensor.from_global(matrix, "block[(0),()]")
+    shifts, shape = np.array([1, 2]), np.array([3, 2])
+    assert np.array_equal(np.roll(y, shifts, axis=(0, 1)).to_global(), np.roll(matrix, shifts, axis=(0, 1)))
+    assert np.array_equal(np.reshape(y, shape).to_global(), np.reshape(matrix, shape))
+
+
 @LAYOUTS
 @pytest.mark.parametrize(
     "call",

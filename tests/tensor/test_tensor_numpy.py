@@ -30,7 +30,8 @@ ROOMS = (
 )
 CURES = ("x.to_global()", "rote.fft.", "from_global", ".redistribute", "x.save", "DistTensor.zeros", "x.local")
 CURES += ("reshape(-1)", "Rote moves bool, integers")  # and so the dtypes to choose from
-CURES += ("write numpy.", "write s = numpy.", "x.halo(1)")  # what is answered, and gives the same
+CURES += ("write numpy.", "write s = numpy.", "write u = numpy.", "x.halo(")
+CURES += ("write x[", "write rote.array_api.")  # what is answered, and gives the same
 
 
 # Functions that are answered, though of none of the calls below: other tests try them.
@@ -317,10 +318,37 @@ def test_values_are_of_the_types_that_type_checkers_infer():
         assert all(type(value) is DistTensor for value in values)
 
 
+def test_the_cures_of_refusals_are_right():
+    """Law: what a refusal says to write gives what the refused function gives for the whole arrays."""
+    array = np.random.default_rng(2).integers(0, 9, (6, 4))
+    mask, other = np.array([True, False, True, True, False, False]), np.array([1, 3, 8])
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        line = x[:, 0]
+        different = np.unique(line)
+        best = x.reshape(3, 2, 4).reshape(3, -1).argmax(-1)
+        return [
+            (x[mask], np.compress(mask, array, axis=0)),
+            (different[np.isin(different, other)], np.intersect1d(array[:, 0], other)),
+            (different[~np.isin(different, other)], np.setdiff1d(array[:, 0], other)),
+            (np.unique(np.concatenate([line, other])), np.union1d(array[:, 0], other)),
+            (line[:, None] * np.eye(6), np.diag(array[:, 0])),
+            (x[np.delete(np.arange(6), [1, 4])], np.delete(array, [1, 4], 0)),
+            (np.concatenate([x[:2], x[:1], x[2:]]), np.insert(array, 2, array[0], 0)),
+            (np.sum(0.5 * 2.0 * (x[1:] + x[:-1]), axis=0), np.trapezoid(array, dx=2.0, axis=0)),
+            (best, array.reshape(3, 8).argmax(1)),
+        ]
+
+    with rote.config(implicit="allow"):
+        for pairs in rote.run(lambda comm: [(got.to_global(), want) for got, want in program(comm)], 3):
+            assert all(got.shape == want.shape and np.allclose(got, want) for got, want in pairs)
+
+
 def test_refusals_say_what_to_do():
     """Functions, methods of ufuncs and attributes that are not answered name the whole array; transforms Rote's."""
     x = DistTensor.zeros((3, 4), "[(0),()]")
-    for call in (np.nanmedian, np.cov):
+    for call in (np.nanmedian, np.lexsort):
         with pytest.raises(TypeError, match=rf"write numpy\.{call.__name__}\(x\.to_global\(\)\)"):
             call(x)
     with pytest.raises(TypeError, match=r"write numpy\.unravel_index\(int\(x\), shape\) of one number"):
@@ -330,6 +358,10 @@ def test_refusals_say_what_to_do():
         lambda: np.linalg.cond(x): "s[0] / s[-1]",
         lambda: np.select([x > 0], [x]): "numpy.where(condition, x, y)",
         lambda: np.gradient(x): "x.halo(1)",
+        lambda: np.partition(x, 2): "write numpy.sort(x)",
+        lambda: np.intersect1d(x, x): "u[numpy.isin(u, y)]",
+        lambda: np.add.at(x, 0, 1): "write x[indices] = numpy.add(x[indices], values)",
+        lambda: np.argmax(x, axis=(0, 1)): "write x.reshape(…, -1).argmax(-1)",
     }.items():
         with pytest.raises(TypeError, match=re.escape(cure)):
             call()
@@ -338,6 +370,8 @@ def test_refusals_say_what_to_do():
     for name, cure in {
         "item": r"float\(x\)",
         "fill": r"x\[\.\.\.\] = value",
+        "compress": r"x\[mask\], along mode 0",
+        "unsqueeze": r"x\[None\]",
         "full_tensor": r"x\.to_global\(\)",
     }.items():
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):

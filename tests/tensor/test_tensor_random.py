@@ -86,6 +86,7 @@ def test_large_blocks_are_made_in_windows():
         ("permutation", "x[numpy.argsort(rng.random(len(x)))]"),
         ("shuffle", "x[...] = x[numpy.argsort(rng.random(len(x)))]"),
         ("choice", "numpy.take(x, rng.integers(len(x), shape=…), axis=0)"),
+        ("spawn", "rote.random.default_rng([seed, k])"),
         ("poisson", "rote.DistTensor.from_global(numpy.random.default_rng(seed).poisson(…), layout)"),
     ],
 )

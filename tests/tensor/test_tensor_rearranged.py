@@ -249,3 +249,34 @@ def test_what_cannot_be_counted_is_refused_by_all_ranks(number):
         return True
 
     assert rote.run(program, 2) == [True] * 2
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("layout", ["block[(0),()]", "[(0),()]", "block[(),(0)]", "[(),()]", "b a: block[(0),()]"])
+@pytest.mark.parametrize("shape", [(24,), (4, 6), (3, 8), (6, 2, 2), (6, 4), (24, 1)])
+def test_memory_of_reshaped_tensors(ranks, layout, shape):
+    """Law: a copy shares no memory; a view shares it on every rank, or all ranks refuse to make one.
+
+    Values are right in either case, whether one rank's block lies in C order or in that of Fortran.
+    """
+    array = np.arange(24.0).reshape(6, 4)
+
+    def program(comm):
+        x = rote.DistTensor.from_global(array, layout, comm)
+        if comm.rank == 0:
+            x = rote.DistTensor(np.asfortranarray(x.local), x.distribution, comm)
+        with rote.config(implicit="allow"):
+            copy = np.reshape(x, shape, copy=True)
+            assert not np.shares_memory(copy.local, x.local)
+            for result in (copy, np.reshape(x, shape)):
+                assert np.array_equal(result.to_global(), array.reshape(shape))
+            try:
+                view = np.reshape(x, shape, copy=False)
+            except ValueError as error:
+                return str(error).splitlines()[0]
+        assert np.shares_memory(view.local, x.local) or not view.local.size
+        assert np.array_equal(view.to_global(), array.reshape(shape))
+        return "a view"
+
+    (answer,) = set(rote.run(program, ranks))
+    assert answer == "a view" or "has no view of shape" in answer

@@ -85,7 +85,7 @@ def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
     first = max(tensors, key=lambda x: prod(x.distribution.shape))
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError(f"{cause} wants tensors of one communicator; give the same comm to all")
-    return [x if isinstance(x, Distributed) else replicated(np.asarray(x), first) for x in operands]
+    return [x if isinstance(x, Distributed) else replicated(x, first) for x in operands]
 
 
 def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str) -> dict[int, int]:

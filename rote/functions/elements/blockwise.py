@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.step import as_dtype
+from ...compiler.step import as_dtype, refuse_mask
 from ...errors import LayoutError
 from ...layout.layout import Distribution
 from ...runtime.comm.collective_errors import collective_errors, floating_errors_raise
@@ -93,8 +93,10 @@ def _alike(operands: Sequence[Any]) -> Distributed | None:
                 first = x
             elif x.distribution != first.distribution or x.comm is not first.comm:
                 return None
-        elif type(x) not in _NUMBERS and np.ndim(x):
-            return None
+        elif type(x) not in _NUMBERS:
+            if np.ndim(x):
+                return None
+            refuse_mask(type(x))
     return None if first is None or first.distribution.partial else first
 
 

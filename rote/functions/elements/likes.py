@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.step import as_dtype
+from ...compiler.step import as_array, as_dtype
 from ...errors import LayoutError
 from ...layout.grid import integer, tensor_shape
 from ...layout.layout import Distribution, Layout, as_layout, distribute
@@ -39,6 +39,7 @@ def full_like(
 
     Raises:
         LayoutError: another shape, or more than one value, is asked for.
+        TypeError: the value has a mask.
 
     >>> import rote.array_api as xp
     >>> xp.full_like(xp.ones(3), 7).to_global()
@@ -50,7 +51,7 @@ def full_like(
             f"a tensor like another has its shape, {dist.shape}, not {shape}\n"
             "write DistTensor.zeros(shape, layout), or empty, from_function or from_global"
         )
-    if np.ndim(fill_value):
+    if np.ndim(as_array(fill_value)):
         raise LayoutError("numpy.full_like takes one value; lay an array out with from_global")
     if layout is not None:
         dist = distribute(as_layout(layout), dist.shape, dist.grid)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index
 
-from ...compiler.step import as_dtype
+from ...compiler.step import as_array, as_dtype
 from ...errors import LayoutError
 from ...layout.refine import fitted
 from ..alignment import made_whole, plain, replicated
@@ -219,7 +219,7 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
             raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
         return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
 
-    return [plain(x, name) if isinstance(x, Distributed) else joined(np.asarray(x)) for x in given]
+    return [plain(x, name) if isinstance(x, Distributed) else joined(as_array(x)) for x in given]
 
 
 def _rows(x: Distributed) -> Distributed:

@@ -94,13 +94,14 @@ def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def as_indices(values: int | Sequence[int]) -> tuple[int, ...]:
-    """One integer, or several, as a tuple.
+def as_indices(values: int | Sequence[int] | npt.NDArray[Any]) -> tuple[int, ...]:
+    """One integer, or several in a sequence or an array, as a tuple.
 
     Raises:
         TypeError: a value is not an integer.
     """
-    return tuple(map(as_index, values)) if isinstance(values, Sequence) else (as_index(values),)
+    several = as_array(values).tolist() if isinstance(values, np.ndarray) else values
+    return tuple(map(as_index, several)) if isinstance(several, Sequence) else (as_index(several),)
 
 
 def as_slice(steps: range) -> slice:

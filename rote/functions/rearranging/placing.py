@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from ...compiler.step import as_array, refuse_mask
 from ...errors import LayoutError
 from ...layout.refine import fitted
 from ..alignment import plain
@@ -18,9 +19,10 @@ from ..rules import follows
 from .fetching import Origin, fetched
 from .indexing import known, read
 from .keys import as_indices, key_at, parse_key
-from .reshaping import reshape
+from .reshaping import reshape, swapaxes
 
-__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "tile"]
+__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll"]
+__all__ += ["rot90", "tile"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -107,7 +109,7 @@ def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
         return repeat(reshape(x, -1), repeats, axis=0)
     shape = x.distribution.shape
     mode = normalize_axis_index(axis, len(shape))
-    numbers = np.asarray(known(repeats))
+    numbers = as_array(known(repeats))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"repeats are integers, not {numbers.dtype}")
     places = np.repeat(np.arange(shape[mode]), numbers)
@@ -146,6 +148,7 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
     shape = array.distribution.shape
     if mode not in _PADS:
         raise LayoutError(f"pad takes a mode of {', '.join(map(repr, _PADS))}, not {mode!r}")
+    refuse_mask(type(constant_values))
     if np.ndim(constant_values):
         raise LayoutError(f"pad takes one constant for all ends, not {constant_values!r}; pad one end after the other")
     pairs = np.broadcast_to(np.asarray(pad_width), (len(shape), 2)).tolist()
@@ -214,6 +217,24 @@ def flipud(m: T) -> T:
 def fliplr(m: T) -> T:
     """The elements in reverse order along mode 1, as `numpy.fliplr`."""
     return flip(m, axis=1)
+
+
+@follows("indexed", np.rot90)
+def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
+    """The elements turned by `k` quarters of a circle, from the first of two modes to the second, as `numpy.rot90`.
+
+    Raises:
+        ValueError: these are not two different modes.
+
+    >>> from rote import DistTensor
+    >>> rot90(DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]")).to_global()
+    array([[2, 4],
+           [1, 3]])
+    """
+    first, second = normalize_axis_tuple(axes, len(m.distribution.shape))
+    turned = m if k % 2 == 0 else swapaxes(m, first, second)
+    mirrored = [mode for mode, when in ((first, (1, 2)), (second, (2, 3))) if k % 4 in when]
+    return flip(turned, mirrored) if mirrored else turned
 
 
 def _of_order(x: T, order: int, name: str) -> T:

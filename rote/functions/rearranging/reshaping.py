@@ -13,6 +13,7 @@ from ...grammar.nodes import BLOCK, Entry, Kind
 from ...layout import kinds
 from ...layout.kinds import Split
 from ...layout.layout import Distribution, Layout
+from ...runtime.comm.collective_errors import collective_errors
 from ..alignment import made_whole, plain
 from ..distributed import Distributed
 from ..rules import follows
@@ -31,13 +32,16 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
     """The elements in row-major order as a tensor of another shape.
 
     Merged or divided modes stay split where digits allow: they are whole, or only their outermost mode is split, at
-    multiples of the new inner extents. Then the block is a view. Otherwise the elements move to row-major order, and
-    to blocks of the new mode for which that costs least. Collective.
+    multiples of the new inner extents. Otherwise the elements move to row-major order, and to blocks of the new mode
+    for which that costs least. Collective.
+
+    Whether the result shares memory with `x` depends on the layout and on the number of ranks, as it depends in NumPy
+    on the order in memory. So write into the result only after `copy=True`, and into `x` by indices of its own.
 
     Args:
         shape: the new shape; one extent may be -1.
         order: only "C".
-        copy: True always copies the block; False raises an error if the block cannot be a view.
+        copy: True always copies the block; False raises an error on all ranks if the block of any cannot be a view.
 
     Raises:
         ValueError: the shape has another number of elements, or a copy is needed despite `copy=False`.
@@ -52,12 +56,12 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
             f"order={order!r}: tensors are reshaped in row-major order; write reshape(x.T, …).T for columns"
         )
     wanted = _shape(x.distribution.shape, shape)
-    x = plain(x, "reshape")
+    given, x = x, plain(x, "reshape")
     target = _regrouped(x.distribution, wanted)
     if target is not None:
         y = x._on(x.local.reshape(target.local_shape(x.comm.rank)), target)
     elif copy is False:
-        raise ValueError(f"{x.distribution} has no view of shape {wanted}; leave copy=None")
+        raise _no_view(x.distribution, wanted)
     elif not wanted:
         y = made_whole(in_order(x, "reshape"), (0,), "reshape")
         return y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
@@ -65,7 +69,15 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         flat = in_order(x, "reshape")
         fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
         y = plain(flat._on(flat.local, fused), "reshape")
-    return y.copy() if copy and np.may_share_memory(y.local, x.local) else y
+    if copy is False:
+        with collective_errors(x.comm):  # blocks of some ranks may lie in memory as those of others do not
+            if y.local.size and not np.may_share_memory(y.local, given.local):
+                raise _no_view(given.distribution, wanted)
+    return y.copy() if copy and np.may_share_memory(y.local, given.local) else y
+
+
+def _no_view(dist: Distribution, wanted: tuple[int, ...]) -> ValueError:
+    return ValueError(f"{dist} has no view of shape {wanted}; leave copy=None")
 
 
 @follows("relabelled", np.ravel)

@@ -87,6 +87,11 @@ def _position(
     first = np.argmax if op == "max" else np.argmin
     if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
         raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
+    if isinstance(axis, tuple | list):
+        raise TypeError(
+            f"{name} takes one axis, or None, not {axis}\n"
+            f"write x.reshape(…, -1).{name}(-1), where several axes are one, and numpy.unravel_index of the result"
+        )
     if axis is not None and not isinstance(axis, bool | np.bool_):
         axis = index(axis)
     modes = normal_axes(axis, len(shape))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...compiler.step import as_array
 from ...errors import LayoutError
 from ...grammar.nodes import Op
 from ...layout.layout import Distribution, Layout, distribute, layout_or_none
@@ -204,7 +205,7 @@ def finished(
     """The result combined with `initial`, and written into `out`, of any dtype as in NumPy, if they are given."""
     if ufunc is not None and initial is not UNSET and initial is not None:
         lay = result.distribution.layout
-        result = laid(name, elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {}), lay)
+        result = laid(name, elementwise(name, ufunc, (result, as_array(initial, result.local.dtype)), {}), lay)
     if out is None or out is UNSET:
         return result
     if not isinstance(out, Distributed):

@@ -78,6 +78,10 @@ def prod(
 ) -> Any:
     """The product over some modes, or all; arguments as for `sum`. Collective if they are split.
 
+    Each rank multiplies its own factors first. So if factors are so large and so small that a part of the product
+    overflows, which parts there are decides between a number, infinity and NaN, as the order does in NumPy: then sum
+    the logarithms of the factors.
+
     Raises:
         AxisError, ValueError: there is no such mode, or one is named twice.
         LayoutError: `layout` or `out` does not fit the result.

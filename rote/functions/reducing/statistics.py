@@ -243,11 +243,21 @@ def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = 
 def average(
     x: Distributed, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """The mean, or the mean with weights of the tensor's shape; with the sum of weights if `returned` is true.
+    """The mean, or the mean with weights, as `numpy.average`; with the sum of weights if `returned` is true.
+
+    Args:
+        weights: of the tensor's shape, or of the extents along `axis`, in its order.
 
     Raises:
-        TypeError: the weights have another shape.
+        TypeError: the weights have another shape than the tensor, and no `axis` is named.
+        ValueError: the weights have other extents than the modes of `axis`.
         ZeroDivisionError: the weights sum to zero.
+
+    >>> import numpy as np
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([[0.0, 3.0], [4.0, 7.0]], "block[(0),()]")
+    >>> np.average(x, axis=0, weights=[3, 1]).to_global()
+    array([1., 4.])
     """
     modes = modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
@@ -255,10 +265,7 @@ def average(
         count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})
         return (result, count) if returned else result
     if np.shape(weights) != x.distribution.shape:
-        raise TypeError(
-            f"weights of an average have the tensor's shape, {x.distribution.shape}, not {np.shape(weights)}\n"
-            "write numpy.broadcast_to(weights, x.shape), or sum(x * weights) / sum(weights)"
-        )
+        weights = _standing(weights, x.distribution.shape, axis, modes)
     given = weights.local.dtype if isinstance(weights, Distributed) else np.asarray(weights).dtype
     dtype = np.result_type(x.local.dtype, given, *(["f8"] if x.local.dtype.kind in "biu" else []))
     heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
@@ -268,3 +275,17 @@ def average(
         raise ZeroDivisionError("the weights of an average sum to zero")
     result = elementwise("average", np.true_divide, (total, scale), {})
     return (result, scale) if returned else result
+
+
+def _standing(weights: Any, shape: tuple[int, ...], axis: Axis, modes: tuple[int, ...]) -> Any:
+    """Weights along some modes, of extent 1 along all others, so that they broadcast to the shape."""
+    if axis is None:
+        raise TypeError(
+            f"weights of an average have the tensor's shape, {shape}, not {np.shape(weights)}\n"
+            "name axis=, the modes that they belong to"
+        )
+    extents = tuple([shape[mode] for mode in modes])
+    if np.shape(weights) != extents:
+        raise ValueError(f"weights along axis {axis} have the shape {extents}, not {np.shape(weights)}")
+    ordered = np.permute_dims(weights, np.argsort(modes).tolist())
+    return np.reshape(ordered, [n if mode in modes else 1 for mode, n in enumerate(shape)])

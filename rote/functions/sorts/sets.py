@@ -165,7 +165,7 @@ def histogram(
 def _as(values: Any, x: T) -> Distributed:
     """A tensor, or an array that all ranks have, moved to the layout of the plain tensor x, which has its shape."""
     if not isinstance(values, Distributed):
-        values = replicated(np.asarray(values), x)
+        values = replicated(values, x)
     if values.distribution.shape != x.distribution.shape:
         raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
     lying: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)

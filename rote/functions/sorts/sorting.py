@@ -274,4 +274,4 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
         return x._with(function(x.local))
     if not isinstance(other, Distributed):
         raise LayoutError(f"{name} takes a tensor, one at least")
-    return replicated(np.asarray(function(np.asarray(x))), other)
+    return replicated(np.asarray(function(replicated(x, other).local)), other)

@@ -6,7 +6,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -68,8 +68,7 @@ def where(ranks: list[int], size: int) -> str:
     return f"raised on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {size}"
 
 
-@contextmanager
-def collective_errors(comm: Comm) -> Iterator[None]:
+def collective_errors(comm: Comm) -> AbstractContextManager[None]:
     """All ranks leave the body together: none raises, or all raise the same error.
 
     The body may raise on some ranks only. It must make no collective call after a point where it can fail, or the other
@@ -90,34 +89,36 @@ def collective_errors(comm: Comm) -> Iterator[None]:
     ValueError: bad block
     raised on rank 1 of 3
     """
-    if comm.size == 1:
-        yield
-        return
-    mine: Exception | None = None
-    try:
-        yield
-    except Exception as error:
-        mine = error
-    try:
-        report = None if mine is None else _Report.of(mine)
-        reports = comm.allgather_object(report)
+    return _Agreeing(comm)
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreeing(AbstractContextManager[None]):
+    """The body of `collective_errors`. It is no generator, in which StopIteration would become RuntimeError."""
+
+    comm: Comm
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Raise on this rank what any rank raises."""
+        comm = self.comm
+        if comm.size == 1 or not (error is None or isinstance(error, Exception)):
+            return
+        reports = comm.allgather_object(None if error is None else _Report.of(error))
         if not all(each is None or isinstance(each, _Report) for each in reports):
-            raise ranks_apart() from mine
+            raise ranks_apart() from error
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
             return
         note = where(failed, comm.size)
-        if mine is not None and failed[0] == comm.rank:
-            mine.add_note(note)
-            raise mine
+        if error is not None and failed[0] == comm.rank:
+            error.add_note(note)
+            return  # which raises it
         first = reports[failed[0]]
         cause = RemoteError(first.trace)
-        cause.__context__ = mine  # this rank's own error is not lost: it is printed above
+        cause.__context__ = error  # this rank's own error is not lost: it is printed above
         shared = first.error()
         shared.add_note(note)
         raise shared from cause
-    finally:
-        mine = None  # an error holds its traceback, which holds this frame
 
 
 def from_root(comm: Comm, make: Callable[[], T]) -> T:
