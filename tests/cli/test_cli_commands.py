@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -21,7 +22,7 @@ from rote.runtime.comm.collective_errors import collective_errors
 
 def run(*args: str) -> Result:
     """A command line, in this process."""
-    return CliRunner().invoke(main, args)
+    return Runner().invoke(main, args)
 
 
 def test_version_and_help() -> None:
@@ -113,7 +114,7 @@ def test_explain_finds_a_small_example() -> None:
 def test_explain_keeps_within_memory_and_says_why_not() -> None:
     """`--max-bytes` and `--why-not` are those of `compile` and of the plan."""
     text, options = "[(0)]+(1) -> [()]", ("--shape", "4096", "--grid", "2x2")
-    fast, lean = rote.tradeoff(text, shape=4096, grid=(2, 2))
+    fast, lean, _ = rote.tradeoff(text, shape=4096, grid=(2, 2))
     most = ("--max-bytes", str(fast.cost.peak_bytes - 1))
     assert run("explain", text, *options).output == fast.explain() + "\n"
     assert run("explain", text, *options, *most).output == lean.explain() + "\n"
