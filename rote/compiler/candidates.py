@@ -2,11 +2,11 @@
 
 In them, a grid mode may do nothing, split any mode at any place in that mode's list and in the kinds that it has at the
 two ends, or be partial or rooted as it is at one of the ends. Grid modes that change between the ends also take kinds
-and roles from each other, where that leaves few layouts.
+and roots from each other, where that leaves few layouts.
 
-Some layouts are left out on purpose. No plan makes a tensor partial if neither end is partial: filling up with zeros
-and adding them again would change -0.0 to 0.0. No layout splits in a kind that neither end has, or leads to another
-grid than those of the ends.
+Some layouts are left out on purpose. A grid mode that is not partial at an end is never partial on the way: adding the
+zeros with which others fill up would change -0.0 to 0.0. No layout splits in a kind that neither end has, or lies on
+another grid than those of the ends.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
 
 
 def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """The choices in which each grid mode that changes may also do what another one that changes does at an end.
+    """The choices in which each grid mode that changes may also split or be rooted as another one that changes.
 
     If the layouts would be more than `_MOST_WIDENED`, the choices stay as they are.
     """
@@ -200,7 +200,7 @@ def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, 
     for g, own, others in choices:
         if g in changed:
             kinds |= dict.fromkeys([kind for kind in own if kind.name == "cyclic" or not kind.sizes])
-            roles |= dict.fromkeys(others)
+            roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
     wider: list[Choice] = []
     for g, own, others in choices:
         if g in changed:

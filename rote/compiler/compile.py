@@ -91,7 +91,7 @@ def tradeoff(
 
     >>> plans = tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
     >>> [[step.kind for step in plan.steps] for plan in plans]
-    [['allreduce', 'allgather'], ['reduce_scatter', 'allgather'], ['zero_fill', 'allreduce']]
+    [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
     """
     source, target = ends(source, target, shape, grid)
     kind, machine = as_dtype(dtype), as_machine(machine)

@@ -114,7 +114,7 @@ def test_explain_finds_a_small_example() -> None:
 def test_explain_keeps_within_memory_and_says_why_not() -> None:
     """`--max-bytes` and `--why-not` are those of `compile` and of the plan."""
     text, options = "[(0)]+(1) -> [()]", ("--shape", "4096", "--grid", "2x2")
-    fast, lean, _ = rote.tradeoff(text, shape=4096, grid=(2, 2))
+    fast, lean = rote.tradeoff(text, shape=4096, grid=(2, 2))
     most = ("--max-bytes", str(fast.cost.peak_bytes - 1))
     assert run("explain", text, *options).output == fast.explain() + "\n"
     assert run("explain", text, *options, *most).output == lean.explain() + "\n"
