@@ -92,6 +92,28 @@ part_tests() {
     readme_line 2
 }
 
+lowest_versions() { # what pyproject.toml needs at least, as constraints for pip: numpy>=2.1 becomes numpy==2.1.*
+    sed -n '/^dependencies = \[/,/^\]/s/^ *"\(.*\)>=\(.*\)",$/\1==\2.*/p' "$1"
+}
+
+lowest_installed() {
+    cloned "$copy"
+    test -x "$work/lowest/bin/pytest" || {
+        python3 -m venv "$work/lowest"
+        lowest_versions "$copy/pyproject.toml" >"$work/lowest.txt"
+        "$work/lowest/bin/pip" install --no-compile -c "$work/lowest.txt" "$copy[test]"
+    }
+}
+
+# The rooms that ask most of NumPy, lark and click; MPI and the others are tested with the newest versions alone.
+part_lowest() {
+    lowest_installed
+    cloned "$clone"
+    say "quick tests of some rooms, with the lowest versions: $(paste -sd " " "$work/lowest.txt")"
+    (cd "$clone" && "$work/lowest/bin/pytest" -n 2 -m "not (mpi or slow or perf or browser)" \
+        tests/layout tests/grammar tests/tensor tests/cli tests/fft/test_fft_{small,transforms,walk,requests,libraries}.py)
+}
+
 second_mpi_installed() {
     cloned "$copy"
     test -x "$work/openmpi/bin/pytest" || {
@@ -150,6 +172,7 @@ beside() { # what runs beside the README's lines
     part_types
     part_wheel
     part_book
+    lowest_installed
     second_mpi_installed
     chromium_installed || true
 }
@@ -163,12 +186,13 @@ part_all() {
     readme_line 1
     say "README, line 2: install and test"
     readme_line 2
-    say "beside it: style, types, wheel, book, and an environment with Open MPI"
+    say "beside it: style, types, wheel, book, and environments with the lowest versions and with Open MPI"
     wait "$beside" || {
         cat "$work/beside"
         return 1
     }
     cat "$work/beside"
+    part_lowest
     part_second_mpi
     part_browser
     part_perf

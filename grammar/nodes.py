@@ -49,7 +49,7 @@ def exact(value: SupportsIndex) -> int:
     """
     if type(value) is int:
         return value
-    if isinstance(value, bool):
+    if type(value).__name__ == "bool":  # Python's, or NumPy's, which NumPy before 2.3 takes for an index
         raise TypeError(f"{value!r} is not an integer")
     return int(index(value))
 

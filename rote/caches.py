@@ -83,14 +83,14 @@ class _Value:
 class _MadeOnce(Generic[P, T]):
     """A function whose value one thread computes, and all threads that call it at the same time share.
 
-    A thread keeps its last value until it computes another one, or until the caches are cleared. By then the value is in
-    the cache around the function. So a thread that missed it there, and arrives late, still finds it here.
+    A thread keeps its last value until it computes another one, or until the caches are cleared. By then the value is
+    in the cache around the function. So a thread that missed it there, and arrives late, still finds it here.
     """
 
     def __init__(self, make: Callable[P, T]) -> None:
         update_wrapper(self, make)
         self._make = make
-        self._making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # values that some thread is computing or keeps
+        self._making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # computed or kept by some thread
         self._guard = threading.Lock()
         self._last = threading.local()
 

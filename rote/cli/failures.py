@@ -41,6 +41,10 @@ INTERRUPTED = 130  # the status after Ctrl-C, by the convention of shells: 128 p
 _PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
 
 
+class _NoCommand(click.UsageError):
+    """A command line without a command. Its message is the help, which click before 8.2 would call a success."""
+
+
 class Rote(click.Group):
     """A group of commands that ends as this module says, and loads a command when it runs.
 
@@ -61,6 +65,12 @@ class Rote(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command of a name; None if there is none."""
         return self.load(name) if name in self.menu else None
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """The command and its arguments, as click has them; without any, the help is the text of a usage error."""
+        if not args and not context.resilient_parsing:
+            raise _NoCommand(context.get_help(), context)
+        return super().parse_args(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The menu, without loading a command."""
@@ -175,8 +185,9 @@ def _is_expected(error: Exception) -> bool:
 
 def _shown(error: click.ClickException) -> str:
     """An error of the command line as one paragraph; the whole help if no command was given."""
-    asked = not isinstance(error, click.exceptions.NoArgsIsHelpError)
-    if asked and isinstance(error, click.UsageError) and error.ctx is not None:
+    if isinstance(error, _NoCommand):
+        return error.message
+    if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"Error: {error.format_message()}\ntry: {error.ctx.command_path} --help"
     text = io.StringIO()
     error.show(text)

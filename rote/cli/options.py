@@ -64,8 +64,8 @@ def integers(signed: bool = False) -> Reader:
             return None
         parts = [part.strip() for part in re.split("[,x]", text)]
         if not all(map(integer.fullmatch, parts)):
-            example = option.make_metavar(context)
-            raise click.BadParameter(f"{text!r} is not made of integers; write it as {example}", context, option)
+            cure = f"write it as {option.metavar}"
+            raise click.BadParameter(f"{text!r} is not made of integers; {cure}", context, option)
         return tuple(map(int, parts))
 
     return read

@@ -1,7 +1,12 @@
 """The intermediate layouts that a plan may use.
 
-In such a layout, a grid mode may do nothing, may split any mode (at any place in that mode's list, with any kind that
-the two ends use), or may be partial or rooted as it is at one of the ends.
+In them, a grid mode may do nothing, split any mode at any place in that mode's list and in the kinds that it has at the
+two ends, or be partial or rooted as it is at one of the ends. Grid modes that change between the ends also take kinds
+and roots from each other, where that leaves few layouts.
+
+Some layouts are left out on purpose. A grid mode that is not partial at an end is never partial on the way: adding the
+zeros with which others fill up would change -0.0 to 0.0. No layout splits in a kind that neither end has, or lies on
+another grid than those of the ends.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from ..layout.view import View
 __all__ = ["MOST", "layouts"]
 
 MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
+_MOST_WIDENED = 64  # layouts, if grid modes take kinds and roles from each other: all of two grid modes and two modes
 _MOST_RANKS = 200_000  # layouts times ranks
 _MOST_VIEWED = 24  # layouts in each of two views; few, because moves between views are computed for each pair
 _MOST_MOVED = 5  # grid modes of which a normal form tries all subsets
@@ -37,8 +43,10 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
     else:
         same = source.digits == target.digits
         choices = tuple([(g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source)])
-        number = _count(choices, source.order)
         permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same digits in both
+        if permuted:
+            choices = _widened(source, target, choices)
+        number = _count(choices, source.order)
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         dists = []
         ends = [source] if same else [source, target]
@@ -179,6 +187,27 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
     own = [s.kind for s in entries if s.grid_mode == g]
     free = [s.kind for s in entries if s.kind.name == "cyclic" or not s.kind.sizes]
     return tuple(dict.fromkeys(own or free or [Kind("block")]))
+
+
+def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The choices in which each grid mode that changes may also split or be rooted as another one that changes.
+
+    If the layouts would be more than `_MOST_WIDENED`, the choices stay as they are.
+    """
+    changed = [g for g, _, _ in choices if _place(source, g) != _place(target, g)]
+    kinds: dict[Kind, None] = {}
+    roles: dict[Role, None] = {}
+    for g, own, others in choices:
+        if g in changed:
+            kinds |= dict.fromkeys([kind for kind in own if kind.name == "cyclic" or not kind.sizes])
+            roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
+    wider: list[Choice] = []
+    for g, own, others in choices:
+        if g in changed:
+            fitting = [(name, at) for name, at in roles if at < source.grid.shape[g]]
+            own, others = tuple(dict.fromkeys((*own, *kinds))), tuple(dict.fromkeys((*others, *fitting)))
+        wider.append((g, own, others))
+    return tuple(wider) if _count(tuple(wider), source.order) <= _MOST_WIDENED else choices
 
 
 def _count(choices: tuple[Choice, ...], order: int) -> int:

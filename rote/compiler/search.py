@@ -1,6 +1,7 @@
 """The search for a cheapest plan: A* over layouts, in which every edge is one step.
 
-The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one. If memory
+The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one of those
+through the layouts of `rote.compiler.candidates`, whose docstring says which layouts are left out. If memory
 counts as well, a layout keeps every route to it that no other beats in both seconds and peak. Ties are broken by
 numbers that are equal on all ranks, so that all ranks find the same plan.
 """

@@ -32,6 +32,9 @@ _EQUALITIES = (np.equal, np.not_equal)  # these accept any object
 _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
 """The functions that NumPy's `**` calls for some exponents: for 2 with any dtype, for others with inexact ones."""
 
+_PLAIN = (np.ones(1, "f4") ** np.float64(2)).dtype == np.float32
+"""Whether the NumPy that is installed, an older one, takes exponents that are its own numbers for Python's."""
+
 
 class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     """The protocols of NumPy's arrays and of Python's objects, for tensors."""
@@ -268,6 +271,9 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
 def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
     """The function that computes this power for this dtype, with its own dtype and rounding; None if there is none."""
+    if _PLAIN and (isinstance(power, np.generic) or dtype.kind == "b"):
+        power = np.asarray(power).item()
+        power = 2 if power == 2 and not (dtype.kind in "iu" and type(power) is float) else power
     if type(power) not in (int, float) or (dtype.kind not in "fc" and power != 2):
         return None
     return _POWERS.get((type(power), power))

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -35,7 +36,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*args: object) -> Result:
     """A command line, in this process."""
-    return CliRunner().invoke(main, [*map(str, args)])
+    return Runner().invoke(main, [*map(str, args)])
 
 
 def strict(text: str) -> Any:

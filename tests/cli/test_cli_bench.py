@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 from rote.bench import programs, report
 from rote.bench.contest import Contestant, Round, Score, Work
@@ -36,7 +37,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bench(*args: str) -> Result:
     """`rote bench` of some arguments, in this process."""
-    return CliRunner().invoke(main, ["bench", *args])
+    return Runner().invoke(main, ["bench", *args])
 
 
 def entries(*args: str) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -21,7 +22,7 @@ from rote.runtime.comm.collective_errors import collective_errors
 
 def run(*args: str) -> Result:
     """A command line, in this process."""
-    return CliRunner().invoke(main, args)
+    return Runner().invoke(main, args)
 
 
 def test_version_and_help() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
-from click.testing import CliRunner, Result
+from click.testing import Result
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -30,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def install(*args: str) -> Result:
     """`rote completion install`, which must succeed."""
-    done = CliRunner().invoke(main, ["completion", "install", *args])
+    done = Runner().invoke(main, ["completion", "install", *args])
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return done
 
@@ -111,7 +112,7 @@ def test_the_usual_shell_is_taken(home: Path, monkeypatch: pytest.MonkeyPatch) -
     """That of SHELL; where it is none that completes, the command to write is said."""
     assert str(home / ".zshrc") in install().output
     monkeypatch.setenv("SHELL", "/bin/tcsh")
-    done = CliRunner().invoke(main, ["completion", "install"])
+    done = Runner().invoke(main, ["completion", "install"])
     assert (done.exit_code, done.stdout) == (2, "") and "rote completion install bash" in done.stderr
 
 

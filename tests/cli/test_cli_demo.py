@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -64,7 +64,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     """The whole demo, in less than 10 s: the volume, its spectrum as numpy.fft says, the picture, and the energies."""
     folder = tmp_path / "some" / "where"
     start = time.process_time()
-    done = CliRunner().invoke(main, ["demo", "--dir", str(folder)])
+    done = Runner().invoke(main, ["demo", "--dir", str(folder)])
     assert time.process_time() - start < 10
     assert done.exit_code == 0, done.output
     volume, spectrum = np.load(folder / "volume.npy"), np.load(folder / "spectrum.npy")
@@ -86,7 +86,7 @@ def test_demo_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """No picture, the command that installs what is missing, and success."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    done = CliRunner().invoke(main, ["demo", "--size", "8", "--ranks", "2", "--dir", str(tmp_path)])
+    done = Runner().invoke(main, ["demo", "--size", "8", "--ranks", "2", "--dir", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert done.output.endswith("no picture: Matplotlib is missing; install it with: pip install matplotlib\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spectrum.npy", "volume.npy"]
@@ -95,15 +95,15 @@ def test_demo_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("ranks", ["1", "3", "6"])
 def test_demo_on_any_ranks(ranks: str, tmp_path: Path) -> None:
     """Sizes and ranks that do not divide."""
-    done = CliRunner().invoke(main, ["demo", "--size", "11", "--ranks", ranks, "--dir", str(tmp_path)])
+    done = Runner().invoke(main, ["demo", "--size", "11", "--ranks", ranks, "--dir", str(tmp_path)])
     assert done.exit_code == 0, done.output
 
 
 def test_demo_where_no_folder_can_be(tmp_path: Path) -> None:
     """A file where the folder should be is an error, and stays."""
     (tmp_path / "file").write_text("mine")
-    done = CliRunner().invoke(main, ["demo", "--size", "8", "--dir", str(tmp_path / "file")])
+    done = Runner().invoke(main, ["demo", "--size", "8", "--dir", str(tmp_path / "file")])
     assert done.exit_code == 1
     assert done.output.endswith("file: File exists\n")
     assert (tmp_path / "file").read_text() == "mine"
-    assert CliRunner().invoke(main, ["demo", "--size", "3"]).exit_code == 2
+    assert Runner().invoke(main, ["demo", "--size", "3"]).exit_code == 2

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from runner import Runner
 
 import rote
 from rote.cli import doctor as command
@@ -23,7 +23,7 @@ SUBJECTS = [
 
 def doctor() -> tuple[int, dict[str, tuple[str, str]], str]:
     """The exit status, subject -> (state, found), and what is said below; every finding on one line."""
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["doctor"])
+    done = Runner(env={"COLUMNS": "200"}).invoke(main, ["doctor"])
     assert type(done.exception) in (SystemExit, type(None))
     table, _, below = done.output.partition("\n\n")
     rows = [line.split(maxsplit=2) for line in table.splitlines()]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -33,7 +34,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fft(*args: str) -> Result:
     """`rote fft` of some arguments, in this process."""
-    return CliRunner().invoke(main, ["fft", *args])
+    return Runner().invoke(main, ["fft", *args])
 
 
 @pytest.mark.parametrize("ranks", ["1", "2", "4", "6"])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 from rote import wisdom
 from rote.cli import main
@@ -33,7 +34,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rote(*args: str) -> Result:
     """A command line, in this process."""
-    return CliRunner().invoke(main, args)
+    return Runner().invoke(main, args)
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)])

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 import rote
 from rote.cli import main
@@ -38,7 +39,7 @@ COMMANDS = dict(walk(main))
 
 def run(*args: str) -> Result:
     """A command line, in this process."""
-    return CliRunner().invoke(main, args)
+    return Runner().invoke(main, args)
 
 
 def block(path: tuple[str, ...], title: str) -> list[str]:

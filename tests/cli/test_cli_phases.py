@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hurry import hurry
+from runner import Runner
 
 import rote
 import rote.cli.transform
@@ -69,7 +69,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
         (rote.cli.transform, "largest_error", 13.0),
     ):
         monkeypatch.setattr(owner, name, clock.during(seconds, getattr(owner, name)))
-    done = CliRunner().invoke(main, ["fft", "in.npy", "out.npy", "--check"], obj=60.0)
+    done = Runner().invoke(main, ["fft", "in.npy", "out.npy", "--check"], obj=60.0)
     assert done.exit_code == 0, done.output
     times = dict(line.split()[:2] for line in done.output.splitlines() if line.split() and line.split()[0] in SAID)
     assert times == dict(zip(SAID, ["40.00", "32.00", "7.00", "7.00", "11.00", "13.00", "110.00"], strict=True))
@@ -126,7 +126,7 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda bar, task, completed=0.0, **more: parts.append(completed)
     )
-    done = CliRunner().invoke(main, ["fft", "in.npy", "out.npy", "--ranks", "2", "--effort", "measure"])
+    done = Runner().invoke(main, ["fft", "in.npy", "out.npy", "--ranks", "2", "--effort", "measure"])
     assert done.exit_code == 0, done.output
     assert [name for name in PHASES if name in shown] == PHASES
     assert parts and all(0 <= part <= 1 for part in parts)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hurry import hurry
+from runner import Runner
 
 from rote.bench import compare as records
 from rote.bench import floor, suite
@@ -226,7 +227,7 @@ def test_the_fixed_rows() -> None:
 
 def bench(*args: str) -> Result:
     """`rote bench` of some arguments, in this process."""
-    return CliRunner().invoke(main, ["bench", *args])
+    return Runner().invoke(main, ["bench", *args])
 
 
 def only(*names: str) -> list[str]:

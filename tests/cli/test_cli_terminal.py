@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from runner import Runner
 
 import rote
 from rote.cli import doctor, failures, main
@@ -38,8 +38,8 @@ def test_colours_and_bars(
         monkeypatch.setenv("NO_COLOR", no_color)
     assert (failures.animated(), failures.coloured()) == (moves, paints)
     monkeypatch.setattr("rote.cli.doctor.findings", lambda: [doctor.Finding("FFT", "wrong", "broken", "cure")])
-    shown = CliRunner().invoke(main, ["show", "block[(0),()]"], color=True).output
-    told = CliRunner().invoke(main, ["doctor"], color=True).output
+    shown = Runner().invoke(main, ["show", "block[(0),()]"], color=True).output
+    told = Runner().invoke(main, ["doctor"], color=True).output
     assert ("\x1b[" in shown) is ("\x1b[" in told) is paints
 
 
@@ -50,7 +50,7 @@ def test_the_width_is_kept(layout: str, monkeypatch: pytest.MonkeyPatch) -> None
     dist = rote.parse(layout).on((40,) * rote.parse(layout).order, (3, 2))
     for columns in (72, 100, 160):
         monkeypatch.setenv("COLUMNS", str(columns))
-        text = CliRunner().invoke(main, ["show", layout, "--shape", shape, "--grid", "3x2"]).output
+        text = Runner().invoke(main, ["show", layout, "--shape", shape, "--grid", "3x2"]).output
         assert text == draw(dist, width=columns) + "\n"
         assert max(map(len, text.splitlines())) <= columns
     monkeypatch.delenv("COLUMNS")
@@ -60,7 +60,7 @@ def test_the_width_is_kept(layout: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_doctor_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     """No line of the report is wider than the terminal."""
     monkeypatch.setenv("COLUMNS", "60")
-    table = CliRunner().invoke(main, ["doctor"]).output.partition("\n\n")[0]
+    table = Runner().invoke(main, ["doctor"]).output.partition("\n\n")[0]
     assert max(map(len, table.splitlines())) <= 60
 
 

@@ -10,7 +10,8 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from runner import Runner
 
 import rote
 from rote import wisdom
@@ -32,7 +33,7 @@ def place(tmp_path, monkeypatch) -> Path:
 
 def tune(*args: object) -> Result:
     """The command, in this process."""
-    return CliRunner().invoke(main, ["tune", *map(str, args)])
+    return Runner().invoke(main, ["tune", *map(str, args)])
 
 
 def test_a_machine_is_measured_and_kept(place):

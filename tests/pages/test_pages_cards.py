@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from effort import calls
 from hypothesis import example, given
 from markup_tree import Node, read
+from runner import Runner
 from strategies import distributions, layouts
 
 import rote
@@ -100,7 +100,7 @@ def test_ranks_can_be_read_on_their_colours(size: int) -> None:
 
 def explain(*args: str) -> str:
     """The output of a command that is done."""
-    done = CliRunner().invoke(main, ["explain", *args])
+    done = Runner().invoke(main, ["explain", *args])
     assert done.exit_code == 0, done.output
     return done.output
 

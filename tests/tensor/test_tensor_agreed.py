@@ -313,7 +313,7 @@ RAISING = {
     "of a variance": lambda x: np.var(x),
     "of a sum of ranks": lambda x: np.sum(np.where(x < 1, 1.5e308, x * 0 + 1e308)),
     "of a scan": lambda x: np.cumsum(np.where(x < 1, 1.5e308, x * 0 + 1e308)),
-    "of a norm": lambda x: np.linalg.norm(x),
+    "of a norm": lambda x: np.linalg.norm(x.reshape(-1, 1), axis=0),
 }
 
 

@@ -95,7 +95,7 @@ def same(got, want):
 
     In the place of NumPy's scalars, which are nobody's array, there are tensors of order 0.
     """
-    if isinstance(got, DistTensor) and isinstance(want, np.generic):
+    if isinstance(got, DistTensor) and isinstance(want, np.generic | int):
         want = np.asarray(want)
     got, want = as_global(got), as_global(want)
     if isinstance(want, tuple | list):

@@ -173,7 +173,8 @@ def test_counts_are_numpys(dtype):
 
     def program(comm):
         x = DistTensor.from_global(array, "block[(0)]", comm)
-        np.testing.assert_array_equal(np.bincount(x).to_global(), np.bincount(array), strict=True)
+        counts = np.bincount(array.astype("i8"))  # NumPy before 2.3 counts no u8
+        np.testing.assert_array_equal(np.bincount(x).to_global(), counts, strict=True)
         for wrong in ("f8", "c16"):
             with pytest.raises(ValueError, match=r"^bincount counts the integers from 0 on"):
                 np.bincount(x.astype(wrong))

@@ -67,6 +67,8 @@ def test_powers(layout, power, array):
         x **= power
         return x
 
+    if (array.dtype.kind, power, type(power)) == ("u", 2, float):
+        array = array.astype("f4")  # older NumPys write these floats into the integers; Rote refuses it with all
     with np.errstate(all="ignore"):
         check(written, array, layout)
 
@@ -114,7 +116,6 @@ def test_means_by_a_mask(layout, array):
         lambda x: np.vsplit(x, 1),
         lambda x: np.dsplit(x, 1),
         lambda x: np.linalg.norm(x, "fro", axis=0),
-        lambda x: np.linalg.norm(x[:0], np.inf),
         lambda x: np.linalg.matrix_norm(x[:0].reshape(0, 1), ord=1),
         lambda x: np.linalg.matrix_power(x.reshape(2, 2), 2.0),
     ],
@@ -122,6 +123,18 @@ def test_means_by_a_mask(layout, array):
 def test_borders(layout, call):
     """Law: nothing to do, modes that are not there, and orders of the wrong kind are as NumPy has them."""
     check(call, INTEGERS * 1.0, layout)
+
+
+@LAYOUTS
+def test_the_greatest_of_nothing(layout):
+    """Law: the norm of no elements is 0, also where the NumPy that is installed refuses it."""
+
+    def program(comm):
+        x = DistTensor.from_global(INTEGERS * 1.0, layout, comm)
+        with rote.config(implicit="allow"):
+            return float(np.linalg.norm(x[:0], np.inf))
+
+    assert rote.run(program, 3) == [0.0] * 3
 
 
 @pytest.mark.parametrize("value", [-2.5, 0, 7, 0.5])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from ...caches import memoized
 from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..alignment import made_whole, plain
@@ -143,7 +144,8 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
     own = a.local.dtype
     kind = function(np.ones(1, own if own.kind != "c" else float), q, method=method).dtype
 
-    taken = method in _ROUNDING or (method == "linear" and whole == 1 and np.asarray(q).dtype.kind in "iu")
+    integral = method == "linear" and whole == 1 and np.asarray(q).dtype.kind in "iu"
+    taken = method in _ROUNDING or (integral and (np.ndim(q) > 0 or _takes_ends()))
 
     def places(n: int) -> Array:
         below = np.floor(_numbers(name, np.asarray(q) / whole, n, method)).ravel()
@@ -158,6 +160,13 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
         return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part)).astype(kind)
 
     return _Statistic(np.ndim(q), lambda block, mode: function(block, q, mode, method=method), places, of_places)
+
+
+@memoized(1)
+def _takes_ends() -> bool:
+    """Whether the NumPy that is installed takes the least element for q=0 even if infinity is next to it."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.quantile([0.0, np.inf], 0) == 0)
 
 
 def _numbers(name: str, q: Array, n: int, method: str) -> Array:

@@ -130,7 +130,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
     lying = None if weights is None else _as(weights, x).local
     np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # raises NumPy's errors
-    counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
+    counts = np.bincount(block.astype(np.int64, copy=False), lying, max(minlength, int(ends[0]) + 1))
     kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
     return _summed(x, counts.astype(kind, copy=False), "bincount")
 
