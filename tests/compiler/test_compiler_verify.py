@@ -728,6 +728,14 @@ def test_it_agrees_with_looking_at_every_element(part):
     assert answers[True] >= {SOME: 20, REST: 60}[part] and answers[False] >= {SOME: 1, REST: 4}[part], answers
 
 
+@pytest.mark.parametrize("text", ["d c (a b): [(),(0),()]", "(a b) c d: block[(0),(),()]"])
+def test_plans_of_tensors_without_elements_are_proved(text):
+    """No rank sends anything, whichever of the modes is empty, and in whichever component it is."""
+    for shape in product((0, 1, 3), repeat=4):
+        for end in ("block[(),(),(0),()]", "[(0),(),(),()]", "[(),(),(),(0)]"):
+            rote.compile(rote.parse(text).on(shape, 2), rote.parse(end).on(shape, 2)).verify()
+
+
 # One plan of each kind, and what is said when it is given another name, other grid modes or other neighbours.
 SAID = [
     ("[(0),(1)] -> [(1),(0)]", {"kind": "slice"}, "meet over grid modes [0, 1], which are not in the step's sub-grid"),
