@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import rote
 from rote.compiler.movement import overlap
 from rote.compiler.movement.meets import Meets
+from rote.compiler.verify import certificate
 
 # Transitions over one long grid mode. No component is split by it on both sides, or nothing moves along it.
 ALONG_ONE_GRID_MODE = {
@@ -90,3 +91,14 @@ def test_too_many_pieces_are_an_error_that_says_what_to_do(monkeypatch):
     with pytest.raises(rote.PlanError, match="more than 2000 pieces\\nwrite tiles or extents that divide each other"):
         rote.compile(*ends)
     rote.clear_caches()
+
+
+@pytest.mark.parametrize("text", ALONG_ONE_GRID_MODE.values(), ids=ALONG_ONE_GRID_MODE)
+def test_messages_between_some_pairs_prove_a_large_world(text, monkeypatch):
+    """Law: the proof of a large world accepts a right plan, and refuses one whose messages are lost."""
+    plan = rote.compile(text, shape=(60, 70), grid=(12,))
+    monkeypatch.setattr(certificate, "WHOLE", 11)
+    plan.verify()
+    monkeypatch.setattr(certificate, "receives", lambda *asked: [])
+    with pytest.raises(rote.PlanError, match="receives 0 messages"):
+        plan.verify()

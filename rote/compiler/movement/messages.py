@@ -49,17 +49,20 @@ class Message:
         return prod(len(group) for group in self.groups)
 
 
-def sends(source: Distribution, target: Distribution, rank: int) -> list[Message]:
-    """The messages that a rank sends, ordered by receiver; the one to itself has the elements that it keeps."""
-    return _messages(source, target, rank, sending=True)
+def sends(source: Distribution, target: Distribution, rank: int, peer: int | None = None) -> list[Message]:
+    """The messages that a rank sends, ordered by receiver; the one to itself has the elements that it keeps.
+
+    If a peer is given, only the message to that rank, if there is one.
+    """
+    return _messages(source, target, rank, True, peer)
 
 
-def receives(source: Distribution, target: Distribution, rank: int) -> list[Message]:
-    """The messages that a rank receives, ordered by sender."""
-    return _messages(source, target, rank, sending=False)
+def receives(source: Distribution, target: Distribution, rank: int, peer: int | None = None) -> list[Message]:
+    """The messages that a rank receives, ordered by sender; only that of one peer, if it is given."""
+    return _messages(source, target, rank, False, peer)
 
 
-def _messages(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[Message]:
+def _messages(source: Distribution, target: Distribution, rank: int, sending: bool, only: int | None) -> list[Message]:
     mine, other = (source, target) if sending else (target, source)
     me, across = mine.grid.coordinates(rank), source.grid != target.grid
     for g, at in mine.layout.rooted:
@@ -72,6 +75,11 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
         partners = _partners_across(source, target, rank, sending)
     else:
         partners = {g: met.peers(me[g], sending) for g, met in common.meets.items()}
+    if only is not None:
+        for g, c in enumerate(other.grid.coordinates(only)):
+            partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
+        if not all(partners.values()):
+            return []
     reduced, strides = common.reduced, common.strides
     # A peer's number is the sum of its coordinates times strides, so each factor of a product adds to it.
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
@@ -80,9 +88,9 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
         met = [(strides[g] * c, later and c != 0) for c in partners[g]]
         drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
     for part in common.parts:
-        only = _single(splitting(other, part.modes(before=not sending)), partners) if partners else None
+        single = _single(splitting(other, part.modes(before=not sending)), partners) if partners else None
         options = []
-        for group in groups(mine, other, part, me, sending, only):
+        for group in groups(mine, other, part, me, sending, single):
             place = 0
             for g, c in group.coordinates:
                 if g in partners and c not in partners[g]:

@@ -223,23 +223,23 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
     ours_label, theirs_label = [label[g] for g in own], []
     operands: list[Any] = []
+    meeting: Ints = np.ones((1,) * order, np.int64)  # 1 for ranks that meet any peer
     modes = {*own}  # the grid modes on which the sums depend
     for g, rule in zip(theirs, rules, strict=True):
         peer = len(label) + label[g]
-        if not rule.everywhere:
+        if rule.equal:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
             modes.add(g)
-            if rule.equal:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
-                peer = label[g]
-                operands += [rule.itself().astype(np.int64), [peer]]
-            else:
-                far, near = rule.counts(not sending) > 0, rule.counts(sending) > 0
-                operands += [near.astype(np.int64), [label[g]], far.astype(np.int64), [peer]]
+            peer = label[g]
+            operands += [rule.itself().astype(np.int64), [peer]]
+        elif not rule.everywhere:
+            meeting = meeting * _over_grid((rule.counts(sending) > 0).astype(np.int64), [g], order)
+            operands += [(rule.counts(not sending) > 0).astype(np.int64), [peer]]
         theirs_label.append(peer)
     over = sorted(modes)
     axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
     elements = np.einsum(sizes, axes, *operands, [label[g] for g in over])
     messages = np.einsum((sizes > 0).astype(np.int64), axes, *operands, [label[g] for g in over])
-    return _over_grid(elements, over, order), _over_grid(messages, over, order)
+    return _over_grid(elements, over, order) * meeting, _over_grid(messages, over, order) * meeting
 
 
 def _meeting(meeting: Meeting) -> Meets:

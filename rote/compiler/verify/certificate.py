@@ -6,7 +6,8 @@ So the proof is about factors, not elements, and hardly takes longer on more ran
 2. per grid mode, coordinates meet as the roles on both sides require: values arrive once, contributions enter once
    (`roles`);
 3. the lists of messages are these products, ascending by rank; the first contribution assigns, the others combine
-   (this compares the lists of one rank, and of further ranks up to a total of `LISTED` messages);
+   (this compares the lists of one rank, and of further ranks up to a total of `LISTED` messages; beyond `WHOLE`
+   ranks, the messages between some pairs of them);
 4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (for a step from
    one grid to another, a proof message by message takes the place of 2 to 4: `pairwise`);
 5. bytes, messages and peak memory are as claimed: they are counted again from the results of 1 and 2 (`recount`).
@@ -19,8 +20,8 @@ needs all members, they work over each of its grid modes. By 3, both sides list 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from math import prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -45,6 +46,7 @@ __all__ = ["LISTED", "verify"]
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 
+WHOLE = 4096  # ranks; in larger worlds, messages between some pairs of ranks stand for whole lists
 LISTED = 256  # messages per side of a step that are compared one by one
 ROLES = {  # the change of role that a collective makes on the grid modes over which ranks meet, or whose role changes
     "alltoall": "split to split",
@@ -139,10 +141,12 @@ class _Proved(NamedTuple):
 
     Attributes:
         places: the parts of peers' numbers from the grid modes that split nothing on the other side.
+        first: the part of the first message of all, which assigns.
         options: per component, the part of a peer's number from its grid modes, and the elements.
     """
 
     places: list[int]
+    first: int | None
     options: list[list[tuple[int, tuple[Cut, ...]]]]
 
     def number(self) -> int:
@@ -152,7 +156,7 @@ class _Proved(NamedTuple):
     def messages(self) -> list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]:
         """Per message, ascending by peer: its number, the elements per component, whether it combines."""
         products: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]
-        products = [(place, (), place != self.places[0]) for place in self.places]
+        products = [(place, (), place != self.first) for place in self.places]
         for option in self.options:
             products = [(at + more, (*some, cuts), late) for at, some, late in products for more, cuts in option]
         return sorted(products, key=itemgetter(0))
@@ -167,21 +171,35 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Meets], side: int
     rules = {g: rule for g, rule in enumerate(met) if g in free or not rule.everywhere}
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     compared: dict[Group, tuple[Cut, ...]] = {}
-    for rank in chain((first,), range(first), range(first + 1, grid.size)):
+    ranks = chain((first,), range(first), range(first + 1, grid.size))
+    for rank, peer in zip(ranks, repeat(None)) if grid.size <= WHOLE else _some_pairs(first, grid.size):
         me = grid.coordinates(rank)
         partners = {g: rule.peers(me[g], side == SENDS) for g, rule in rules.items()}
+        begin = [strides[g] * c for g in free for c in partners[g][:1]] if free else []
+        only = () if peer is None else (peer,)
+        for each in only:
+            for g, c in enumerate(grid.coordinates(each)):
+                partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
         places, options = [0], []
         for g in free:
             places = [place + strides[g] * c for place in places for c in partners[g]]
         for part in parts:
             own = tuple([me[g] for g in part.over[side]])
             options.append(_options(part, side, own, strides, partners))
-        proved = _Proved(places, options)
+        proved = _Proved(places, sum(begin) if len(begin) == len(free) else None, options)
         number = proved.number()
         if seen and seen + number > LISTED:
             return
         seen += max(number, 1)
-        _compare(rank, side, listed(*ends, rank), proved, compared)
+        _compare(rank, side, listed(*ends, rank, *only), proved, compared)
+
+
+def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:
+    """Some pairs of ranks all over a large world, those of the first rank and of neighbours among them."""
+    some = [*range(0, number, -(-number // 8)), number - 1]
+    for rank in (first, *some):
+        for peer in {first: None, rank: None} | dict.fromkeys(some):
+            yield rank, peer
 
 
 def _compare(
@@ -212,7 +230,9 @@ def _options(
     part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, range]
 ) -> list[tuple[int, tuple[Cut, ...]]]:
     """The elements at some coordinates of one side that lie at peers met, with the parts of the peers' numbers."""
-    others, options = part.over[1 - side], []
+    others, options = part.over[1 - side], list[tuple[int, tuple[Cut, ...]]]()
+    if partners and not all(partners[g] for g in others if g in partners):
+        return options
     only: At = ()
     if partners and others:
         only = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else -1 for g in others])

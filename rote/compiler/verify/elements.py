@@ -19,6 +19,7 @@ from ...errors import PlanError
 from ...grammar.nodes import Kind
 from ...layout.indexset import IndexSet
 from ...layout.kinds import Split, mode_set
+from ...layout.kinds import split as deal
 from ...layout.view import to_tensor
 from ..movement.components import Reading, Row
 from ..movement.overlap import Side
@@ -40,6 +41,8 @@ At = tuple[int, ...]
 Elements = tuple[At, Row]  # a box: its shape, and the row-major indices within a component
 Differences = dict[int, int]  # by place; 0 at all other places
 Splits = tuple[tuple[Kind, int], ...]
+
+_FEW = 64  # up to so many coordinates, the set of each is looked at
 
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
@@ -86,6 +89,10 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
     axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     along = [(local[axis + 1], shape[axis]) for axis in rest]
+    if len(splits) == 1 and prod([shape[axis] for axis in axes]) > _FEW and not any(local[axis + 1] for axis in axes):
+        translated = _translated(splits[0], extent, shape, at[0], local)
+        if translated is not None:
+            return translated
     starts: dict[At, int] = {}
     slopes: dict[int, int] = {}
     for digits in product(*[range(shape[axis]) for axis in axes]):
@@ -107,6 +114,36 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
         if _value(index, axes, digits) != start:
             raise PlanError(f"a box of {splits} over {extent} is not linear in its coordinates")
     return index
+
+
+def _translated(split: tuple[Kind, int], extent: int, shape: At, at: Row, local: Row) -> Row | None:
+    """The index along a mode with one split, if the sets of all coordinates are one set, shifted; else None.
+
+    They are for tiles in turn and for balanced blocks. So one set says how local indices become indices, and shifts are
+    linear if the first and the last element lie where they should at all coordinates.
+    """
+    (kind, parts), named = split, numbered((split,))
+    axes = varied([at])
+    rest = [axis for axis in range(len(shape)) if axis not in axes]
+    along = [(local[axis + 1], shape[axis]) for axis in rest]
+    corners = [at[0], *[at[0] + at[axis + 1] for axis in axes]]
+    if not (kind.name == "cyclic" or kind == Kind("block")) or min(corners) < 0 or max(corners) >= parts:
+        return None
+    images = [_image(mode_set(named, extent, (c,)), local[0], along) for c in corners]
+    begin, steps = images[0]
+    slopes = dict(zip(rest, steps, strict=True))
+    for axis, (start, _) in zip(axes, images[1:], strict=True):
+        slopes[axis] = start - begin
+    within = tuple([shape[axis] for axis in axes])
+    coordinates = spread((within, (at[0], *[at[axis + 1] for axis in axes])))
+    firsts = spread((within, (begin, *[slopes[axis] for axis in axes])))
+    reach = sum([slope * (n - 1) for slope, (_, n) in zip(steps, along, strict=True)])
+    last = local[0] + sum([step * (n - 1) for step, n in along])
+    for index, position in ((firsts, local[0]), (firsts + reach, last)):
+        where, lies = deal(kind, parts, extent, index)
+        if not ((index >= 0) & (index < extent) & (where == coordinates) & (lies == position)).all():
+            return None
+    return (begin, *[slopes[axis] for axis in range(len(shape))])
 
 
 def numbered(splits: Splits) -> tuple[Split, ...]:

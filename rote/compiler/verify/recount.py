@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
+from ...layout.kinds import extent as local_extent
 from ...layout.kinds import mode_set
 from ...layout.layout import Distribution
 from ..movement.meets import Meets
@@ -27,6 +28,8 @@ __all__ = ["Claimed", "Recount", "figures", "recount"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
+
+_MANY = 1024  # coordinates: up to so many, the set of each is counted
 
 
 class Claimed(Protocol):
@@ -115,6 +118,12 @@ def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     """The number of indices of a mode at every coordinate along its splits."""
     named = numbered(splits)
     lengths = np.zeros([parts for _, parts in splits], np.int64)
+    if lengths.size > _MANY:
+        left: Array = np.full((), extent)
+        coordinates: tuple[Array, ...] = np.indices(lengths.shape, sparse=True)
+        for (kind, parts), along in zip(splits, coordinates, strict=True):
+            left = local_extent(kind, parts, left, along)
+        return np.broadcast_to(left, lengths.shape)
     for at in np.ndindex(lengths.shape):
         lengths[at] = len(mode_set(named, extent, at))
     return lengths

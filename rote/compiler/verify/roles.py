@@ -51,7 +51,7 @@ def _representatives(rule: Meets, before: Role, after: Role, p: int) -> list[int
     """The coordinates that a rule or a role names, with some others: all others meet alike, so these few prove all."""
     named = {0, rule.sender or 0, rule.receiver or 0, before.at, after.at}
     others = (c for c in range(p) if c not in named)
-    return sorted({*named, *islice(others, _ALIKE)} & {*range(p)})
+    return sorted(c for c in {*named, *islice(others, _ALIKE)} if c < p)
 
 
 def _taking_part(role: Role, coordinates: list[int]) -> list[int]:
@@ -61,7 +61,7 @@ def _taking_part(role: Role, coordinates: list[int]) -> list[int]:
 
 def _named(role: Role, p: int) -> str:
     """The coordinates of a grid mode that hold data, in words."""
-    return f"[{role.at}]" if role.name == "rooted" else str([*range(p)])[:60]
+    return f"[{role.at}]" if role.name == "rooted" else str([*range(min(p, 30))])[:60]
 
 
 def talk_over(parts: list[ProvedComponent], rule: Meets, g: int) -> bool:
