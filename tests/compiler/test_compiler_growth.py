@@ -53,7 +53,7 @@ def test_memory_does_not_grow_as_the_square_of_the_ranks(text):
 
 
 def test_a_slice_looks_at_its_own_part_alone():
-    """Law: where each rank meets only itself, the proof takes few more calls on eight times the ranks."""
+    """Law: where each rank meets only itself, calls grow in proportion to the ranks, and not to their square."""
     counts = []
     for ranks in (64, 512):
         planned("[(),()] -> block[(0),()]", 8)

@@ -230,7 +230,7 @@ def mutate_list(monkeypatch, rng, plan, change, modules=(certificate,)):
         monkeypatch.setattr(
             module,
             side,
-            lambda a, b, r: found if (a, b, r) == (step.before, step.after, rank) else right(a, b, r),
+            lambda a, b, r, peer=None: found if (a, b, r) == (step.before, step.after, rank) else right(a, b, r, peer),
         )
     return True
 

@@ -169,6 +169,7 @@ def test_a_mask_is_not_lost_beside_a_tensor(call):
         lambda x, value: x.halo(1, fill=value),
         lambda x, value: x.dot(np.ma.masked_array([1, 1, 1], [0, 1, 0])),
         lambda x, value: np.repeat(x, np.ma.masked_array([1, 1, 1], [0, 1, 0])),
+        lambda x, value: np.cov(x, aweights=np.ma.masked_array([1, 1, 1], [0, 1, 0])),
         lambda x, value: DistTensor(np.ma.masked_less(NUMBERS, 0), x.distribution),
     ],
 )

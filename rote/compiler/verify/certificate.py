@@ -176,9 +176,8 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Meets], side: int
         me = grid.coordinates(rank)
         partners = {g: rule.peers(me[g], side == SENDS) for g, rule in rules.items()}
         begin = [strides[g] * c for g in free for c in partners[g][:1]] if free else []
-        only = () if peer is None else (peer,)
-        for each in only:
-            for g, c in enumerate(grid.coordinates(each)):
+        if peer is not None:
+            for g, c in enumerate(grid.coordinates(peer)):
                 partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
         places, options = [0], []
         for g in free:
@@ -191,7 +190,7 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Meets], side: int
         if seen and seen + number > LISTED:
             return
         seen += max(number, 1)
-        _compare(rank, side, listed(*ends, rank, *only), proved, compared)
+        _compare(rank, side, listed(*ends, rank, peer), proved, compared)
 
 
 def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:

@@ -21,8 +21,7 @@ from .indexing import known, read
 from .keys import as_indices, key_at, parse_key
 from .reshaping import reshape, swapaxes
 
-__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll"]
-__all__ += ["rot90", "tile"]
+__all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "rot90", "tile"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
