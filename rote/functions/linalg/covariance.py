@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.step import as_array
 from ...errors import LayoutError
 from ..distributed import Distributed
 from ..elements.blockwise import elementwise
@@ -50,7 +49,7 @@ def cov(
 
     Raises:
         LayoutError: a tensor has three modes or more, or `y` has other observations.
-        TypeError: `fweights` are not integers, or an array has a mask.
+        TypeError: `fweights` are not integers.
         ValueError: weights are negative, or there is not one for each observation.
 
     >>> from rote import DistTensor
@@ -118,7 +117,7 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
 
 
 def _as_numbers(values: Any) -> Any:
-    return values if isinstance(values, Distributed) else as_array(values)
+    return values if isinstance(values, Distributed) else np.asarray(values)
 
 
 def _weights(values: Any, count: int, name: str) -> Any:
