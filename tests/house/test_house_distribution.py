@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 from house import ROOT, files, module_name
 
+ROOMS = {"rote", "grammar", "fft", "tests", "notebooks", ".ci", ".github"}  # all that lies in the root
+PAGES = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"}
+SETTINGS = {"pyproject.toml", "Makefile", ".gitignore", ".pre-commit-config.yaml"}
 FOLDERS = ("rote", "grammar", "fft", "docs", "notebooks", "tests", ".ci")
 KINDS = {".py", ".md", ".ipynb", ".toml", ".lark", ".sh", ".yml", ".yaml", ".txt", ""}
 INSTALL = re.compile(
@@ -47,6 +51,20 @@ def test_every_folder_of_code_is_installed() -> None:
     """The packages that are named are the folders that hold modules: one that is forgotten is missed after install."""
     named = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
     assert sorted(named) == sorted({module_name(path) for path in files() if path.endswith("__init__.py")})
+
+
+def strangers(tracked: list[str]) -> set[str]:
+    """Names in the root that git keeps and that belong to no room: what an example left behind, say."""
+    return {path.split("/")[0] for path in tracked} - ROOMS - PAGES - SETTINGS
+
+
+def test_nothing_is_left_in_the_root() -> None:
+    """Examples write files where they are run: none of them is kept by git."""
+    assert strangers(["README.md", "rote/errors.py", "run.zarr/0/zarr.json"]) == {"run.zarr"}
+    if (ROOT / ".git").exists():  # an unpacked archive has none
+        git = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}"]
+        done = subprocess.run([*git, "ls-files"], capture_output=True, text=True, check=True)
+        assert strangers(done.stdout.splitlines()) == set()
 
 
 def test_the_name() -> None:
