@@ -35,23 +35,15 @@ _Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One contestant in one row of two records.
-
-    Attributes:
-        work, name, on: the contestant and its row.
-        ours: whether it is Rote.
-        medians: the medians in both records: seconds, or ratios to the reference.
-        reference: the contestant to which both are ratios; empty if they are times.
-        ratio, low, high: the ratio of the second record to the first, and its interval.
-    """
+    """One contestant in one row of two records."""
 
     work: str
     name: str
     on: str
-    ours: bool
-    medians: tuple[float, float]
-    reference: str
-    ratio: float
+    ours: bool  # whether it is Rote
+    medians: tuple[float, float]  # in both records: seconds, or ratios to the reference
+    reference: str  # the contestant to which both are ratios; empty if they are times
+    ratio: float  # of the second record to the first, with the interval from `low` to `high`
     low: float
     high: float
 

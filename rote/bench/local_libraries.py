@@ -30,12 +30,8 @@ _planning = threading.Lock()  # ranks that are threads share one planner
 
 
 def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
-    """One contestant per library; with `single`, MKL also on one thread, because several may slow each other down.
-
-    Args:
-        usable: the number of cores, and so the most threads.
-    """
-    many = min(work.ranks, usable)
+    """One contestant per library; with `single`, MKL also on one thread, because several may slow each other down."""
+    many = min(work.ranks, usable)  # cores
 
     def contestant(name: str, variant: str, count: int) -> Contestant:
         return Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))

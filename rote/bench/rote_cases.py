@@ -31,11 +31,7 @@ def contestants(
     mpi: bool,
     tunes: Sequence[Tune] = ("measure",),
 ) -> list[Contestant]:
-    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process.
-
-    Args:
-        tunes: the tunings, each a contestant of its own; names mention all but "measure".
-    """
+    """Rote on MPI's ranks, if there are several, and on threads of one process; each tuning is one contestant."""
     p, contest = work.ranks, list[Contestant]()
     for method in methods:
         said = "" if method == "auto" else method

@@ -81,7 +81,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
 
     with collective_errors(comm):
         if comm.rank == 0:
-            drawn = _draw(picture, volume, done.walk, energy, exact)
+            drawn = _draw(picture, volume, done.job.walk, energy, exact)
             for path in (volume, spectrum, picture)[: 2 + drawn]:
                 say(comm, f"left {path}, {in_bytes(os.path.getsize(path))}")
             if not drawn:

@@ -8,6 +8,7 @@ from math import prod, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from ..io.positions import writes
 from ..tensor import DistTensor
 
 __all__ = ["exact_energy", "shell_energy", "vortices", "wave_numbers"]
@@ -62,14 +63,9 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     """The energy in every shell of wave numbers: half the sum of |û(k)|² over k - 1/2 <= |k| < k + 1/2.
 
     û is the spectrum over the number of points, so that all shells together hold the mean of u²/2.
-    Every rank sums up its own part of the spectrum, in any layout, and the sums are added over the ranks. Collective.
-
-    Args:
-        spectrum: the half spectrum of a real field along its last mode, as `rote.fft.rfftn` gives it.
-        shape: the shape of the field. Wave numbers are integers, as for a cube of side 2 pi.
-
-    Returns:
-        The energies of the shells 0 to min(shape)/2, the same on all ranks.
+    Every rank sums up its own part of the half spectrum that `rote.fft.rfftn` gives of a field of this shape, in any
+    layout, and the sums are added over the ranks. Wave numbers are integers, as for a cube of side 2 pi. All ranks get
+    the energies of the shells 0 to min(shape)/2. Collective.
     """
     comm, dist = spectrum.comm, spectrum.distribution
     at = dist.tensor_indices(comm.rank)
@@ -78,9 +74,9 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     # The other half of the spectrum mirrors this one, except for the planes that are their own mirror image.
     twice = np.where((at[-1] == 0) | (2 * at[-1] == shape[-1]), 1.0, 2.0)
     power: Floats = twice * np.abs(spectrum.local) ** 2 / (2.0 * prod(shape) ** 2)
-    coordinates = dist.grid.coordinates(comm.rank)
-    first = all(not c or dist.roles[g].name != "replicated" for g, c in enumerate(coordinates))
     count = min(shape) // 2 + 1
-    energy = np.bincount(shell.ravel(), power.ravel() * first, minlength=count)[:count].astype(np.float64)
+    energy = np.bincount(shell.ravel(), power.ravel() * writes(dist, comm.rank), minlength=count)[:count].astype(
+        np.float64
+    )
     comm.allreduce(energy, "sum")
     return energy

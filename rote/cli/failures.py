@@ -46,16 +46,11 @@ class _NoCommand(click.UsageError):
 
 
 class Rote(click.Group):
-    """A group of commands that ends as this module says, and loads a command when it runs.
-
-    Attributes:
-        menu: the names of the commands, each with its line in the group's help.
-        load: gives the command of a name.
-    """
+    """A group of commands that ends as this module says, and loads a command when it runs."""
 
     def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
         super().__init__(*args, **extra)
-        self.menu = menu
+        self.menu = menu  # the names of the commands, each with its line in the group's help
         self.load = load
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -110,11 +105,7 @@ class Rote(click.Group):
 def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: Any) -> T:
     """Run `program(comm, *args)` on the ranks of MPI if there are several, else in this process; rank 0's result.
 
-    Args:
-        ranks: the in-process ranks that were asked for; `default` if None.
-
-    Raises:
-        click.UsageError: in-process ranks are asked for under a launcher that has started several.
+    `ranks` are the in-process ranks that were asked for, `default` if None; under a launcher none may be.
     """
     from ..runtime import run, world
 
@@ -130,8 +121,8 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
     return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
 
 
-def on_rank_0(program: Callable[[], T]) -> T:
-    """Run a program on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
+def on_rank_0(program: Callable[..., T], *args: Any) -> T:
+    """Run `program(*args)` on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
     from ..errors import CommError
     from ..runtime import world
     from ..runtime.comm.collective_errors import from_root
@@ -139,8 +130,8 @@ def on_rank_0(program: Callable[[], T]) -> T:
     try:
         comm = world()
     except CommError:
-        return program()
-    return from_root(comm, program)
+        return program(*args)
+    return from_root(comm, lambda: program(*args))
 
 
 def on_terminal() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +67,8 @@ def show(
 
     dist = _distribution(layout, shape, grid)
     if plot is not None:
-        on_rank_0(partial(refuse_target, plot, force))
-        on_rank_0(partial(_draw, dist, plot))
+        on_rank_0(refuse_target, plot, force)
+        on_rank_0(_draw, dist, plot)
     if as_json:
         print_answer(_owners(dist))
         return
@@ -146,7 +145,7 @@ def explain(
       rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
     if html is not None:
-        on_rank_0(partial(refuse_target, html, force))
+        on_rank_0(refuse_target, html, force)
     if fft is not None:
         given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
         given["--verify"] = verify or None
@@ -201,7 +200,7 @@ def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: An
       rote predict 64x64 --ranks 4 --dtype c16 --json
     """
     if html is not None:
-        on_rank_0(partial(refuse_target, html, force))
+        on_rank_0(refuse_target, html, force)
     _compare(shape, html=html, **options)
 
 

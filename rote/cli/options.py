@@ -118,12 +118,7 @@ DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8"
 
 
 def of_ffts(text: str) -> np.dtype[Any]:
-    """The dtype of a tensor that is to be transformed.
-
-    Raises:
-        PlanError: the text is not a dtype that Rote moves.
-        LayoutError: it is a dtype of integers; the user must choose a precision for their transform.
-    """
+    """The dtype of a tensor that is to be transformed; for integers the user must choose a precision."""
     from ..compiler.step import as_dtype
 
     element = as_dtype(text)
@@ -146,16 +141,9 @@ class PictureFile(click.Path):
 
 
 def refuse_target(path: str, force: bool, source: str | None = None) -> None:
-    """Refuse to write a file that cannot be written, or that would overwrite another one.
+    """Refuse to write a file that cannot be written, or that would overwrite another one unless `force` is given.
 
-    Args:
-        path: the file's path.
-        force: whether an existing file may be overwritten.
-        source: an existing file that is read; it is never overwritten, by whatever name.
-
-    Raises:
-        OSError: the folder does not exist or cannot be written to, or something has this name already.
-        RoteError: the file is the source.
+    The file `source` is read, and is never overwritten, by whatever name.
     """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
@@ -172,11 +160,7 @@ def refuse_target(path: str, force: bool, source: str | None = None) -> None:
 
 
 def refuse_too_many(comm: Comm, threads: int) -> None:
-    """Refuse several threads per rank if a host has too few cores for them. Collective.
-
-    Raises (the same on all ranks):
-        RoteError: a host has too few. One thread per rank is never refused, however many ranks there are.
-    """
+    """Refuse several threads per rank, on all ranks, if a host has too few cores for them. Collective."""
     if threads == 1:
         return
     replies = comm.allgather_object((platform.node(), cores()))

@@ -19,11 +19,8 @@ class Watch:
     """The phases of a command on one rank; on a terminal rank 0 shows which one runs.
 
     A phase lasts from the end of the one before it until all ranks have finished it. So no time is lost in between:
-    the phases add up to the time from the beginning to the end of the last one.
-
-    Args:
-        comm: the ranks.
-        began: when the first phase begins, by `perf_counter`; now if None.
+    the phases add up to the time from the beginning to the end of the last one. The first begins at `began`, by
+    `perf_counter`, or now.
     """
 
     def __init__(self, comm: Comm, began: float | None = None) -> None:

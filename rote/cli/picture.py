@@ -27,15 +27,10 @@ def draw_demo(
     energy: npt.NDArray[np.float64],
     exact: npt.NDArray[np.float64],
 ) -> None:
-    """Write the picture.
+    """Write the picture; an ImportError is raised if Matplotlib is not installed.
 
-    Args:
-        field: a plane of the field, x downwards.
-        walk: the distributions, and the transforms done in each; `moves` says what happens between them.
-        energy, exact: the energies per shell of wave numbers.
-
-    Raises:
-        ImportError: Matplotlib is not installed.
+    `field` is a plane with x downwards, `walk` the distributions with the transforms done in each, `moves` what happens
+    between them, `energy` and `exact` the energies per shell of wave numbers.
     """
     from matplotlib.figure import Figure
 

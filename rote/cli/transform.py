@@ -20,7 +20,6 @@ from .phases import Watch
 from .prepare import FileTransform, Request, prepare
 
 if TYPE_CHECKING:
-    from ..fft.walk.walk import Walk
     from ..layout.layout import Distribution
     from ..tensor import DistTensor
 
@@ -32,24 +31,12 @@ __all__ = ["Transformed", "fft", "refuse_wrong", "transform"]
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """The outcome of a transform on this rank.
-
-    Attributes:
-        job: the transform.
-        result: the tensor that was written, in its own layout.
-        seconds: the most that any rank took, per phase.
-        error: the error against numpy.fft, relative to the largest value; None if it was not requested.
-    """
+    """The outcome of a transform on this rank."""
 
     job: FileTransform
-    result: DistTensor
-    seconds: dict[str, float]
-    error: float | None
-
-    @property
-    def walk(self) -> Walk:
-        """The layouts along the way, and the transforms done in each."""
-        return self.job.walk
+    result: DistTensor  # that was written, in its own layout
+    seconds: dict[str, float]  # the most that any rank took, per phase
+    error: float | None  # against numpy.fft, relative to the largest value; None if it was not requested
 
     def answer(self) -> Answer:
         """The answer for programs."""
@@ -135,15 +122,7 @@ def refuse_wrong(done: Transformed, path: str) -> None:
 
 
 def transform(comm: Comm, request: Request, began: float | None = None) -> Transformed:
-    """Do a request on every rank of a communicator; rank 0 prints the plan and the times.
-
-    Args:
-        began: when this process began, by `perf_counter`; the first phase begins then.
-
-    Raises (the same on all ranks):
-        RoteError: the input is not a `.npy` file of numbers, or does not fit the layout, the ranks or the options.
-        OSError: a file cannot be read or written.
-    """
+    """Do a request on every rank of a communicator; rank 0 prints the plan and the times, from `began` on."""
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.kernel import library

@@ -21,14 +21,8 @@ def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Seque
     """The HTML text of the page.
 
     A reader steps through it by buttons or keys (arrows, Home, End). Without scripts, and in print, all scenes appear
-    one below the other.
-
-    Args:
-        title: the heading of the page.
-        lead: a line below the heading.
-        totals: names and values that describe the whole.
-        scenes: the scenes, at least one.
-        text: the text at the end of the page, in the form that a terminal shows.
+    one below the other. Below the title are the lead and the totals, names with values; at the end is the text that a
+    terminal shows.
     """
     size = scenes[0].before.grid.size
     script = _file("page.js")

@@ -38,14 +38,7 @@ def distribution_card(dist: Distribution) -> str:
 
 
 def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
-    """A card.
-
-    Args:
-        kind: the kind of the value, such as "Plan".
-        head: the text of the value.
-        facts: names and values that describe it.
-        maps: captions and distributions of small owner maps; only the first few are drawn.
-    """
+    """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
     rows, left = [], "text-align:left"
     for name, value in facts:
         rows.append(element("tr", element("th", name, style=left), element("td", value, style=left)))

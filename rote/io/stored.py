@@ -80,11 +80,7 @@ class Contents:
 
 
 def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool) -> int | None:
-    """The step to read: the given one, or else the last, unless the file has data outside of steps (`plain`).
-
-    Raises:
-        RoteError: the file has no such step.
-    """
+    """The step to read: the given one, or else the last, unless the file has data outside of steps (`plain`)."""
     if step is None:
         return steps[-1] if steps and not plain else None
     if step not in steps:
