@@ -49,11 +49,7 @@ class Placement(NamedTuple):
 
 
 def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[int, ...], hidden: Term = ()) -> Layout:
-    """The layout of one operand; a broadcast mode of one element is whole.
-
-    Args:
-        hidden: the labels of its contributions; it stays partial for those that the layout of labels splits.
-    """
+    """The layout of one operand, which stays partial for hidden labels that are split; a broadcast mode is whole."""
     modes = [splits.get(label, ()) if n == extents[label] else () for label, n in zip(term, shape, strict=True)]
     partial = [entry.grid_mode for entry in chain(*(splits.get(label, ()) for label in hidden))]
     return Layout(tuple(modes), partial=tuple(partial))

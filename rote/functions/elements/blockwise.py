@@ -144,11 +144,7 @@ def _lies(value: Any) -> bool:
 
 
 def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
-    """The first tensor that is written; None if none is.
-
-    Raises:
-        LayoutError: one is an array, or several have different distributions.
-    """
+    """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
     given = [out for out in outs if out is not None]
     for out in given:
         if not isinstance(out, Distributed):

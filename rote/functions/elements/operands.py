@@ -26,15 +26,10 @@ Placed = tuple[Distribution, np.dtype[Any]]
 
 
 class Together(NamedTuple):
-    """Operands in matching layouts.
+    """Operands in matching layouts."""
 
-    Attributes:
-        target: the distribution of the result.
-        blocks: per operand, this rank's part, which broadcasts to the result's block; scalars as they are.
-    """
-
-    target: Distribution
-    blocks: list[Any]
+    target: Distribution  # of the result
+    blocks: list[Any]  # per operand, this rank's part, which broadcasts to the result's block; scalars as they are
 
 
 def together(name: str, operands: Sequence[Any], into: Distributed | None = None) -> Together:

@@ -49,11 +49,7 @@ class Eigensystem(NamedTuple):
 
 
 def stack_of(cause: str, x: Any) -> Term:
-    """The labels of a stack of matrices.
-
-    Raises:
-        LayoutError: the order of `x` is less than 2.
-    """
+    """The labels of a stack of matrices; refused if the order of `x` is less than 2."""
     if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
     return tuple(range(10 + np.ndim(x) - 2, 10, -1))
@@ -62,12 +58,7 @@ def stack_of(cause: str, x: Any) -> Term:
 def of_matrices(
     cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
 ) -> list[Any]:
-    """Apply a function of matrices to a stack of them.
-
-    Args:
-        results: per result, its labels after those of the stack.
-        extents: the extents of labels that the matrices do not have.
-    """
+    """Apply a function of matrices to a stack of them; `extents` are of labels that only results have."""
     stack = stack_of(cause, x)
     terms = [(*stack, *labels) for labels in (MATRIX, *results)]
     return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)

@@ -211,17 +211,11 @@ def _thin_svd(x: Distributed) -> SingularValues:
 
 
 class _Group(NamedTuple):
-    """A group of consecutive parts of the rows.
+    """A group of consecutive parts of the rows."""
 
-    Attributes:
-        start: the number of its first part.
-        parts: the number of its parts.
-        triangle: the number of rows of its triangle.
-    """
-
-    start: int
+    start: int  # the number of its first part
     parts: int
-    triangle: int
+    triangle: int  # rows of its triangle
 
 
 def _tall_factors(x: Distributed, cause: str) -> QRFactors:

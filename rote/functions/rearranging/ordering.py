@@ -68,11 +68,9 @@ def fused_view(order: int) -> View | None:
 
 
 def of_sizes(flat: T, block: Array) -> T:
-    """A tensor of one mode, made of the blocks that the ranks computed from their runs, of any sizes. Collective.
+    """A tensor of one mode, made of the blocks that the ranks computed from their runs of `flat`. Collective.
 
-    Args:
-        flat: a tensor from `in_order`.
-        block: this rank's block; replicas give equal ones.
+    Blocks may have any sizes; replicas give equal ones.
     """
     dist, comm = flat.distribution, flat.comm
     (splits,) = dist.splits
