@@ -21,10 +21,8 @@ from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
 from .creation import LayoutLike, arange
 
-__all__ = [
-    *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
-    *("irfft", "irfftn", "rfft", "rfftfreq", "rfftn"),
-]
+__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn"]
+__all__ += ["rfft", "rfftfreq", "rfftn"]
 
 Norm = Literal["backward", "ortho", "forward"]
 

@@ -24,21 +24,8 @@ from ..runtime.comm.collective_errors import all_come, collective_errors
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
 
-__all__ = [
-    "SPAN",
-    "Contestant",
-    "Job",
-    "Missing",
-    "Prepare",
-    "Round",
-    "Score",
-    "Work",
-    "cores_of_all",
-    "hold",
-    "measure",
-    "on_all",
-    "on_threads",
-]
+__all__ = ["SPAN", "Contestant", "Job", "Missing", "Prepare", "Round", "Score", "Work", "cores_of_all", "hold"]
+__all__ += ["measure", "on_all", "on_threads"]
 
 SPAN = 0.1  # seconds that the repetitions of one round fill
 _MOST = 10_000  # the most repetitions of a round

@@ -23,17 +23,8 @@ from ..launcher import launched
 if TYPE_CHECKING:
     from ..runtime.comm.mpi import MpiComm
 
-__all__ = [
-    "INTERRUPTED",
-    "Rote",
-    "animated",
-    "coloured",
-    "columns",
-    "described",
-    "on_rank_0",
-    "on_ranks",
-    "on_terminal",
-]
+__all__ = ["INTERRUPTED", "Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks"]
+__all__ += ["on_terminal"]
 
 T = TypeVar("T")
 
@@ -117,8 +108,10 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
                 "leave --ranks out, or mpiexec"
             )
         return program(comm, *args)
-    wanted = default if ranks is None else ranks
-    return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
+    wanted = ranks or default
+    if wanted == 1:
+        return program(comm, *args)
+    return run(program, wanted, args)[0]
 
 
 def on_rank_0(program: Callable[..., T], *args: Any) -> T:

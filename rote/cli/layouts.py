@@ -164,8 +164,8 @@ def explain(
         layout = parse(transition)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
     ends = parse_transition(transition)
-    on = example_grid(ends.source, ends.target) if grid is None else grid
-    extents = example_shape(ends.source, on) if shape is None else shape
+    on = grid or example_grid(ends.source, ends.target)
+    extents = shape or example_shape(ends.source, on)
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
@@ -302,6 +302,5 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
         cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
         raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
-    on = example_grid(layout) if grid is None else grid
-    extents = example_shape(layout, on) if shape is None else shape
-    return distribute(layout, extents, on)
+    on = grid or example_grid(layout)
+    return distribute(layout, shape or example_shape(layout, on), on)

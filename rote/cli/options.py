@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,19 +21,8 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = [
-    "DTYPES",
-    "TRANSFORMED",
-    "Bytes",
-    "Known",
-    "PictureFile",
-    "force_option",
-    "integers",
-    "of_ffts",
-    "refuse_target",
-    "refuse_too_many",
-    "threads_option",
-]
+__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Known", "PictureFile", "force_option", "integers", "of_ffts"]
+__all__ += ["refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
@@ -87,12 +77,11 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         amount = _AMOUNT.fullmatch(value.strip())
         if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
-        unit = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+        unit = 1
         if amount["prefix"]:
-            unit **= "KMGTPE".index(amount["prefix"].upper()) + 1
-        else:
-            unit = 1
-        return int(float(amount["number"]) * unit) if "." in value else int(amount["number"]) * unit
+            thousand = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+            unit = thousand ** ("KMGTPE".index(amount["prefix"].upper()) + 1)
+        return int(Decimal(amount["number"]) * unit)
 
 
 class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4

@@ -102,7 +102,10 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     refuse_partial(dist)
     with collective_errors(comm):
         _check_name(path)
-        _check_block(block, dist, comm.rank)
+        check_dtype(block.dtype, "the tensor")
+        wanted = dist.local_shape(comm.rank)
+        if block.shape != wanted:
+            raise LayoutError(f"rank {comm.rank} holds a block of {wanted} in {dist}, not {block.shape}")
     said = comm.allgather_object((block.dtype.str, is_scattered(block, dist, comm.rank)))
     dtypes = [np.dtype(name) for name, _ in said]
     if len(set(dtypes)) > 1:
@@ -183,12 +186,6 @@ def _check_name(path: Path) -> None:
     stem, suffix = os.path.splitext(name)
     if suffix.lower() not in ("", ".npy"):
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
-
-
-def _check_block(block: Array, dist: Distribution, rank: int) -> None:
-    if block.shape != dist.local_shape(rank):
-        raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
-    check_dtype(block.dtype, "the tensor")
 
 
 def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:

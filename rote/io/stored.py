@@ -16,10 +16,8 @@ from ..runtime.comm.protocol import Array, Path
 from ..runtime.copy.regions import identity
 from .replacement import plainly
 
-__all__ = [
-    *("Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"),
-    *("finish", "kept_attributes", "pick_step", "readably", "refuse_partial"),
-]
+__all__ = ["Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"]
+__all__ += ["finish", "kept_attributes", "pick_step", "readably", "refuse_partial"]
 
 
 class Part(NamedTuple):

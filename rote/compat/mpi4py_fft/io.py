@@ -20,14 +20,13 @@ class HDF5File:
     `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None.
     """
 
-    filename: str
-    domain: Sequence[Any] | None
     f: Any
-    comm: rote.runtime.Comm
     backend: Final = staticmethod(lambda: "hdf5")
 
     def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
-        self.filename, self.domain, self.comm = h5name, domain, rote.runtime.world()
+        self.filename: str = h5name
+        self.domain: Sequence[Any] | None = domain
+        self.comm: rote.runtime.Comm = rote.runtime.world()
         with rote.runtime.collective_errors(self.comm):
             if self.comm.rank == 0:
                 self.open(mode, **kw)

@@ -161,13 +161,10 @@ def _volume(request: Placement, splits: Splits) -> float:
     for source, target, dtype in _sides(request, splits):
         if source == target or (source.grid == target.grid and source.layout.is_prefix_of(target.layout)):
             continue
-        replicas = 2 if source.partial else 1
-        total += replicas * dtype.itemsize * prod(target.shape) / _parts(target)
+        replicas = 1 + bool(source.partial)
+        parts = prod(target.grid.shape[g] for g in _named(target))
+        total += replicas * dtype.itemsize * prod(target.shape) / parts
     return total
-
-
-def _parts(dist: Distribution) -> int:
-    return prod(dist.grid.shape[g] for g in _named(dist))
 
 
 def _seconds(request: Placement, splits: Splits) -> float:

@@ -25,10 +25,9 @@ from ..rules import follows
 from .products import conjugate, matmul
 from .stacks import stackwise
 
-__all__ = [
-    *("Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
-    *("matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve", "stack_of", "trace"),
-]
+__all__ = ["Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv"]
+__all__ += ["matrix_power", "matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve"]
+__all__ += ["stack_of", "trace"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
 """Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""

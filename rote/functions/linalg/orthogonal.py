@@ -79,12 +79,12 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
         return factors if mode == "reduced" else factors.R
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
+
+    def complete(block: Array) -> tuple[Array, Array]:
+        return _signed(*np.linalg.qr(block, mode="complete"))
+
     sizes = {_OTHER: x.distribution.shape[-2]}
-    return QRFactors(*of_matrices("qr", _complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
-
-
-def _complete(block: Array) -> tuple[Array, Array]:
-    return _signed(*np.linalg.qr(block, mode="complete"))
+    return QRFactors(*of_matrices("qr", complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
 
 
 @follows("contracted", np.linalg.svd)

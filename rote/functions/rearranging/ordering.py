@@ -18,19 +18,8 @@ from ..distributed import Array, Distributed
 from ..moves import moved
 from ..rules import follows
 
-__all__ = [
-    "argwhere",
-    "blocks_of",
-    "compressed",
-    "first_index",
-    "flat_layout",
-    "flatnonzero",
-    "fused_view",
-    "in_order",
-    "nonzero",
-    "of_sizes",
-    "over_ranks",
-]
+__all__ = ["argwhere", "blocks_of", "compressed", "first_index", "flat_layout", "flatnonzero", "fused_view", "in_order"]
+__all__ += ["nonzero", "of_sizes", "over_ranks"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]

@@ -21,10 +21,8 @@ from ..elements.blockwise import elementwise
 from ..elements.elementwise import copyto
 from ..moves import asked, moved
 
-__all__ = [
-    *("UNSET", "Axis", "Over", "Reduced", "computed_in", "extents_of", "finished", "modes_of_mean", "normal_axes"),
-    *("over", "reduced", "reducible", "reduction", "settled"),
-]
+__all__ = ["UNSET", "Axis", "Over", "Reduced", "computed_in", "extents_of", "finished", "modes_of_mean", "normal_axes"]
+__all__ += ["over", "reduced", "reducible", "reduction", "settled"]
 
 Casting = Literal["same_kind", "unsafe"]
 

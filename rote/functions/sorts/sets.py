@@ -20,10 +20,8 @@ from ..reducing.extrema import unordered
 from ..rules import follows
 from .samplesort import SampleSort, sorting_order
 
-__all__ = [
-    *("UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all", "unique_counts"),
-    *("unique_inverse", "unique_values"),
-]
+__all__ = ["UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all"]
+__all__ += ["unique_counts", "unique_inverse", "unique_values"]
 
 T = TypeVar("T", bound=Distributed)
 
