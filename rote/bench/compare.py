@@ -60,7 +60,9 @@ class Change:
             return "too few rounds"
         if self.low > 1 and self.ratio > 1 + _LEAST:
             return "slower"
-        return "faster" if self.high < 1 and self.ratio < 1 / (1 + _LEAST) else "same"
+        if self.high < 1 and self.ratio < 1 / (1 + _LEAST):
+            return "faster"
+        return "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +223,8 @@ def _scaled(
 def _reference(key: _Key, entries: Mapping[_Key, _Entry], name: str) -> _Entry | None:
     """The entry of a library in a contestant's row; of several, the one on as many threads or ranks."""
     rows = [other for other in entries if (other[0], other[1], other[4]) == (key[0], name, key[4])]
-    rows = [other for other in rows if _ran(entries[other])]
-    return entries[min(rows, key=lambda other: other[3] != key[3])] if rows else None
+    rows = sorted([other for other in rows if _ran(entries[other])], key=lambda other: other[3] != key[3])
+    return next((entries[other] for other in rows), None)
 
 
 def _over(entry: _Entry, reference: _Entry) -> list[float]:

@@ -84,9 +84,9 @@ def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y
 
 def _scipy(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("scipy.fft")
-    onward = fft.rfftn if work.real else fft.fftn
-    back = partial(fft.irfftn, s=[x.shape[axis] for axis in axes]) if work.real else fft.ifftn
-    spectrum = X
+    onward, back, spectrum = fft.fftn, fft.ifftn, X
+    if work.real:
+        onward, back = fft.rfftn, partial(fft.irfftn, s=[x.shape[axis] for axis in axes])
 
     def forward() -> Array:
         nonlocal spectrum
@@ -98,8 +98,9 @@ def _scipy(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y:
 
 def _ducc0(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("ducc0").fft
-    onward = fft.r2c if work.real else fft.c2c
-    back = partial(fft.c2r, lastsize=x.shape[axes[-1]]) if work.real else fft.c2c
+    onward = back = fft.c2c
+    if work.real:
+        onward, back = fft.r2c, partial(fft.c2r, lastsize=x.shape[axes[-1]])
     return (
         lambda: onward(x, list(axes), out=X, nthreads=threads),
         lambda: back(X, list(axes), forward=False, inorm=2, out=y, nthreads=threads),

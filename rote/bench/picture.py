@@ -38,8 +38,9 @@ def figure(families: Sequence[Sequence[Score]], title: str, scaling: bool) -> Fi
     """The picture of the contestants that ran, with one row of axes for each shape and dtype."""
     groups = [[line for line in lines if not line.missing] for lines in families]
     groups = [ran for ran in groups if ran]
-    paint = _curves if scaling else _bars
-    heights = [4.0] * len(groups) if scaling else [0.9 + 0.25 * len(group) for group in groups]
+    paint, heights = _bars, [0.9 + 0.25 * len(group) for group in groups]
+    if scaling:
+        paint, heights = _curves, [4.0] * len(groups)
     canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
     rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):

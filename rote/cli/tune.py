@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import warnings
@@ -21,6 +20,7 @@ from ..launcher import cores
 from ..runtime.comm.protocol import Comm
 from ..runtime.tuning.autotune import mpi_library
 from ..wisdom.record import as_json as as_tree
+from ..wisdom.record import spelt
 from .answers import Answer, give, json_option, print_answer, say
 from .failures import on_rank_0, on_ranks
 from .moves import calls, moves, ranked, ranks_of
@@ -197,7 +197,7 @@ def _line(record: wisdom.Record | Path) -> str:
     for name, value in decision.items():
         if isinstance(value, str) and len(value) > _LONGEST:
             short[name] = f"{value[:_LONGEST]}..."
-    return str(record) if short == decision else f"{record.key}: {json.dumps(short)}"
+    return f"{record.key}: {spelt(short)}"
 
 
 def _files(number: int) -> str:

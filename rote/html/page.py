@@ -82,7 +82,7 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
     head = element("h3", f"Who owns what {when}".rstrip())
     if not choices:
         return [head, element("p", "The tensor has no elements.")]
-    group = f"planes-{number}-{when}" if when else f"planes-{number}"
+    group = f"planes-{number}-{when}".rstrip("-")
     options, shown = [], []
     for k, plane in enumerate(choices):
         name = plane.named(after)
@@ -107,8 +107,9 @@ def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Mark
                 element("span", "→", class_="arrow", aria_hidden="true"),
                 owner_map(plane, place, after, f"after: {after.layout}", before),
             ]
-        name = element("p", where) if where else ""
-        label = f"Owners, {where}" if where else "Owners"
+        name, label = Markup(), "Owners"
+        if where:
+            name, label = element("p", where), f"Owners, {where}"
         scroll = element("div", *maps, class_="scroll maps", role="region", tabindex=0, aria_label=label)
         parts.append(element("div", name, scroll, class_="slice"))
     if plane.more:

@@ -113,7 +113,9 @@ def messages(scene: Scene) -> list[Markup]:
     step = scene.step
     if step is None or step.kind in LOCAL:
         return []
-    tables = [_matrix(step, step.sent(scene.item))] if step.before.grid.size <= MOST_RANKS else []
+    tables = []
+    if step.before.grid.size <= MOST_RANKS:
+        tables.append(_matrix(step, step.sent(scene.item)))
     sent = np.broadcast_to(from_others(step.before, step.after, sending=True)[0], step.ranks.shape)
     busiest = int(sent.argmax())
     mine = [message for message in sends(step.before, step.after, busiest) if message.peer != busiest and len(message)]
@@ -131,7 +133,9 @@ def messages(scene: Scene) -> list[Markup]:
     heads = ["from", "to", "elements", "bytes"]
     if alike:
         heads += mode_names(step.before)
-    return [*tables, data_table(caption, heads, rows)] if rows else tables
+    if rows:
+        tables.append(data_table(caption, heads, rows))
+    return tables
 
 
 def _matrix(step: Step, item: int) -> Markup:

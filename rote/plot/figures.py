@@ -226,7 +226,7 @@ def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legen
 
 
 def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:
-    chosen = tuple(range(dist.order)) if modes is None else tuple(modes)
+    chosen = tuple(range(dist.order) if modes is None else modes)
     if len(chosen) > 3:
         raise LayoutError(
             f"a picture has up to three modes, but {dist.layout} has {len(chosen)}; choose some, as in modes=(0, 1, 2)"

@@ -97,10 +97,12 @@ class NCFile(HDF5File):
         raise rote.RoteError(f"{self.filename}: NetCDF cannot be written or read\nuse HDF5File, a name ending in .h5")
 
 
-def opened(filename: str, domain: Any, mode: str) -> HDF5File:
-    """The file of a name, in the format of its suffix."""
-    kind = HDF5File if filename.endswith(".h5") else NCFile
-    return kind(filename, domain, mode)
+def opened(file: Any, domain: Any, mode: str) -> Any:
+    """The file of a name, in the format of its suffix; an open file as it is."""
+    if not isinstance(file, str):
+        return file
+    kind = HDF5File if file.endswith(".h5") else NCFile
+    return kind(file, domain, mode)
 
 
 def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview") -> None:

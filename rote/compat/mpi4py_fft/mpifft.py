@@ -125,7 +125,7 @@ class PFFT:
 
     def dtype(self, forward_output: bool = False) -> Any:
         """The dtype of the signal, or of the spectrum."""
-        return (self.forward.output_array if forward_output else self.forward.input_array).dtype
+        return (self.forward.input_array, self.forward.output_array)[forward_output].dtype
 
 
 def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:

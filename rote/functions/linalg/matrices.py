@@ -190,7 +190,8 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         if left % 2:
             power = square if power is None else matmul(power, square)
         left //= 2
-        square = matmul(square, square) if left else square
+        if left:
+            square = matmul(square, square)
     return x.copy() if power is x else power
 
 

@@ -169,7 +169,9 @@ def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
 
 def _tolerance(x: Distributed, values: Distributed, rtol: Any) -> Any:
     """The fraction of the largest singular value up to which others count as 0."""
-    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps) if rtol is None else rtol
+    if rtol is not None:
+        return rtol
+    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps)
 
 
 def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], result: Term, cause: str) -> Any:
