@@ -38,7 +38,6 @@ def contract(
     result: Term,
     cause: str,
     layout: Layout | str | None = None,
-    whole: Iterable[int] = (),
 ) -> Any:
     """The sum of the products of operands over all labels that the result lacks. Collective.
 
@@ -48,7 +47,6 @@ def contract(
         result: the labels of the result's modes, each once.
         cause: the function that contracts.
         layout: the layout of the result; None follows the operands, and is never partial.
-        whole: labels that must not be split.
 
     Raises:
         LayoutError: extents of one label differ, or operands lie on other ranks.
@@ -57,7 +55,7 @@ def contract(
     tensors, terms = _without_repeats(tensors, terms, cause)
     extents = extents_of(tensors, terms, cause)
     wanted = layout_or_none(layout)
-    together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
+    together = aligned(tensors, terms, result, extents, cause, wanted, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     empty = any(each.size == 0 for each in together.blocks)  # then the sum is empty: 0, whatever the other blocks hold
     factors = [np.zeros(each.shape, dtype) if empty else each.astype(dtype, copy=False) for each in together.blocks]
