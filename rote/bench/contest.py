@@ -25,7 +25,7 @@ from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
 
 __all__ = ["SPAN", "Contestant", "Job", "Missing", "Prepare", "Round", "Score", "Work", "cores_of_all", "hold"]
-__all__ += ["measure", "on_all", "on_threads"]
+__all__ += ["measure", "on_all"]
 
 SPAN = 0.1  # seconds that the repetitions of one round fill
 _MOST = 10_000  # the most repetitions of a round
@@ -139,11 +139,6 @@ def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None)
         seconds = _timed(comm, job.steps, repetitions)
     job.close()
     return Round(seconds, job.library)
-
-
-def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
-    """One round of a contestant whose ranks are threads of this process."""
-    return run_threads(lambda team: measure(prepare, work, team), work.ranks)[0]
 
 
 def on_all(group: str, variant: str, run: Callable[[Comm], Round], work: Work, mpi: bool) -> Contestant:

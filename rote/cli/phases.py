@@ -28,10 +28,6 @@ class Watch:
         self._last = perf_counter() if began is None else began
         self._seconds: dict[str, float] = {}
 
-    def say(self, text: str) -> None:
-        """Print on rank 0."""
-        say(self._comm, text)
-
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[float], None] | None]:
         """Time the work inside, and show its name; if a user watches, yield a function that shows the part done."""
@@ -49,7 +45,7 @@ class Watch:
         slowest = dict(zip(self._seconds, most.tolist(), strict=True))
         for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
             time = f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
-            self.say(f"{name:<10} {time}")
+            say(self._comm, f"{name:<10} {time}")
         return slowest
 
 

@@ -61,22 +61,9 @@ class FileTransform:
     text: str
 
     @property
-    def source(self) -> Distribution:
-        return self.walk.source
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements that are transformed."""
-        return self.walk.dtype
-
-    @property
     def result(self) -> np.dtype[Any]:
         """The dtype of the elements of the result."""
         return self.walk.dtypes()[-1]
-
-    @property
-    def numpy_name(self) -> str:
-        return f"numpy.fft.{self.walk.kind}n"
 
 
 def prepare(

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import RoteError
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
-from .answers import Answer, give, json_option
+from .answers import Answer, give, json_option, say
 from .check import largest_error, refuse_no_room, refuse_too_large, tolerance
 from .failures import on_ranks
 from .options import force_option, integers, refuse_target, threads_option
@@ -45,7 +45,7 @@ class Transformed:
         return {
             "transform": f"{walk.kind}n",
             "ranks": source.grid.size,
-            "input": _end(source, self.job.dtype),
+            "input": _end(source, walk.dtype),
             "output": _end(target, self.result.dtype),
             "axes": self.job.axes,
             "walk": [line.strip() for line in str(walk).splitlines()],
@@ -147,12 +147,12 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
             if comm.rank == 0:
                 refuse_no_room(request.target, prod(job.target.shape) * job.result.itemsize, form.name == "Zarr")
             if comm.rank == 0 and request.check:
-                refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
-    watch.say(job.text)
+                refuse_too_large(header.shape, job.walk.dtype, job.target.shape, job.result)
+    say(comm, job.text)
     with watch.phase("read") as part:
-        x = load(request.source, job.source.layout, comm=comm, grid=job.source.grid, progress=part)
-        if x.dtype != job.dtype:
-            x = x.astype(job.dtype)
+        x = load(request.source, job.walk.source.layout, comm=comm, grid=job.walk.source.grid, progress=part)
+        if x.dtype != job.walk.dtype:
+            x = x.astype(job.walk.dtype)
     with watch.phase("transform"):
         result = job.run(x)
     if job.target.layout != result.layout:
@@ -165,7 +165,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     if error is not None:
         limit = tolerance(job.result)
         verdict = "below" if error <= limit else "NOT below"
-        watch.say(f"error      {error:.1e} of the largest value of {job.numpy_name}, {verdict} {limit:.0e}")
+        named = f"numpy.fft.{job.walk.kind}n"
+        say(comm, f"error      {error:.1e} of the largest value of {named}, {verdict} {limit:.0e}")
     return Transformed(job, result, seconds, error)
 
 
@@ -173,7 +174,7 @@ def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> 
     """The error of the file that was written, computed by rank 0."""
 
     def error() -> float:
-        array = np.load(request.source).astype(job.dtype, copy=False)
+        array = np.load(request.source).astype(job.walk.dtype, copy=False)
         extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
         expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
         return largest_error(np.load(request.target, mmap_mode="r"), expected)
