@@ -87,7 +87,10 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _output(*command: str, crowded: bool = False) -> str:
-    """Run a command as if from a shell, and return what it prints, or say why it is missing; ranks may share cores."""
+    """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
+
+    If it fails, `Missing` has the line of its output that says why.
+    """
     own = alone()
     if "OPAL_PREFIX" in os.environ:  # of a launcher that was moved after its build: drop its libraries
         paths = own.get("LD_LIBRARY_PATH", "").split(os.pathsep)

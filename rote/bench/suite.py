@@ -140,8 +140,8 @@ def _algorithm(work: Work) -> str:
 
 
 def _order(work: Work) -> int:
-    """The order of a row's grid: 2 for tensors of order 4, else 1."""
-    return 1 + (len(work.shape) == 4)
+    """The order of a row's grid: 2 for tensors of order 4 or more, else 1."""
+    return 1 + (len(work.shape) >= 4)
 
 
 def _who(line: Score | None) -> dict[str, Any] | None:

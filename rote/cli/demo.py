@@ -179,9 +179,8 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     # The other half of the spectrum mirrors this one, except for the planes that are their own mirror image.
     twice = np.where((at[-1] == 0) | (2 * at[-1] == shape[-1]), 1.0, 2.0)
     power: Floats = twice * np.abs(spectrum.local) ** 2 / (2.0 * prod(shape) ** 2)
+    power *= writes(dist, comm.rank)  # of replicas, one counts
     count = min(shape) // 2 + 1
-    energy = np.bincount(shell.ravel(), power.ravel() * writes(dist, comm.rank), minlength=count)[:count].astype(
-        np.float64
-    )
+    energy = np.bincount(shell.ravel(), power.ravel(), minlength=count)[:count].astype(np.float64)
     comm.allreduce(energy, "sum")
     return energy

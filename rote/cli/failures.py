@@ -96,7 +96,7 @@ class Rote(click.Group):
 def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: Any) -> T:
     """Run `program(comm, *args)` on the ranks of MPI if there are several, else in this process; rank 0's result.
 
-    `ranks` are the in-process ranks that were asked for, `default` if None; under a launcher none may be.
+    `ranks` are the in-process ranks that were asked for, `default` if None; a launcher of several refuses them.
     """
     from ..runtime import run, world
 

@@ -101,10 +101,7 @@ UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 
 
 def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:
-    """Enter a function into the table of rules, under its own name or another.
-
-    It answers for these functions of NumPy when they are called with a tensor.
-    """
+    """Enter a function into the table of rules, under `name` or its own; it answers for these functions of NumPy."""
 
     def enter(function: F) -> F:
         own = name or function.__name__

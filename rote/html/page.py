@@ -8,13 +8,32 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
+from ..compiler.explain import grids, in_bytes, in_seconds
+from ..compiler.plan import Plan
+from ..errors import counted
 from ..layout.layout import Distribution
 from ..layout.ownership import mode_names
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join
-from .scenes import Scene, blocks, messages
+from .scenes import Scene, blocks, messages, start_scene, step_scenes
 
-__all__ = ["page"]
+__all__ = ["page", "plan_page"]
+
+
+def plan_page(plan: Plan) -> str:
+    """The page of a plan: the source, then a scene for each step."""
+    source, cost, item = plan.source, plan.cost, plan.dtype.itemsize
+    on = grids(source, plan.target)
+    lead = f"{source.shape} {plan.dtype} on grid {on}, {counted(len(plan.steps), 'step')}"
+    totals = [
+        ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
+        ("Lower bound", in_bytes(plan.lower_bound)),
+        ("Peak memory", f"{in_bytes(cost.peak_bytes)} on a rank"),
+        ("Cost", f"about {in_seconds(cost.seconds)}"),
+        ("Optimality", plan.optimality),
+    ]
+    scenes = [start_scene(source, item), *step_scenes(plan)]
+    return page(f"{source.layout} → {plan.target.layout}", lead, totals, scenes, str(plan))
 
 
 def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Sequence[Scene], text: str) -> str:

@@ -31,8 +31,8 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...]  # in lower case
     many: bool  # whether a file holds several named tensors, attributes and steps
     most: int  # bytes of the largest float; a complex number may have twice as many
-    written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # the similar one in which a tensor is written
-    read_in: Callable[[Distribution], Distribution]  # and read
+    written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
+    read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
     look: Callable[[Path, int | None, Comm], Contents]  # the contents of a file at a step
     read: Callable[[Path, StoredTensor, Distribution, Comm], Array]  # this rank's block of a tensor
     write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one

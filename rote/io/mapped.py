@@ -61,8 +61,8 @@ def read_pages(
     """Read this rank's block of the array that begins at byte `offset` of a file. Collective, for ranks of one node.
 
     Reading a mapped page beyond the end of the file would kill the process, so the file's length is checked before each
-    window. If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, in
-    the file's byte order; `advance` is called with the bytes that were read since the last call.
+    window. If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, of
+    the file's dtype; `advance` is called with the bytes that were read since the last call.
     """
     shape = storage_shape(dist, fortran_order)
     with ExitStack() as files:

@@ -27,7 +27,7 @@ class Draft:
 
     @staticmethod
     def beside(path: Path, folder: bool = False) -> Draft:
-        """A new, empty file or folder beside the one that it will replace, if that is none of another kind."""
+        """A new, empty file or folder beside the one that it will replace; one of another kind is refused."""
         name, target = os.fspath(path), os.path.realpath(path)
         if os.path.isdir(target) and not folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)

@@ -141,8 +141,8 @@ class _Piece:
 
     index: tuple[IndexSet, ...]  # the elements of the file that this rank reads into `buffer`, or writes from it
     place: tuple[slice, ...]  # the part of the rank's block that the piece fills
-    rows: Distribution  # of the piece over the group's ranks, in the file
-    lying: Distribution  # and in their blocks
+    rows: Distribution  # of the piece over the group's ranks, as they access the file
+    lying: Distribution  # of the piece over the group's ranks, in their blocks
     buffer: Array
     group: Comm
 

@@ -74,9 +74,7 @@ class Pencil:
         held = self.on().index_sets(subcomm.comm.rank)
         self.subshape: tuple[int, ...] = tuple(map(len, held))
         self.substart: tuple[int, ...] = tuple(each.start for each in held)
-        self.slices: tuple[slice, ...] = tuple(
-            slice(a, a + n) for a, n in zip(self.substart, self.subshape, strict=True)
-        )
+        self.slices: tuple[slice, ...] = tuple(slice(each.start, each.start + len(each)) for each in held)
 
     def on(self, *components: int) -> rote.Distribution:
         """The distribution of all blocks; for a field, its first modes are the components, which are whole."""
