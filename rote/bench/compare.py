@@ -105,7 +105,7 @@ def load(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            record: Any = json.load(file)
+            record: dict[str, Any] = json.load(file)
         for entry in record["entries"]:
             _key(entry)
             if "missing" not in entry and not (entry["seconds"] and min(entry["seconds"]) > 0):
@@ -114,8 +114,7 @@ def load(path: str) -> dict[str, Any]:
         raise RoteError(
             f"{path} is no record of rote bench: {error}\nwrite one with rote bench --suite {path}"
         ) from None
-    checked: dict[str, Any] = record
-    return checked
+    return record
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool = False) -> Comparison:

@@ -100,10 +100,9 @@ def _table(rows: list[Finding]) -> str:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for each in rows:
         table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
-    console = Console(file=io.StringIO(), force_terminal=coloured(), width=columns(200))
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    text = io.StringIO()
+    Console(file=text, force_terminal=coloured(), width=columns(200)).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def findings() -> Iterator[Finding]:

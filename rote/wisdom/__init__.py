@@ -96,7 +96,6 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is not a JSON value.
 
-    >>> import tempfile
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, ROTE_WISDOM=""):  # nothing is kept
     ...     remember(key({"what": "walk"}), "slab")
@@ -218,7 +217,6 @@ def include(path: str | os.PathLike[str]) -> int:
 def folder() -> Path | None:
     """The folder of the decisions, which need not exist; None if nothing is kept.
 
-    >>> import tempfile
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, ROTE_WISDOM="/tmp/wisdom"):
     ...     print(folder())
