@@ -24,8 +24,10 @@ from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from .distributed import Distributed
 
-__all__ = ["Config", "DataMove", "Policy", "announce", "asked", "because", "config", "default_layout", "implicit_cause"]
-__all__ += ["moved", "records_open", "trace"]
+__all__ = [
+    *("Config", "DataMove", "Policy"),
+    *("announce", "asked", "because", "config", "default_layout", "implicit_cause", "moved", "records_open", "trace"),
+]
 
 Policy = Literal["warn", "error", "allow"]
 """Whether implicit moves warn, are refused, or are silent."""
