@@ -27,9 +27,9 @@ HOMES: dict[Late, tuple[str, str]] = {
     "card": ("html.reprs", "card"),
     "distribution card": ("html.reprs", "distribution_card"),
     "layout card": ("html.reprs", "layout_card"),
-    "plan card": ("html.plans", "plan_card"),
+    "plan card": ("html.reprs", "plan_card"),
     "plan figure": ("plot.figures", "plan"),
-    "plan page": ("html.plans", "plan_page"),
+    "plan page": ("html.page", "plan_page"),
     "walk figure": ("plot.figures", "stages"),
 }
 """Per name, the module of Rote and the function in it; if there is no function, the module itself is meant."""

@@ -11,19 +11,18 @@ from layout.definition import chain, hands
 
 from rote.grammar.nodes import Entry
 from rote.layout.layout import Layout
-from rote.testing.choices import (
-    factorings,
-    kinds_for,
-    later_kinds,
-    pick_grid,
-    pick_grids,
-    pick_layout,
-    pick_shape,
-    plain_kinds,
-)
+from rote.testing.choices import factorings, kinds_for, later_kinds, pick_grid, pick_layout, pick_shape, plain_kinds
 
 __all__ = ["all_layouts", "factorings", "kinds_for", "later_kinds", "pick_grid", "pick_grids", "pick_layout"]
 __all__ += ["pick_shape", "plain_kinds"]
+
+
+def pick_grids(pick, ranks=None):
+    """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
+    size = ranks or pick([4, 6, 1, 8, 12])
+    shapes = [shape for order in range(4) for shape in factorings(size, order)]
+    first = pick(shapes)
+    return first, pick([shape for shape in shapes if shape != first])
 
 
 def all_layouts(shape, grid, kinds=None, rest=("replicated", "partial", "rooted")):

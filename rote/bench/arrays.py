@@ -48,13 +48,10 @@ def transform_job(
     close: Callable[[], None] = lambda: None,
     library: str = "",
 ) -> Job:
-    """A job that fills x, and transforms it forward and backward.
+    """A job that fills x, and transforms it forward and backward; the steps return the spectrum, and x again.
 
-    Args:
-        steps: the forward transform, which returns the spectrum, and the backward one.
-        wheres: the global indices of this rank's blocks of x and of the spectrum.
-        scales: the factors by which the results of the two steps are larger than numpy.fft's.
-        close, library: as in `Job`.
+    `wheres` are the global indices of this rank's blocks of x and of the spectrum, `scales` the factors by which the
+    results of the steps are larger than numpy.fft's.
     """
     fill(work, wheres[0], x)
 

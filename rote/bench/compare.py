@@ -35,23 +35,15 @@ _Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One contestant in one row of two records.
-
-    Attributes:
-        work, name, on: the contestant and its row.
-        ours: whether it is Rote.
-        medians: the medians in both records: seconds, or ratios to the reference.
-        reference: the contestant to which both are ratios; empty if they are times.
-        ratio, low, high: the ratio of the second record to the first, and its interval.
-    """
+    """One contestant in one row of two records."""
 
     work: str
     name: str
     on: str
-    ours: bool
-    medians: tuple[float, float]
-    reference: str
-    ratio: float
+    ours: bool  # whether it is Rote
+    medians: tuple[float, float]  # in both records: seconds, or ratios to the reference
+    reference: str  # the contestant to which both are ratios; empty if they are times
+    ratio: float  # of the second record to the first, with the interval from `low` to `high`
     low: float
     high: float
 
@@ -68,7 +60,9 @@ class Change:
             return "too few rounds"
         if self.low > 1 and self.ratio > 1 + _LEAST:
             return "slower"
-        return "faster" if self.high < 1 and self.ratio < 1 / (1 + _LEAST) else "same"
+        if self.high < 1 and self.ratio < 1 / (1 + _LEAST):
+            return "faster"
+        return "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +105,7 @@ def load(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            record: Any = json.load(file)
+            record: dict[str, Any] = json.load(file)
         for entry in record["entries"]:
             _key(entry)
             if "missing" not in entry and not (entry["seconds"] and min(entry["seconds"]) > 0):
@@ -120,8 +114,7 @@ def load(path: str) -> dict[str, Any]:
         raise RoteError(
             f"{path} is no record of rote bench: {error}\nwrite one with rote bench --suite {path}"
         ) from None
-    checked: dict[str, Any] = record
-    return checked
+    return record
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool = False) -> Comparison:
@@ -229,8 +222,8 @@ def _scaled(
 def _reference(key: _Key, entries: Mapping[_Key, _Entry], name: str) -> _Entry | None:
     """The entry of a library in a contestant's row; of several, the one on as many threads or ranks."""
     rows = [other for other in entries if (other[0], other[1], other[4]) == (key[0], name, key[4])]
-    rows = [other for other in rows if _ran(entries[other])]
-    return entries[min(rows, key=lambda other: other[3] != key[3])] if rows else None
+    rows = sorted([other for other in rows if _ran(entries[other])], key=lambda other: other[3] != key[3])
+    return next((entries[other] for other in rows), None)
 
 
 def _over(entry: _Entry, reference: _Entry) -> list[float]:

@@ -24,21 +24,8 @@ from ..runtime.comm.collective_errors import all_come, collective_errors
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
 
-__all__ = [
-    "SPAN",
-    "Contestant",
-    "Job",
-    "Missing",
-    "Prepare",
-    "Round",
-    "Score",
-    "Work",
-    "cores_of_all",
-    "hold",
-    "measure",
-    "on_all",
-    "on_threads",
-]
+__all__ = ["SPAN", "Contestant", "Job", "Missing", "Prepare", "Round", "Score", "Work", "cores_of_all", "hold"]
+__all__ += ["measure", "on_all"]
 
 SPAN = 0.1  # seconds that the repetitions of one round fill
 _MOST = 10_000  # the most repetitions of a round
@@ -57,18 +44,12 @@ class Missing(RoteError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The task of a contest: transform an array forward and backward, or move its slabs.
-
-    Attributes:
-        shape, dtype: those of the array; a real array is transformed to half a spectrum and back.
-        ranks: the number of ranks, or of threads for libraries without ranks.
-        move: whether the array is moved from slabs of mode 0 to slabs of mode 1, instead of transformed.
-    """
+    """The task of a contest: transform an array forward and backward, a real one to half a spectrum, or move it."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    ranks: int
-    move: bool = False
+    ranks: int  # or threads, for libraries without ranks
+    move: bool = False  # from slabs of mode 0 to slabs of mode 1
 
     @property
     def real(self) -> bool:
@@ -89,19 +70,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A work that is ready to run.
+    """A work that is ready to run."""
 
-    Attributes:
-        steps: functions called in turn; each returns a block, which the next may overwrite.
-        checks: per step, a function that raises a RoteError if the block is wrong.
-        close: a function that frees the job's resources.
-        library: the library that transforms, with its build; empty if nothing is transformed.
-    """
-
-    steps: Sequence[Callable[[], Array]]
-    checks: Sequence[Callable[[Array], None]]
+    steps: Sequence[Callable[[], Array]]  # called in turn; each returns a block, which the next may overwrite
+    checks: Sequence[Callable[[Array], None]]  # per step: raises a RoteError if the block is wrong
     close: Callable[[], None] = lambda: None
-    library: str = ""
+    library: str = ""  # that transforms, with its build; empty if nothing is transformed
 
 
 Prepare: TypeAlias = Callable[[Comm, Work], Job]
@@ -109,23 +83,15 @@ Prepare: TypeAlias = Callable[[Comm, Work], Job]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A contestant with a work.
+    """A contestant with a work."""
 
-    Attributes:
-        group: the contestant's name on the command line.
-        variant: its algorithm or layout; empty if it has only one.
-        on, count: "MPI ranks" or "threads", and their number.
-        ranks: how many ranks of the communicator take part, from rank 0 on; if None, rank 0 alone, on all cores.
-        run: a function that runs one round on a communicator of these ranks.
-    """
-
-    group: str
-    variant: str
-    on: str
+    group: str  # the contestant's name on the command line
+    variant: str  # its algorithm or layout; empty if it has only one
+    on: str  # "MPI ranks" or "threads", `count` of them
     count: int
     work: Work
-    ranks: int | None
-    run: Callable[[Comm], Round]
+    ranks: int | None  # of the communicator that take part, from rank 0 on; if None, rank 0 alone, on all cores
+    run: Callable[[Comm], Round]  # one round, on a communicator of these ranks
 
     @property
     def name(self) -> str:
@@ -175,11 +141,6 @@ def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None)
     return Round(seconds, job.library)
 
 
-def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
-    """One round of a contestant whose ranks are threads of this process."""
-    return run_threads(lambda team: measure(prepare, work, team), work.ranks)[0]
-
-
 def on_all(group: str, variant: str, run: Callable[[Comm], Round], work: Work, mpi: bool) -> Contestant:
     """A contestant that runs on MPI's ranks or on threads of this process."""
     p = work.ranks
@@ -207,10 +168,8 @@ def hold(
 ) -> list[Score]:
     """Let the contestants run in turn for some rounds; return the scores, with rank 0's times. Collective.
 
-    Args:
-        after: called after each turn with the scores so far and the fraction of turns done.
-
-    Raises (the same on all ranks): RoteError if Rote cannot do a work, or if its results are wrong.
+    `after` is called after each turn with the scores so far and the fraction of turns done. All ranks raise a
+    RoteError if Rote cannot do a work, or if its results are wrong.
     """
     lines = [*map(Score, contestants)]
     comms = {None: alone(), comm.size: comm}

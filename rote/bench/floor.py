@@ -7,6 +7,7 @@ as the contestants, on all ranks at once. For tensors that fit into caches the f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -110,13 +111,10 @@ def _local(name: str, work: Work, parts: list[tuple[tuple[int, ...], tuple[int, 
     onward = [steps[0] for _, steps, _ in prepared]
     back = [steps[1] for _, steps, _ in reversed(prepared)]
 
-    def forward() -> Array:
-        return [step() for step in onward][-1]
-
-    def backward() -> Array:
-        return [step() for step in back][-1]
+    def called(steps: list[Callable[[], Array]]) -> Array:
+        return [step() for step in steps][-1]
 
     def check(y: Array) -> None:
         check_values(block, mesh(block.shape), y / scale)
 
-    return Job((forward, backward), (lambda X: None, check))
+    return Job((partial(called, onward), partial(called, back)), (lambda X: None, check))

@@ -30,12 +30,8 @@ _planning = threading.Lock()  # ranks that are threads share one planner
 
 
 def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
-    """One contestant per library; with `single`, MKL also on one thread, because several may slow each other down.
-
-    Args:
-        usable: the number of cores, and so the most threads.
-    """
-    many = min(work.ranks, usable)
+    """One contestant per library; with `single`, MKL also on one thread, because several may slow each other down."""
+    many = min(work.ranks, usable)  # cores
 
     def contestant(name: str, variant: str, count: int) -> Contestant:
         return Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))
@@ -88,9 +84,9 @@ def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y
 
 def _scipy(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("scipy.fft")
-    onward = fft.rfftn if work.real else fft.fftn
-    back = partial(fft.irfftn, s=[x.shape[axis] for axis in axes]) if work.real else fft.ifftn
-    spectrum = X
+    onward, back, spectrum = fft.fftn, fft.ifftn, X
+    if work.real:
+        onward, back = fft.rfftn, partial(fft.irfftn, s=[x.shape[axis] for axis in axes])
 
     def forward() -> Array:
         nonlocal spectrum
@@ -102,8 +98,9 @@ def _scipy(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y:
 
 def _ducc0(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("ducc0").fft
-    onward = fft.r2c if work.real else fft.c2c
-    back = partial(fft.c2r, lastsize=x.shape[axes[-1]]) if work.real else fft.c2c
+    onward = back = fft.c2c
+    if work.real:
+        onward, back = fft.r2c, partial(fft.c2r, lastsize=x.shape[axes[-1]])
     return (
         lambda: onward(x, list(axes), out=X, nthreads=threads),
         lambda: back(X, list(axes), forward=False, inorm=2, out=y, nthreads=threads),

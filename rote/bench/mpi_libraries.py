@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..layout.grid import Grid
+from ..layout.indexset import IndexSet
 from ..runtime.comm.protocol import Comm, MpiHandle
 from .arrays import Array, check_values, fill, transform_job
 from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
@@ -81,47 +82,31 @@ def _transfer(comm: Comm, work: Work) -> Job:
 
 
 def _alltoallw(comm: Comm, work: Work) -> Job:
-    swap = _Swap(_mpi(comm), work.shape, work.dtype)
-    return _swap_job(comm, work, swap, swap.free)
-
-
-class _Swap:
     """A swap of slabs by one `Alltoallw` of subarrays, made once (Dalcin et al. 2019, listings 2 and 3)."""
+    mpi, (before, after) = _mpi(comm), slabs(work)
+    element, one_each = mpi.datatype(work.dtype), ([1] * comm.size, [0] * comm.size)
+    sends, receives = [], []
+    for rank in range(comm.size):
+        sends.append(_subarray(element, before.local_shape(comm.rank), 1, after.index_sets(rank)[1]))
+        receives.append(_subarray(element, after.local_shape(comm.rank), 0, before.index_sets(rank)[0]))
 
-    def __init__(self, comm: MpiHandle, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-        n0, n1, *rest = shape
-        rank, ranks = comm.rank, comm.size
-        rows, columns = self.ends(n0, ranks), self.ends(n1, ranks)
-        self._handle = comm.handle
-        self.before = (rows[rank + 1] - rows[rank], n1, *rest)
-        self.after = (n0, columns[rank + 1] - columns[rank], *rest)
-        element = comm.datatype(dtype)
-        self.sends = [self.subarray(element, self.before, 1, columns[r], columns[r + 1]) for r in range(ranks)]
-        self.receives = [self.subarray(element, self.after, 0, rows[r], rows[r + 1]) for r in range(ranks)]
-        self.one_each = ([1] * ranks, [0] * ranks)
+    def swap(source: Array, target: Array) -> None:
+        mpi.handle.Alltoallw([source, one_each, sends], [target, one_each, receives])
 
-    @staticmethod
-    def ends(extent: int, parts: int) -> list[int]:
-        """The bounds of balanced blocks, of which the first hold one more."""
-        return [part * (extent // parts) + min(part, extent % parts) for part in range(parts + 1)]
-
-    @staticmethod
-    def subarray(element: Any, shape: tuple[int, ...], mode: int, start: int, stop: int) -> Any:
-        """The datatype of the part of a block between two indices of a mode, which may be empty."""
-        part, starts = [*shape], [0] * len(shape)
-        part[mode], starts[mode] = stop - start, start
-        if 0 in part:
-            return element.Create_contiguous(0).Commit()
-        return element.Create_subarray(shape, part, starts).Commit()
-
-    def __call__(self, source: Array, target: Array) -> None:
-        """Move a block of shape `before` into one of shape `after`. Collective."""
-        self._handle.Alltoallw([source, self.one_each, self.sends], [target, self.one_each, self.receives])
-
-    def free(self) -> None:
-        """Free the datatypes."""
-        for datatype in (*self.sends, *self.receives):
+    def close() -> None:
+        for datatype in (*sends, *receives):
             datatype.Free()
+
+    return _swap_job(comm, work, swap, close)
+
+
+def _subarray(element: Any, shape: tuple[int, ...], mode: int, held: IndexSet) -> Any:
+    """The datatype of the part of a block at an interval of a mode, which may be empty."""
+    part, starts = [*shape], [0] * len(shape)
+    part[mode], starts[mode] = len(held), held.start
+    if 0 in part:
+        return element.Create_contiguous(0).Commit()
+    return element.Create_subarray(shape, part, starts).Commit()
 
 
 def _swap_job(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "figure", "figure_class"]
+__all__ = ["figure", "figure_class"]
 
 _INK, _OURS, _OTHERS = "#404040", "#A50026", "#9DB4CE"
 _COOL = ("#364B9A", "#4A7BB7", "#1B7837", "#762A83", "#7F7F7F", "#00A5A5", "#8C6D31", "#000000")
@@ -34,20 +34,13 @@ def figure_class() -> type[Figure]:
     return Figure
 
 
-def draw(path: str, families: Sequence[Sequence[Score]], title: str, scaling: bool) -> None:
-    """Write the picture of the contestants that ran, with one row of axes for each shape and dtype."""
-    figure(families, title, scaling).savefig(path)
-
-
 def figure(families: Sequence[Sequence[Score]], title: str, scaling: bool) -> Figure:
-    """The picture that `draw` writes."""
-    groups = []
-    for lines in families:
-        ran = [line for line in lines if not line.missing]
-        if ran:
-            groups.append(ran)
-    paint = _curves if scaling else _bars
-    heights = [4.0] * len(groups) if scaling else [0.9 + 0.25 * len(group) for group in groups]
+    """The picture of the contestants that ran, with one row of axes for each shape and dtype."""
+    groups = [[line for line in lines if not line.missing] for lines in families]
+    groups = [ran for ran in groups if ran]
+    paint, heights = _bars, [0.9 + 0.25 * len(group) for group in groups]
+    if scaling:
+        paint, heights = _curves, [4.0] * len(groups)
     canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
     rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):

@@ -7,9 +7,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ..caches import memoized
 from ..launcher import alone, cores
@@ -17,27 +17,21 @@ from ..runtime.comm.protocol import Comm
 from .contest import SPAN, Contestant, Missing, Round, Work
 from .machine import fftw_text
 
-__all__ = ["contestants"]
+__all__ = ["contestant"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _SOURCE = Path(__file__).with_name("fftw_mpi.c")
 _INSTALL = "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
 
 
-@dataclass(frozen=True, slots=True)
-class _Program:
+class _Program(NamedTuple):
     path: Path
     mpiexec: str
 
-    @property
-    def wisdom(self) -> Path:
-        """The file that keeps its plans from round to round."""
-        return self.path.with_suffix(".wisdom")
 
-
-def contestants(work: Work) -> list[Contestant]:
-    """The only contestant of this module."""
-    return [Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
+def contestant(work: Work) -> Contestant:
+    """FFTW's transforms of a work."""
+    return Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, partial(_run, work))
 
 
 def _run(work: Work, comm: Comm) -> Round:
@@ -49,7 +43,8 @@ def _run(work: Work, comm: Comm) -> Round:
 
 def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
     """Launch the program and return the lines that it prints, after checking that its ranks found each other."""
-    command = (built.mpiexec, "-n", str(ranks), str(built.path), *args, str(built.wisdom))
+    wisdom = built.path.with_suffix(".wisdom")  # keeps the plans from round to round
+    command = (built.mpiexec, "-n", str(ranks), str(built.path), *args, str(wisdom))
     lines = _output(*command, crowded=ranks > len(cores())).splitlines() or [""]
     if not lines[0].startswith(f"ranks {ranks} "):
         raise Missing("has an mpiexec of another MPI than the mpicc beside it")
@@ -94,8 +89,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 def _output(*command: str, crowded: bool = False) -> str:
     """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
 
-    Raises:
-        Missing: the command fails; the text has the line of its output that says why.
+    If it fails, `Missing` has the line of its output that says why.
     """
     own = alone()
     if "OPAL_PREFIX" in os.environ:  # of a launcher that was moved after its build: drop its libraries

@@ -14,7 +14,7 @@ from ..runtime.comm.protocol import Array, Comm
 from ..runtime.tuning.limits import Tune
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
-from .contest import Contestant, Job, Prepare, Work, measure, on_threads
+from .contest import Contestant, Job, Prepare, Work, measure, on_all
 from .machine import build
 
 __all__ = ["contestants", "slabs"]
@@ -31,12 +31,8 @@ def contestants(
     mpi: bool,
     tunes: Sequence[Tune] = ("measure",),
 ) -> list[Contestant]:
-    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process.
-
-    Args:
-        tunes: the tunings, each a contestant of its own; names mention all but "measure".
-    """
-    p, contest = work.ranks, list[Contestant]()
+    """Rote on MPI's ranks, if there are several, and on threads of one process; each tuning is one contestant."""
+    contest: list[Contestant] = []
     for method in methods:
         said = "" if method == "auto" else method
         prepared: list[tuple[str, Prepare]] = []
@@ -47,11 +43,10 @@ def contestants(
                 words = [name, said, "" if tune == "measure" else tune]
                 prepared.append((" ".join(filter(None, words)), partial(transform, name, method, restore, tune)))
         for name, go in prepared:
-            if mpi:
-                contest.append(Contestant("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
-            if method in _THREADS or not mpi:
-                group = "threads" if mpi else "rote"
-                contest.append(Contestant(group, name, "threads", p, work, None, partial(on_threads, go, work)))
+            run = partial(measure, go, work)
+            contest.append(on_all("rote", name, run, work, mpi))
+            if mpi and method in _THREADS:
+                contest.append(on_all("threads", name, run, work, False))
     return sorted(contest, key=lambda contestant: contestant.on != "MPI ranks")
 
 

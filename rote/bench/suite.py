@@ -52,7 +52,7 @@ def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
     if work.shape == _CALLED:
         bare = [floor.kernels(work, True)] if mpi else []
         return [*ours, *bare, floor.kernels(work, False)]
-    peers = mpi_libraries.contestants(work, (algorithm,), mpi) + programs.contestants(work)
+    peers = mpi_libraries.contestants(work, (algorithm,), mpi) + [programs.contestant(work)]
     peers += local_libraries.contestants(work, usable, False)
     return ours + peers + floor.in_cache(work, mpi) + [mpi_libraries.copy_of_block(work, mpi)]
 
@@ -98,7 +98,7 @@ def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
         "rote": _who(ours),
         "peer": _who(peer),
         "own_floor": parts,
-        "copy": None if copy is None else copy.median,
+        "copy": copy and copy.median,
         "to_floor": ours.median / parts["seconds"] if ours and parts else None,
         "to_peer": _over(ours, peer),
         "to_copy": _over(ours, copy) if work.move else None,
@@ -136,12 +136,12 @@ def summary(figures: Sequence[dict[str, Any]]) -> str:
 
 
 def _algorithm(work: Work) -> str:
-    return "slab" if _order(work) == 1 else "pencil"
+    return ("slab", "pencil")[_order(work) - 1]
 
 
 def _order(work: Work) -> int:
-    """The order of a row's grid: 2 for tensors of order 4, else 1."""
-    return 1 if len(work.shape) < 4 else 2
+    """The order of a row's grid: 2 for tensors of order 4 or more, else 1."""
+    return 1 + (len(work.shape) >= 4)
 
 
 def _who(line: Score | None) -> dict[str, Any] | None:
@@ -151,4 +151,6 @@ def _who(line: Score | None) -> dict[str, Any] | None:
 
 
 def _over(line: Score | None, other: Score | None) -> float | None:
-    return None if line is None or other is None else line.median / other.median
+    if line is None or other is None:
+        return None
+    return line.median / other.median

@@ -30,15 +30,8 @@ json_option = click.option(
 def give(as_json: bool, program: Callable[[], T], answer: Callable[[T], Answer]) -> T:
     """Run a program that prints text for people, or print nothing but the answer that its result makes.
 
-    Errors are not answers: they go to standard error and into the exit status, as without --json.
-
-    Args:
-        as_json: whether the answer is printed; if so, the program's own output is discarded.
-        program: returns its result.
-        answer: makes JSON values of a result, under keys that are always there.
-
-    Returns:
-        The result.
+    Errors are not answers: they go to standard error and into the exit status, as without --json. `answer` makes JSON
+    values of the result, under keys that are always there; the result is returned.
     """
     if not as_json:
         return program()

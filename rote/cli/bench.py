@@ -15,7 +15,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
 from .answers import Answer, give, say
-from .failures import on_ranks
+from .failures import on_rank_0, on_ranks
 from .options import Known, PictureFile, force_option, integers, refuse_target
 from .suite import compare, suite, taking_part
 from .transform import ALGORITHMS
@@ -158,7 +158,7 @@ def _of_records(request: _Request, record: str | None, records: tuple[str, str] 
     if records is not None:
         if request.json not in (None, _PRINTED):
             raise click.UsageError("--json prints the comparison; leave its FILE out")
-        compare(records, relative, request.json == _PRINTED)
+        on_rank_0(compare, records, relative, request.json == _PRINTED)
     elif record is not None:
         suite(record, request.shape, request.dtype, request.only, request.ranks, request.rounds, request.force)
 
@@ -232,7 +232,7 @@ def _leave(request: _Request, answer: Answer, done: list[list[Score]], head: str
         with open(request.json, "w", encoding="utf-8") as file:
             json.dump(answer, file, indent=1)
     if request.png is not None:
-        picture.draw(request.png, done, head, request.scaling is not None)
+        picture.figure(done, head, request.scaling is not None).savefig(request.png)
     for path in _files(request):
         click.echo(f"left {path}")
 
@@ -265,7 +265,8 @@ def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[
     contest = rote_cases.contestants(work, algorithms, methods, request.restore, mpi)
     contest += mpi_libraries.contestants(work, algorithms, mpi)
     if not work.move:
-        contest += programs.contestants(work) + local_libraries.contestants(work, usable, request.scaling is None)
+        contest.append(programs.contestant(work))
+        contest += local_libraries.contestants(work, usable, request.scaling is None)
     return [contestant for contestant in contest if not request.only or contestant.group in request.only]
 
 

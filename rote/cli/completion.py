@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from .failures import on_rank_0
 
 __all__ = ["completion", "script"]
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _VARIABLE = "_ROTE_COMPLETE"  # by which click's scripts ask `rote` for completions
 _MARK = "# rote completion"  # at the end of the line that we add to a start-up file, so that it is found again
 # zsh must be asked to enable completion, which not every start-up file does.
 _ZSH_FIRST = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where a shell finds a completion: a file, and the start-up file that reads it if the shell itself does not."""
-
-    script: Path
-    start_up: Path | None
 
 
 @click.group()
@@ -44,7 +33,7 @@ def completion() -> None:
 
 
 @completion.command()
-@click.argument("shell", type=click.Choice(SHELLS), required=False)
+@click.argument("shell", type=click.Choice(tuple(SHELLS)), required=False)
 @click.option("--show", is_flag=True, help="Print the script, and write nothing.")
 def install(shell: str | None, show: bool) -> None:
     """Install completion for a shell: its script, and for bash and zsh a line in their start-up file.
@@ -61,7 +50,7 @@ def install(shell: str | None, show: bool) -> None:
     if show:
         click.echo(script(chosen), nl=False)
     else:
-        on_rank_0(partial(_install, chosen))
+        on_rank_0(_install, chosen)
 
 
 def script(shell: str) -> str:
@@ -70,11 +59,8 @@ def script(shell: str) -> str:
     >>> "complete" in script("fish")
     True
     """
-    source = get_completion_class(shell)
-    if source is None:
-        raise click.UsageError(f"{shell} cannot complete; choose from {', '.join(SHELLS)}")
     # The template alone, which reads no command: click's `source` would start a bash to ask for its version.
-    made = source(completion, {}, "rote", _VARIABLE)
+    made = SHELLS[shell](completion, {}, "rote", _VARIABLE)
     text = made.source_template % made.source_vars()
     return _ZSH_FIRST + text if shell == "zsh" else text
 
@@ -86,40 +72,37 @@ def _usual_shell() -> str:
     return shell
 
 
-def _places(shell: str) -> _Places:
-    """The places of a shell's files, as the environment says."""
+def _places(shell: str) -> tuple[Path, Path | None]:
+    """The script of a shell, and the start-up file that reads it if the shell itself does not."""
     home = Path.home()
     if shell == "fish":
         config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-        return _Places(config / "fish" / "completions" / "rote.fish", None)
+        return config / "fish" / "completions" / "rote.fish", None
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     start_up = home / ".bashrc" if shell == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
-    return _Places(data / "rote" / f"completion.{shell}", start_up)
+    return data / "rote" / f"completion.{shell}", start_up
 
 
 def _install(shell: str) -> None:
-    """Write the files that are missing, and say so."""
-    places = _places(shell)
-    wrote = [*_write(places, script(shell))]
-    for path in wrote:
-        click.echo(f"wrote {path}")
-    if not wrote:
-        click.echo(f"{places.script} is there already, and up to date")
-    click.echo(f"new shells complete rote; this one after: source {shlex.quote(str(places.script))}")
+    """Write the script and the line that reads it where they are missing, and say so."""
+    path, start_up = _places(shell)
+    quoted = shlex.quote(str(path))
+    texts = {path: script(shell)}
+    if start_up is not None:
+        lines = _text(start_up).splitlines()
+        own = f"[ ! -f {quoted} ] || . {quoted}  {_MARK}"
+        if [line for line in lines if line.endswith(_MARK)] != [own]:
+            kept = [line for line in lines if not line.endswith(_MARK)]
+            texts[start_up] = "".join(f"{line}\n" for line in [*kept, own])
+    changed = [file for file, text in texts.items() if _text(file) != text]
+    for file in changed:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[file], "utf-8")
+        click.echo(f"wrote {file}")
+    if not changed:
+        click.echo(f"{path} is there already, and up to date")
+    click.echo(f"new shells complete rote; this one after: source {quoted}")
 
 
-def _write(places: _Places, text: str) -> Iterator[Path]:
-    """Write the script and the line that reads it, and yield the files that had to change."""
-    if not places.script.exists() or places.script.read_text("utf-8") != text:
-        places.script.parent.mkdir(parents=True, exist_ok=True)
-        places.script.write_text(text, "utf-8")
-        yield places.script
-    if places.start_up is None:
-        return
-    quoted = shlex.quote(str(places.script))
-    line = f"[ ! -f {quoted} ] || . {quoted}  {_MARK}"
-    lines = places.start_up.read_text("utf-8").splitlines() if places.start_up.exists() else []
-    if [each for each in lines if each.endswith(_MARK)] != [line]:
-        kept = [each for each in lines if not each.endswith(_MARK)]
-        places.start_up.write_text("".join(f"{each}\n" for each in [*kept, line]), "utf-8")
-        yield places.start_up
+def _text(file: Path) -> str:
+    return file.read_text("utf-8") if file.exists() else ""

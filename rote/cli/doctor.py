@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,17 +43,11 @@ _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
-
-    Attributes:
-        subject, result: the part that was checked, and the outcome.
-        state: "ok", "missing" (Rote works without it) or "broken" (Rote does not).
-        cure: the command that repairs it; empty if the state is "ok".
-    """
+    """One line of the report: the part that was checked, the outcome, and the command that repairs it, if needed."""
 
     subject: str
     result: str
-    state: str = "ok"
+    state: str = "ok"  # or "missing": Rote works without it; or "broken": Rote does not
     cure: str = ""
 
 
@@ -81,7 +74,7 @@ def doctor(context: click.Context, as_json: bool) -> None:
       rote doctor --json
       mpiexec -n 4 rote doctor
     """
-    context.exit(on_rank_0(partial(_report, as_json)))
+    context.exit(on_rank_0(_report, as_json))
 
 
 def _report(as_json: bool) -> int:
@@ -108,10 +101,9 @@ def _table(rows: list[Finding]) -> str:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for each in rows:
         table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
-    console = Console(file=io.StringIO(), force_terminal=coloured(), width=columns(200))
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    text = io.StringIO()
+    Console(file=text, force_terminal=coloured(), width=columns(200)).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def findings() -> Iterator[Finding]:

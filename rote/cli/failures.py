@@ -23,17 +23,8 @@ from ..launcher import launched
 if TYPE_CHECKING:
     from ..runtime.comm.mpi import MpiComm
 
-__all__ = [
-    "INTERRUPTED",
-    "Rote",
-    "animated",
-    "coloured",
-    "columns",
-    "described",
-    "on_rank_0",
-    "on_ranks",
-    "on_terminal",
-]
+__all__ = ["INTERRUPTED", "Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks"]
+__all__ += ["on_terminal"]
 
 T = TypeVar("T")
 
@@ -46,16 +37,11 @@ class _NoCommand(click.UsageError):
 
 
 class Rote(click.Group):
-    """A group of commands that ends as this module says, and loads a command when it runs.
-
-    Attributes:
-        menu: the names of the commands, each with its line in the group's help.
-        load: gives the command of a name.
-    """
+    """A group of commands that ends as this module says, and loads a command when it runs."""
 
     def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
         super().__init__(*args, **extra)
-        self.menu = menu
+        self.menu = menu  # the names of the commands, each with its line in the group's help
         self.load = load
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -110,11 +96,7 @@ class Rote(click.Group):
 def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: Any) -> T:
     """Run `program(comm, *args)` on the ranks of MPI if there are several, else in this process; rank 0's result.
 
-    Args:
-        ranks: the in-process ranks that were asked for; `default` if None.
-
-    Raises:
-        click.UsageError: in-process ranks are asked for under a launcher that has started several.
+    `ranks` are the in-process ranks that were asked for, `default` if None; a launcher of several refuses them.
     """
     from ..runtime import run, world
 
@@ -126,12 +108,14 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
                 "leave --ranks out, or mpiexec"
             )
         return program(comm, *args)
-    wanted = default if ranks is None else ranks
-    return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
+    wanted = ranks or default
+    if wanted == 1:
+        return program(comm, *args)
+    return run(program, wanted, args)[0]
 
 
-def on_rank_0(program: Callable[[], T]) -> T:
-    """Run a program on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
+def on_rank_0(program: Callable[..., T], *args: Any) -> T:
+    """Run `program(*args)` on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
     from ..errors import CommError
     from ..runtime import world
     from ..runtime.comm.collective_errors import from_root
@@ -139,8 +123,8 @@ def on_rank_0(program: Callable[[], T]) -> T:
     try:
         comm = world()
     except CommError:
-        return program()
-    return from_root(comm, program)
+        return program(*args)
+    return from_root(comm, lambda: program(*args))
 
 
 def on_terminal() -> bool:

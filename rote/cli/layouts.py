@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +67,8 @@ def show(
 
     dist = _distribution(layout, shape, grid)
     if plot is not None:
-        on_rank_0(partial(refuse_target, plot, force))
-        on_rank_0(partial(_draw, dist, plot))
+        on_rank_0(refuse_target, plot, force)
+        on_rank_0(_draw, dist, plot)
     if as_json:
         print_answer(_owners(dist))
         return
@@ -146,7 +145,7 @@ def explain(
       rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
     if html is not None:
-        on_rank_0(partial(refuse_target, html, force))
+        on_rank_0(refuse_target, html, force)
     if fft is not None:
         given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
         given["--verify"] = verify or None
@@ -165,8 +164,8 @@ def explain(
         layout = parse(transition)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
     ends = parse_transition(transition)
-    on = example_grid(ends.source, ends.target) if grid is None else grid
-    extents = example_shape(ends.source, on) if shape is None else shape
+    on = grid or example_grid(ends.source, ends.target)
+    extents = shape or example_shape(ends.source, on)
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
@@ -201,7 +200,7 @@ def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: An
       rote predict 64x64 --ranks 4 --dtype c16 --json
     """
     if html is not None:
-        on_rank_0(partial(refuse_target, html, force))
+        on_rank_0(refuse_target, html, force)
     _compare(shape, html=html, **options)
 
 
@@ -303,6 +302,5 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
         cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
         raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
-    on = example_grid(layout) if grid is None else grid
-    extents = example_shape(layout, on) if shape is None else shape
-    return distribute(layout, extents, on)
+    on = grid or example_grid(layout)
+    return distribute(layout, shape or example_shape(layout, on), on)

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,19 +21,8 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = [
-    "DTYPES",
-    "TRANSFORMED",
-    "Bytes",
-    "Known",
-    "PictureFile",
-    "force_option",
-    "integers",
-    "of_ffts",
-    "refuse_target",
-    "refuse_too_many",
-    "threads_option",
-]
+__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Known", "PictureFile", "force_option", "integers", "of_ffts"]
+__all__ += ["refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
@@ -87,12 +77,11 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         amount = _AMOUNT.fullmatch(value.strip())
         if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
-        unit = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+        unit = 1
         if amount["prefix"]:
-            unit **= "KMGTPE".index(amount["prefix"].upper()) + 1
-        else:
-            unit = 1
-        return int(float(amount["number"]) * unit) if "." in value else int(amount["number"]) * unit
+            thousand = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+            unit = thousand ** ("KMGTPE".index(amount["prefix"].upper()) + 1)
+        return int(Decimal(amount["number"]) * unit)
 
 
 class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
@@ -118,12 +107,7 @@ DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8"
 
 
 def of_ffts(text: str) -> np.dtype[Any]:
-    """The dtype of a tensor that is to be transformed.
-
-    Raises:
-        PlanError: the text is not a dtype that Rote moves.
-        LayoutError: it is a dtype of integers; the user must choose a precision for their transform.
-    """
+    """The dtype of a tensor that is to be transformed; for integers the user must choose a precision."""
     from ..compiler.step import as_dtype
 
     element = as_dtype(text)
@@ -146,16 +130,9 @@ class PictureFile(click.Path):
 
 
 def refuse_target(path: str, force: bool, source: str | None = None) -> None:
-    """Refuse to write a file that cannot be written, or that would overwrite another one.
+    """Refuse to write a file that cannot be written, or that would overwrite another one unless `force` is given.
 
-    Args:
-        path: the file's path.
-        force: whether an existing file may be overwritten.
-        source: an existing file that is read; it is never overwritten, by whatever name.
-
-    Raises:
-        OSError: the folder does not exist or cannot be written to, or something has this name already.
-        RoteError: the file is the source.
+    The file `source` is read, and is never overwritten, by whatever name.
     """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
@@ -172,11 +149,7 @@ def refuse_target(path: str, force: bool, source: str | None = None) -> None:
 
 
 def refuse_too_many(comm: Comm, threads: int) -> None:
-    """Refuse several threads per rank if a host has too few cores for them. Collective.
-
-    Raises (the same on all ranks):
-        RoteError: a host has too few. One thread per rank is never refused, however many ranks there are.
-    """
+    """Refuse several threads per rank, on all ranks, if a host has too few cores for them. Collective."""
     if threads == 1:
         return
     replies = comm.allgather_object((platform.node(), cores()))

@@ -19,21 +19,14 @@ class Watch:
     """The phases of a command on one rank; on a terminal rank 0 shows which one runs.
 
     A phase lasts from the end of the one before it until all ranks have finished it. So no time is lost in between:
-    the phases add up to the time from the beginning to the end of the last one.
-
-    Args:
-        comm: the ranks.
-        began: when the first phase begins, by `perf_counter`; now if None.
+    the phases add up to the time from the beginning to the end of the last one. The first begins at `began`, by
+    `perf_counter`, or now.
     """
 
     def __init__(self, comm: Comm, began: float | None = None) -> None:
         self._comm = comm
         self._last = perf_counter() if began is None else began
         self._seconds: dict[str, float] = {}
-
-    def say(self, text: str) -> None:
-        """Print on rank 0."""
-        say(self._comm, text)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[float], None] | None]:
@@ -52,7 +45,7 @@ class Watch:
         slowest = dict(zip(self._seconds, most.tolist(), strict=True))
         for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
             time = f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
-            self.say(f"{name:<10} {time}")
+            say(self._comm, f"{name:<10} {time}")
         return slowest
 
 

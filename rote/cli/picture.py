@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.layout import Distribution
-from ..plot import layout as draw_layout
+from ..plot.figures import add_legend, row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,15 +27,10 @@ def draw_demo(
     energy: npt.NDArray[np.float64],
     exact: npt.NDArray[np.float64],
 ) -> None:
-    """Write the picture.
+    """Write the picture; an ImportError is raised if Matplotlib is not installed.
 
-    Args:
-        field: a plane of the field, x downwards.
-        walk: the distributions, and the transforms done in each; `moves` says what happens between them.
-        energy, exact: the energies per shell of wave numbers.
-
-    Raises:
-        ImportError: Matplotlib is not installed.
+    `field` is a plane with x downwards, `walk` the distributions with the transforms done in each, `moves` what happens
+    between them, `energy` and `exact` the energies per shell of wave numbers.
     """
     from matplotlib.figure import Figure
 
@@ -49,20 +44,13 @@ def draw_demo(
 
 
 def _draw_walk(figure: Any, walk: Sequence[tuple[Distribution, str]], moves: Sequence[str]) -> None:
-    ratios = [1.0] + [0.28, 1.0] * len(moves)
-    axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
-    for number, (dist, done) in enumerate(walk):
-        ax = axes[2 * number]
-        draw_layout(dist, ax, legend=number == len(walk) - 1)
+    pictures = [(dist, tuple(range(dist.order))) for dist, _ in walk]
+    axes = row(figure, figure.add_gridspec(1, 1)[0], pictures, [move.partition(" ")[::2] for move in moves])
+    add_legend(axes[-1], [walk[-1][0]])
+    below: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, -4), "textcoords": "offset points"}
+    for ax, (_, done) in zip(axes, walk, strict=True):
         ax.set_anchor("S")
-        below = {"xycoords": "axes fraction", "xytext": (0, -4), "textcoords": "offset points"}
         ax.annotate(done, (0.5, 0.0), ha="center", va="top", fontsize=10, fontweight="bold", color=_INK, **below)
-    for number, move in enumerate(moves):
-        ax = axes[2 * number + 1]
-        ax.set_axis_off()
-        arrow = {"arrowstyle": "-|>", "color": _INK, "lw": 1.4, "mutation_scale": 14}
-        ax.annotate("", (1.0, 0.5), (0.0, 0.5), xycoords="axes fraction", arrowprops=arrow)
-        ax.text(0.5, 0.54, move.replace(" ", "\n", 1), transform=ax.transAxes, ha="center", fontsize=9, color=_INK)
 
 
 def _draw_field(ax: Axes, field: npt.NDArray[np.float64]) -> None:

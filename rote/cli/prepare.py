@@ -61,22 +61,9 @@ class FileTransform:
     text: str
 
     @property
-    def source(self) -> Distribution:
-        return self.walk.source
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements that are transformed."""
-        return self.walk.dtype
-
-    @property
     def result(self) -> np.dtype[Any]:
         """The dtype of the elements of the result."""
         return self.walk.dtypes()[-1]
-
-    @property
-    def numpy_name(self) -> str:
-        return f"numpy.fft.{self.walk.kind}n"
 
 
 def prepare(
@@ -142,12 +129,11 @@ def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, 
     if request.layout is not None or request.algorithm != "auto":
         return walk_for(arguments, request.algorithm).source
     choices = choices_for(arguments, known_machine(comm))
-    blocks = [choice for choice in choices if choice.walk is not None and _is_in_blocks(choice.source)]
+    blocks = []
+    for choice in choices:
+        if choice.walk is not None and all(entry.kind.name == "block" for entry in chain(*choice.source.layout.modes)):
+            blocks.append(choice)
     return best(blocks or choices).source
-
-
-def _is_in_blocks(dist: Distribution) -> bool:
-    return all(entry.kind.name == "block" for entry in chain(*dist.layout.modes))
 
 
 def _backward(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from ..errors import LayoutError, RoteError, counted
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .answers import Answer, give
-from .failures import on_rank_0, on_ranks
+from .failures import on_ranks
 from .options import refuse_target
 from .phases import progress
 
@@ -37,13 +36,7 @@ def suite(
     rounds: int,
     force: bool,
 ) -> None:
-    """Measure the rows, or those of some shapes and dtypes, and write the record.
-
-    Raises:
-        LayoutError: no row has one of the shapes.
-        RoteError: no contestant could run.
-        OSError: the file cannot be written.
-    """
+    """Measure the rows, or those of some shapes and dtypes, and write the record."""
     from ..bench.suite import SHAPES
 
     for shape in shapes:
@@ -72,11 +65,7 @@ def suite(
 
 
 def taking_part(comm: Comm, ranks: int | None) -> tuple[bool, int, int]:
-    """Whether MPI has several ranks, the cores of this host, and how many ranks or threads take part. Collective.
-
-    Raises:
-        click.UsageError: threads are asked for under mpiexec.
-    """
+    """Whether MPI has several ranks, the cores of this host, and how many ranks or threads take part. Collective."""
     from ..bench.contest import cores_of_all
 
     if comm.size > 1 and ranks is not None:
@@ -134,16 +123,7 @@ def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: s
 
 
 def compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
-    """Print the changes from one record to another.
-
-    Raises:
-        RoteError: a file is not a record, nothing can be compared, or a contestant of Rote has become slower.
-        OSError: a file cannot be read.
-    """
-    on_rank_0(partial(_compare, paths, relative, printed))
-
-
-def _compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
+    """Print the changes from one record to another; an error if a contestant of Rote has become slower."""
     from ..bench import compare as records
 
     def program() -> records.Comparison:

@@ -13,7 +13,7 @@ from ..errors import RoteError
 from ..host import installed
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
-from .answers import Answer, give, json_option
+from .answers import Answer, give, json_option, say
 from .check import largest_error, refuse_no_room, refuse_too_large, tolerance
 from .failures import on_ranks
 from .options import force_option, integers, refuse_target, threads_option
@@ -21,7 +21,6 @@ from .phases import Watch
 from .prepare import FileTransform, Request, prepare
 
 if TYPE_CHECKING:
-    from ..fft.walk.walk import Walk
     from ..layout.layout import Distribution
     from ..tensor import DistTensor
 
@@ -33,24 +32,12 @@ __all__ = ["Transformed", "fft", "refuse_wrong", "transform"]
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """The outcome of a transform on this rank.
-
-    Attributes:
-        job: the transform.
-        result: the tensor that was written, in its own layout.
-        seconds: the most that any rank took, per phase.
-        error: the error against numpy.fft, relative to the largest value; None if it was not requested.
-    """
+    """The outcome of a transform on this rank."""
 
     job: FileTransform
-    result: DistTensor
-    seconds: dict[str, float]
-    error: float | None
-
-    @property
-    def walk(self) -> Walk:
-        """The layouts along the way, and the transforms done in each."""
-        return self.job.walk
+    result: DistTensor  # that was written, in its own layout
+    seconds: dict[str, float]  # the most that any rank took, per phase
+    error: float | None  # against numpy.fft, relative to the largest value; None if it was not requested
 
     def answer(self) -> Answer:
         """The answer for programs."""
@@ -59,7 +46,7 @@ class Transformed:
         return {
             "transform": f"{walk.kind}n",
             "ranks": source.grid.size,
-            "input": _end(source, self.job.dtype),
+            "input": _end(source, walk.dtype),
             "output": _end(target, self.result.dtype),
             "axes": self.job.axes,
             "walk": [line.strip() for line in str(walk).splitlines()],
@@ -136,15 +123,7 @@ def refuse_wrong(done: Transformed, path: str) -> None:
 
 
 def transform(comm: Comm, request: Request, began: float | None = None) -> Transformed:
-    """Do a request on every rank of a communicator; rank 0 prints the plan and the times.
-
-    Args:
-        began: when this process began, by `perf_counter`; the first phase begins then.
-
-    Raises (the same on all ranks):
-        RoteError: the input is not a `.npy` file of numbers, or does not fit the layout, the ranks or the options.
-        OSError: a file cannot be read or written.
-    """
+    """Do a request on every rank of a communicator; rank 0 prints the plan and the times, from `began` on."""
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.kernel import library
@@ -170,12 +149,12 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
             if comm.rank == 0:
                 refuse_no_room(request.target, prod(job.target.shape) * job.result.itemsize, form.name == "Zarr")
             if comm.rank == 0 and request.check:
-                refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
-    watch.say(job.text)
+                refuse_too_large(header.shape, job.walk.dtype, job.target.shape, job.result)
+    say(comm, job.text)
     with watch.phase("read") as part:
-        x = load(request.source, job.source.layout, comm=comm, grid=job.source.grid, progress=part)
-        if x.dtype != job.dtype:
-            x = x.astype(job.dtype)
+        x = load(request.source, job.walk.source.layout, comm=comm, grid=job.walk.source.grid, progress=part)
+        if x.dtype != job.walk.dtype:
+            x = x.astype(job.walk.dtype)
     with watch.phase("transform"):
         result = job.run(x)
     if job.target.layout != result.layout:
@@ -188,7 +167,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     if error is not None:
         limit = tolerance(job.result)
         verdict = "below" if error <= limit else "NOT below"
-        watch.say(f"error      {error:.1e} of the largest value of {job.numpy_name}, {verdict} {limit:.0e}")
+        named = f"numpy.fft.{job.walk.kind}n"
+        say(comm, f"error      {error:.1e} of the largest value of {named}, {verdict} {limit:.0e}")
     return Transformed(job, result, seconds, error)
 
 
@@ -196,7 +176,7 @@ def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> 
     """The error of the file that was written, computed by rank 0."""
 
     def error() -> float:
-        array = np.load(request.source).astype(job.dtype, copy=False)
+        array = np.load(request.source).astype(job.walk.dtype, copy=False)
         extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
         expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
         return largest_error(np.load(request.target, mmap_mode="r"), expected)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from ..launcher import cores
 from ..runtime.comm.protocol import Comm
 from ..runtime.tuning.autotune import mpi_library
 from ..wisdom.record import as_json as as_tree
+from ..wisdom.record import spelt
 from .answers import Answer, give, json_option, print_answer, say
 from .failures import on_rank_0, on_ranks
 from .moves import calls, moves, ranked, ranks_of
@@ -128,10 +128,10 @@ def tune(
     if forget is not None and bool(forget) == everything:
         raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
     for chore in chores.values():
-        on_rank_0(partial(_tell, chore, as_json))
+        on_rank_0(_tell, chore, as_json)
     ranks_here = min(len(cores()), 8)
     if timed:
-        give(as_json, lambda: on_ranks(_time, ranks, ranks_here, _Transform(**fft)), dict)
+        give(as_json, lambda: on_ranks(partial(_time, **fft), ranks, ranks_here), dict)
     elif not chores:
         give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check), dict)
 
@@ -197,7 +197,7 @@ def _line(record: wisdom.Record | Path) -> str:
     for name, value in decision.items():
         if isinstance(value, str) and len(value) > _LONGEST:
             short[name] = f"{value[:_LONGEST]}..."
-    return str(record) if short == decision else f"{record.key}: {json.dumps(short)}"
+    return f"{record.key}: {spelt(short)}"
 
 
 def _files(number: int) -> str:
@@ -236,35 +236,19 @@ def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     return {**_about(comm, kept), "measured": ours, "default": usual, "check": ranking}
 
 
-@dataclass(frozen=True, slots=True)
-class _Transform:
-    """The FFT that is to be timed; the fields are its options."""
-
-    shape: tuple[int, ...]
-    layout: str | None
-    dtype: str | None
-    patient: bool
-    threads: int | None
-
-
-def _time(comm: Comm, wanted: _Transform) -> Answer:
+def _time(
+    comm: Comm, shape: tuple[int, ...], layout: str | None, dtype: str | None, patient: bool, threads: int | None
+) -> Answer:
     """Time FFTs on every rank, print the results and keep them."""
     from ..fft.plan import FFT
 
-    threads = wanted.threads or 1
+    threads = threads or 1
     refuse_too_many(comm, threads)
     say(comm, _ranks(comm))
-    tune: Literal["measure", "patient"] = "patient" if wanted.patient else "measure"
+    tune: Literal["measure", "patient"] = "patient" if patient else "measure"
+    element = of_ffts(dtype or "c16")
     with progress(comm, tune) as part:
-        f = FFT(
-            wanted.shape,
-            wanted.layout,
-            comm=comm,
-            dtype=of_ffts(wanted.dtype or "c16"),
-            tune=tune,
-            threads=threads,
-            progress=part,
-        )
+        f = FFT(shape, layout, comm=comm, dtype=element, tune=tune, threads=threads, progress=part)
     place = wisdom.folder()
     kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
     outcome = _kept(kept) if f.tried else "not timed, for there is no other walk"

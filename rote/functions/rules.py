@@ -13,35 +13,18 @@ from ..runtime.comm.collective_errors import floating_errors, floating_errors_ra
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
-__all__ = [
-    "ANSWERS",
-    "ENTERING",
-    "FUNCTIONS",
-    "RULES",
-    "UFUNC_METHODS",
-    "Function",
-    "LayoutRule",
-    "RuleName",
-    "comm_of",
-    "failing_together",
-    "fails_together",
-    "follows",
-]
+__all__ = ["ANSWERS", "ENTERING", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
+__all__ += ["comm_of", "failing_together", "fails_together", "follows"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 
 class LayoutRule(NamedTuple):
-    """How the functions of a class treat layouts.
+    """How the functions of a class treat layouts."""
 
-    Attributes:
-        result: the layout of the result.
-        moves: what moves, and when.
-    """
-
-    result: str
-    moves: str
+    result: str  # the layout of the result
+    moves: str  # what moves, and when
 
 
 RuleName = Literal[
@@ -118,13 +101,7 @@ UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 
 
 def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:
-    """Enter a function into the table of rules.
-
-    Args:
-        rule: the rule that it follows.
-        answers: NumPy's functions that it replaces when they are called with a tensor.
-        name: the name under which it is entered; its own if empty.
-    """
+    """Enter a function into the table of rules, under `name` or its own; it answers for these functions of NumPy."""
 
     def enter(function: F) -> F:
         own = name or function.__name__

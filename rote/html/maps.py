@@ -36,18 +36,12 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """At most two modes along which owners are shown, and slices, which fix the other modes.
-
-    Attributes:
-        down, across: the modes that are shown.
-        slices: the slice of each map; a single empty one if there are no other modes.
-        more: whether slices are left out.
-    """
+    """At most two modes along which owners are shown, and slices, which fix the other modes."""
 
     down: Ruler
     across: Ruler
-    slices: tuple[Slice, ...]
-    more: bool
+    slices: tuple[Slice, ...]  # one for each map; a single empty one if there are no other modes
+    more: bool  # whether slices are left out
 
     @property
     def modes(self) -> tuple[int, ...]:
@@ -61,12 +55,9 @@ class Plane:
 
 
 def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
-    """The planes of some distributions, first those in which they differ most; none for an empty tensor.
+    """The planes of distributions with the same view modes, first those in which they differ most, at most `most`.
 
-    Args:
-        dists: distributions with the same view modes.
-        room: the most ticks along a mode of a matrix; half of them if there are slices.
-        most: the most planes.
+    An empty tensor has none. A mode of a matrix has at most `room` ticks; half of them if there are slices.
 
     >>> from rote.layout.layout import parse
     >>> [plane.modes for plane in planes([parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")])]
@@ -96,15 +87,7 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
 def owner_map(
     plane: Plane, place: Slice, dist: Distribution, caption: str, before: Distribution | None = None
 ) -> Markup:
-    """A table of the owners in one slice of a plane.
-
-    Args:
-        plane: the plane, with its ticks.
-        place: one of its slices.
-        dist: the distribution whose owners are shown.
-        caption: the caption of the table.
-        before: the distribution before; a cell whose owners differ shows both, with an arrow between.
-    """
+    """A table of the owners in one slice of a plane; a cell whose owners were others `before` shows both."""
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
     with_names = plane.down.mode is not None

@@ -17,13 +17,10 @@ class Markup(str):
 
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
-    """An element of HTML.
+    """An element of HTML; texts among its children are escaped, `Markup` is not.
 
-    Args:
-        name: the name of the element.
-        children: its content; texts are escaped, `Markup` is not.
-        attributes: its attributes; `class_` and `for_` lose their last underscore, and `data_ranks` becomes data-ranks.
-            Attributes that are None or False are left out, and those that are True have no value.
+    Of attributes, `class_` and `for_` lose their last underscore, and `data_ranks` becomes data-ranks. Those that are
+    None or False are left out, and those that are True have no value.
 
     >>> element("td", "a < b", element("b", "c"), class_="in", hidden=True, title=None)
     '<td class="in" hidden>a &lt; b<b>c</b></td>'
@@ -45,13 +42,7 @@ def join(parts: Sequence[str], between: str = "") -> Markup:
 
 
 def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str, object], Sequence[str]]]) -> Markup:
-    """A table whose first column names the rows.
-
-    Args:
-        caption: the caption of the table.
-        heads: the headings of the columns.
-        rows: the attributes and the cells of each row.
-    """
+    """A table whose first column names the rows; each row has attributes and cells."""
     head = element("tr", *[element("th", name, scope="col") for name in heads])
     body = []
     for attributes, (first, *rest) in rows:

@@ -8,27 +8,40 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
+from ..compiler.explain import grids, in_bytes, in_seconds
+from ..compiler.plan import Plan
+from ..errors import counted
 from ..layout.layout import Distribution
 from ..layout.ownership import mode_names
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join
-from .scenes import Scene, blocks, messages
+from .scenes import Scene, blocks, messages, start_scene, step_scenes
 
-__all__ = ["page"]
+__all__ = ["page", "plan_page"]
+
+
+def plan_page(plan: Plan) -> str:
+    """The page of a plan: the source, then a scene for each step."""
+    source, cost, item = plan.source, plan.cost, plan.dtype.itemsize
+    on = grids(source, plan.target)
+    lead = f"{source.shape} {plan.dtype} on grid {on}, {counted(len(plan.steps), 'step')}"
+    totals = [
+        ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
+        ("Lower bound", in_bytes(plan.lower_bound)),
+        ("Peak memory", f"{in_bytes(cost.peak_bytes)} on a rank"),
+        ("Cost", f"about {in_seconds(cost.seconds)}"),
+        ("Optimality", plan.optimality),
+    ]
+    scenes = [start_scene(source, item), *step_scenes(plan)]
+    return page(f"{source.layout} → {plan.target.layout}", lead, totals, scenes, str(plan))
 
 
 def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Sequence[Scene], text: str) -> str:
     """The HTML text of the page.
 
     A reader steps through it by buttons or keys (arrows, Home, End). Without scripts, and in print, all scenes appear
-    one below the other.
-
-    Args:
-        title: the heading of the page.
-        lead: a line below the heading.
-        totals: names and values that describe the whole.
-        scenes: the scenes, at least one.
-        text: the text at the end of the page, in the form that a terminal shows.
+    one below the other. Below the title are the lead and the totals, names with values; at the end is the text that a
+    terminal shows.
     """
     size = scenes[0].before.grid.size
     script = _file("page.js")
@@ -88,7 +101,7 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
     head = element("h3", f"Who owns what {when}".rstrip())
     if not choices:
         return [head, element("p", "The tensor has no elements.")]
-    group = f"planes-{number}-{when}" if when else f"planes-{number}"
+    group = f"planes-{number}-{when}".rstrip("-")
     options, shown = [], []
     for k, plane in enumerate(choices):
         name = plane.named(after)
@@ -113,8 +126,9 @@ def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Mark
                 element("span", "→", class_="arrow", aria_hidden="true"),
                 owner_map(plane, place, after, f"after: {after.layout}", before),
             ]
-        name = element("p", where) if where else ""
-        label = f"Owners, {where}" if where else "Owners"
+        name, label = Markup(), "Owners"
+        if where:
+            name, label = element("p", where), f"Owners, {where}"
         scroll = element("div", *maps, class_="scroll maps", role="region", tabindex=0, aria_label=label)
         parts.append(element("div", name, scroll, class_="slice"))
     if plane.more:

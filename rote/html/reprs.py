@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import LayoutError
+from ..compiler.explain import in_bytes, in_seconds, kinds
+from ..compiler.plan import Plan
+from ..errors import LayoutError, counted
 from ..layout.example import example_grid, example_shape
 from ..layout.layout import Distribution, Layout, distribute
 from .maps import owner_map, planes
 from .markup import Markup, element
 
-__all__ = ["card", "distribution_card", "layout_card"]
+__all__ = ["card", "distribution_card", "layout_card", "plan_card"]
 
 _ROOM = 8  # the most ticks of a small map
 _MAPS = 4  # the most maps in a row
@@ -37,15 +39,22 @@ def distribution_card(dist: Distribution) -> str:
     return card("Distribution", str(dist.layout), facts, [("", dist)])
 
 
-def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
-    """A card.
+def plan_card(plan: Plan) -> str:
+    """The card of a plan: its figures, and a map of each layout between the steps."""
+    cost = plan.cost
+    facts = [
+        ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),
+        ("steps", kinds(plan.steps) if plan.steps else "nothing to do"),
+        ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
+        ("peak", f"{in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}"),
+    ]
+    maps = [(str(plan.source.layout), plan.source)]
+    maps += [(f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps]
+    return card("Plan", f"{plan.source.layout} → {plan.target.layout}", facts, maps)
 
-    Args:
-        kind: the kind of the value, such as "Plan".
-        head: the text of the value.
-        facts: names and values that describe it.
-        maps: captions and distributions of small owner maps; only the first few are drawn.
-    """
+
+def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
+    """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
     rows, left = [], "text-align:left"
     for name, value in facts:
         rows.append(element("tr", element("th", name, style=left), element("td", value, style=left)))

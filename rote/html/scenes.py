@@ -30,26 +30,16 @@ _COLUMNS = 28  # the most characters of an index set
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One of the states that a page steps through.
+    """One of the states that a page steps through."""
 
-    Attributes:
-        name: a short name, for the list of all scenes.
-        title: the heading.
-        summary: a sentence or two, which screen readers read aloud.
-        facts: names and values that describe the scene.
-        before, after: the distributions on both sides; equal if nothing moves.
-        item: the size of an element in bytes.
-        step: the step that moves elements, if there is one.
-    """
-
-    name: str
+    name: str  # in the list of all scenes
     title: str
-    summary: str
-    facts: tuple[tuple[str, str], ...]
+    summary: str  # a sentence or two, which screen readers read aloud
+    facts: tuple[tuple[str, str], ...]  # names and values
     before: Distribution
-    after: Distribution
-    item: int
-    step: Step | None = None
+    after: Distribution  # equal to that before if nothing moves
+    item: int  # bytes of an element
+    step: Step | None = None  # that moves elements
 
 
 def start_scene(source: Distribution, item: int) -> Scene:
@@ -123,7 +113,9 @@ def messages(scene: Scene) -> list[Markup]:
     step = scene.step
     if step is None or step.kind in LOCAL:
         return []
-    tables = [_matrix(step, step.sent(scene.item))] if step.before.grid.size <= MOST_RANKS else []
+    tables = []
+    if step.before.grid.size <= MOST_RANKS:
+        tables.append(_matrix(step, step.sent(scene.item)))
     sent = np.broadcast_to(from_others(step.before, step.after, sending=True)[0], step.ranks.shape)
     busiest = int(sent.argmax())
     mine = [message for message in sends(step.before, step.after, busiest) if message.peer != busiest and len(message)]
@@ -141,7 +133,9 @@ def messages(scene: Scene) -> list[Markup]:
     heads = ["from", "to", "elements", "bytes"]
     if alike:
         heads += mode_names(step.before)
-    return [*tables, data_table(caption, heads, rows)] if rows else tables
+    if rows:
+        tables.append(data_table(caption, heads, rows))
+    return tables
 
 
 def _matrix(step: Step, item: int) -> Markup:

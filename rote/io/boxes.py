@@ -22,17 +22,11 @@ CHUNK, SHARD = 1 << 23, 1 << 29  # bytes: the largest chunk, which a reader deco
 
 
 class ChunkGrid(NamedTuple):
-    """A distribution whose blocks are whole chunks, or whole shards of chunks.
-
-    Attributes:
-        dist: the distribution.
-        chunks: the extents of a chunk.
-        shards: the extents of the part in one file, multiples of the chunk's extents.
-    """
+    """A distribution whose blocks are whole chunks, or whole shards of chunks."""
 
     dist: Distribution
-    chunks: tuple[int, ...]
-    shards: tuple[int, ...]
+    chunks: tuple[int, ...]  # extents of a chunk
+    shards: tuple[int, ...]  # extents of the part in one file, multiples of the chunk's
 
 
 def without_view(dist: Distribution) -> Distribution:

@@ -25,28 +25,17 @@ __all__ = ["FORMATS", "Format", "format_of"]
 
 
 class Format(NamedTuple):
-    """A format of files.
-
-    Attributes:
-        name: the name of the format.
-        suffixes: the suffixes of its files, in lower case.
-        many: whether a file holds several named tensors, attributes and steps.
-        most: the largest size of a float in bytes; a complex number may have twice as many.
-        written_in, read_in: for a distribution, the similar one in which a tensor is written, and read.
-        look: returns the contents of a file at a step. Collective, like `read` and `write`.
-        read: returns this rank's block of a tensor in a file.
-        write: writes a file, or a step of one, from this rank's parts of tensors.
-    """
+    """A format of files. `look`, `read` and `write` are collective."""
 
     name: str
-    suffixes: tuple[str, ...]
-    many: bool
-    most: int
-    written_in: Callable[[Distribution, np.dtype[Any]], Distribution]
-    read_in: Callable[[Distribution], Distribution]
-    look: Callable[[Path, int | None, Comm], Contents]
-    read: Callable[[Path, StoredTensor, Distribution, Comm], Array]
-    write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]
+    suffixes: tuple[str, ...]  # in lower case
+    many: bool  # whether a file holds several named tensors, attributes and steps
+    most: int  # bytes of the largest float; a complex number may have twice as many
+    written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
+    read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
+    look: Callable[[Path, int | None, Comm], Contents]  # the contents of a file at a step
+    read: Callable[[Path, StoredTensor, Distribution, Comm], Array]  # this rank's block of a tensor
+    write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one
 
     def check(self, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> None:
         """Refuse tensors, attributes or a step that the format cannot hold."""

@@ -42,30 +42,19 @@ def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 
 
 def look_hdf5(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
-
-    Raises (the same on all ranks):
-        OSError: the file is missing or cannot be opened.
-        RoteError: it is damaged, is not an HDF5 file, or has no such step.
-    """
+    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads."""
     return from_root(comm, lambda: contents_of(path, step))
 
 
 def contents_of(path: Path, step: int | None) -> Contents:
-    """The contents of a file, read by this rank alone; raises the errors of `look_hdf5`."""
+    """The contents of a file, read by this rank alone."""
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
         return _contents(h5py, file, path, step)
 
 
 def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of a tensor in a file, in native byte order. Collective; each rank reads its own part.
-
-    Raises (the same on all ranks):
-        LayoutError: the distribution is for another shape.
-        CommError: the grid does not match the ranks.
-        OSError, RoteError: the file cannot be read, is damaged, or a checksum does not match.
-    """
+    """This rank's block of a tensor in a file, in native byte order. Collective; each rank reads its own part."""
     check_grid(dist.grid, comm.size)
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
@@ -83,17 +72,10 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
 def write_hdf5(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
 ) -> None:
-    """Write all ranks' parts of some tensors as one file, or as one step of it. Collective.
+    """Write all ranks' parts, distributed as `written_in_hdf5` says, as one file or as one step of it. Collective.
 
-    The file gets its name only when it is complete, like a `.npy` file. A step is written into a copy of the file.
-
-    Args:
-        path: the file. Without a step it is replaced; with a step, everything else in it stays.
-        parts: this rank's parts, of the same tensors on all ranks, distributed as `written_in_hdf5` says.
-        attributes: the attributes of the file, or of the step.
-
-    Raises (the same on all ranks):
-        OSError, RoteError: the file cannot be created or written, h5py is missing, or a file of that name is not HDF5.
+    The file gets its name only when it is complete, like a `.npy` file. A step, with its attributes, is written into a
+    copy of the file, in which everything else stays.
     """
     with collective_errors(comm):
         h5py = _library()
@@ -121,11 +103,7 @@ def write_hdf5(
 
 
 def parallel() -> bool:
-    """Whether h5py was built with MPI, so that all ranks write at once.
-
-    Raises:
-        RoteError: h5py is not installed.
-    """
+    """Whether h5py was built with MPI, so that all ranks write at once."""
     return bool(_library().get_config().mpi)
 
 

@@ -61,16 +61,8 @@ def read_pages(
     """Read this rank's block of the array that begins at byte `offset` of a file. Collective, for ranks of one node.
 
     Reading a mapped page beyond the end of the file would kill the process, so the file's length is checked before each
-    window. If the tensor is partial, a block that the reduction ignores is not changed.
-
-    Args:
-        block: C-contiguous, of the file's dtype, in either byte order.
-        fortran_order: whether mode 0 runs fastest in the file.
-        advance: called with the number of bytes of the block that were read since the last call.
-
-    Raises (the same on all ranks):
-        OSError: the file cannot be opened.
-        CommError: the file is too short, or becomes too short while it is read.
+    window. If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, of
+    the file's dtype; `advance` is called with the bytes that were read since the last call.
     """
     shape = storage_shape(dist, fortran_order)
     with ExitStack() as files:

@@ -33,30 +33,18 @@ __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a `.npy` file.
-
-    Attributes:
-        shape: the shape of the array.
-        dtype: the dtype of the stored elements, in either byte order.
-        fortran_order: whether mode 0 runs fastest, rather than the last mode.
-        offset: the byte at which the elements begin.
-    """
+    """The header of a `.npy` file."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran_order: bool
-    offset: int
+    dtype: np.dtype[Any]  # in either byte order
+    fortran_order: bool  # whether mode 0 runs fastest, rather than the last mode
+    offset: int  # the byte at which the elements begin
 
 
 def read_header(path: Path, comm: Comm) -> Header:
     """The header of a `.npy` file (versions 1 to 3), the same on all ranks. Collective; only rank 0 reads.
 
     A file may be longer than its header says, as in NumPy.
-
-    Raises (the same on all ranks):
-        OSError: the file is missing or cannot be opened.
-        RoteError: it is not a `.npy` file, by name or content, is damaged or truncated, or has a dtype that Rote does
-            not support.
     """
     return from_root(comm, lambda: _parse(path))
 
@@ -68,11 +56,6 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     reduction ignores. On one node no memory beyond the block is needed if the block is large or has the file's order
     (`io.mapped`). Otherwise, blocks from 1 MiB on need a few pieces of 4 MiB, or at most three more blocks where they
     cannot be read in pieces (`io.staging`).
-
-    Raises (the same on all ranks):
-        LayoutError: the distribution is for another shape than the file's.
-        CommError: the grid does not match the ranks, or the file has shrunk since its header was read.
-        OSError: the file cannot be opened.
 
     >>> import tempfile, os
     >>> from rote.layout.layout import parse
@@ -114,18 +97,15 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     The file gets its name, exactly `path` (no suffix is added), when it is complete. It replaces an existing file in
     one step; on any failure that file stays as it was, and nothing else is left in the folder. If `path` is a link,
     the file that it points to is replaced.
-
-    Raises (the same on all ranks):
-        LayoutError: the layout is partial, or a block has another shape than its rank's.
-        RoteError: Rote does not support the dtype, or the name is one of another format, such as "x.h5".
-        CommError: the grid does not match the ranks, or the ranks hold several dtypes.
-        OSError: the file cannot be created: no such folder, no permission, no space, a directory of that name.
     """
     check_grid(dist.grid, comm.size)
     refuse_partial(dist)
     with collective_errors(comm):
         _check_name(path)
-        _check_block(block, dist, comm.rank)
+        check_dtype(block.dtype, "the tensor")
+        wanted = dist.local_shape(comm.rank)
+        if block.shape != wanted:
+            raise LayoutError(f"rank {comm.rank} holds a block of {wanted} in {dist}, not {block.shape}")
     said = comm.allgather_object((block.dtype.str, is_scattered(block, dist, comm.rank)))
     dtypes = [np.dtype(name) for name, _ in said]
     if len(set(dtypes)) > 1:
@@ -208,12 +188,6 @@ def _check_name(path: Path) -> None:
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
 
 
-def _check_block(block: Array, dist: Distribution, rank: int) -> None:
-    if block.shape != dist.local_shape(rank):
-        raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
-    check_dtype(block.dtype, "the tensor")
-
-
 def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:
     """Give a file its header and its full size, and allocate space for it on the disk if `reserved`.
 
@@ -231,10 +205,7 @@ def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any
 
 
 def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The contents of a `.npy` file: one tensor. Collective.
-
-    Raises the errors of `read_header`, and one if a step is asked for.
-    """
+    """The contents of a `.npy` file: one tensor, and no steps. Collective."""
     header = read_header(path, comm)
     return Contents({"data": StoredTensor(header.shape, header.dtype, header)}, {}, pick_step(path, step, (), True))
 

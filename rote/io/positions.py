@@ -24,10 +24,8 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.rawfile import in_long_runs as lies_in_long_runs
 
-__all__ = [
-    *("LARGE", "FileTransfer", "file_parts", "in_long_runs", "in_rows", "is_reordered", "is_scattered"),
-    *("longest_run", "run_length", "storage_shape", "transfers", "writes"),
-]
+__all__ = ["LARGE", "FileTransfer", "file_parts", "in_long_runs", "in_rows", "is_reordered", "is_scattered"]
+__all__ += ["longest_run", "run_length", "storage_shape", "transfers", "writes"]
 
 LARGE = 1 << 20
 """Bytes of a block from which on an exchange between ranks pays, if runs are short."""
@@ -106,9 +104,14 @@ def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool
         yield nothing if index is None else FileTransfer(storage.shape, index, block)
         return
     boxes = [] if index is None else list(_boxes(index, storage))
+    inside = tuple(chain(*storage.axes))  # the order of the block
     for k in range(max(comm.allgather_object(len(boxes)))):
+        transfer = nothing
         with collective_errors(comm):
-            transfer = _transfer(block, storage, *boxes[k]) if k < len(boxes) else nothing
+            if k < len(boxes):
+                places, held = boxes[k]
+                buffer = np.empty([*map(len, held)], block.dtype)
+                transfer = FileTransfer(storage.shape, held, buffer, block, _place(storage, places, held), inside)
         yield transfer
 
 
@@ -156,15 +159,6 @@ def is_reordered(dist: Distribution) -> bool:
     """Whether blocks hold the elements in another order than a file in C order."""
     digits = [*chain(*dist.digits)]
     return digits != sorted(digits, key=lambda digit: (digit.mode, -digit.weight))
-
-
-def _transfer(
-    block: Array, storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]
-) -> FileTransfer:
-    """The transfer of one box."""
-    order = tuple(chain(*storage.axes))
-    buffer = np.empty([*map(len, index)], block.dtype)
-    return FileTransfer(storage.shape, index, buffer, block, _place(storage, places, index), order)
 
 
 def _place(storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]) -> tuple[Any, ...]:

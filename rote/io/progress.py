@@ -97,9 +97,7 @@ def slabs(
 ) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
     """The slabs of a block along its first mode, at most about 64 MiB each, with indices; equally many on every rank.
 
-    Args:
-        index: the global indices of the block, per mode.
-        largest: the extents of the largest block of all ranks.
+    `index` has the global indices of the block, and `largest` the extents of the largest block of all ranks.
 
     >>> import numpy as np
     >>> index = IndexSet.interval(0, 5), IndexSet.interval(0, 2**21)

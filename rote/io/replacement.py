@@ -27,13 +27,7 @@ class Draft:
 
     @staticmethod
     def beside(path: Path, folder: bool = False) -> Draft:
-        """A new, empty file or folder beside the one that it will replace.
-
-        Raises:
-            OSError: no such folder; no permission; the name of a file is a directory's, or that of a folder is a
-                file's.
-            RoteError: the name is that of a device or a pipe.
-        """
+        """A new, empty file or folder beside the one that it will replace; one of another kind is refused."""
         name, target = os.fspath(path), os.path.realpath(path)
         if os.path.isdir(target) and not folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
@@ -82,11 +76,8 @@ class Draft:
 def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], folder: bool = False) -> Iterator[Draft]:
     """A draft that all ranks may write; it gets its name after the body, or is deleted on any failure.
 
-    Collective; the body must raise on all ranks or on none. Only rank 0 creates, names and deletes the draft.
-
-    Args:
-        begin: called before the body, to write the draft's first contents; it may return a draft with another target.
-        folder: whether the draft is a folder.
+    Collective; the body must raise on all ranks or on none. Only rank 0 creates, names and deletes the draft. First it
+    calls `begin`, which writes the draft's first contents, and may return a draft with another target.
     """
     draft: Draft | None = None
     try:

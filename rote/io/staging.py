@@ -42,23 +42,14 @@ PIECE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """The transfer of a tensor between its distribution and rows of a file in C order.
-
-    Attributes:
-        dist: the distribution.
-        kept: per mode of the tensor, the splits that divide it among groups.
-        grid_modes: the grid modes along which the ranks of a group differ.
-        grid: the grid of a group.
-        lying: the layout of a group's part on the group's ranks.
-        cut: how the part is cut into pieces.
-    """
+    """The transfer of a tensor between its distribution and rows of a file in C order."""
 
     dist: Distribution
-    kept: tuple[tuple[Split, ...], ...]
-    grid_modes: tuple[int, ...]
-    grid: Grid
-    lying: Layout
-    cut: _Cut
+    kept: tuple[tuple[Split, ...], ...]  # per mode of the tensor, the splits that divide it among groups
+    grid_modes: tuple[int, ...]  # along which the ranks of a group differ
+    grid: Grid  # of a group
+    lying: Layout  # of a group's part on the group's ranks
+    cut: _Cut  # of the part into pieces
 
     @classmethod
     def of(cls, dist: Distribution, itemsize: int, comm: Comm, writing: bool) -> Staging | None:
@@ -93,11 +84,8 @@ class Staging:
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
         """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
 
-        If the tensor is partial, a block that the reduction ignores is not changed. Errors as for `Comm.read`.
-
-        Args:
-            block: C-contiguous, in either byte order.
-            advance: called with the number of bytes of the block that were read since the last call.
+        If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, in
+        either byte order; `advance` is called with the bytes of it that were read since the last call.
         """
         block = _in_native_order(block)
         for piece in self._pieces(comm, block.dtype):
@@ -108,12 +96,7 @@ class Staging:
             advance(block[piece.place].nbytes)
 
     def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
-        """Write this rank's block, the inverse of `read`, into a file that already has its full size. Collective.
-
-        Args:
-            block: as in `read`.
-            advance: called with the number of bytes of the block that were written since the last call.
-        """
+        """Write this rank's block, the inverse of `read`, into a file that already has its full size. Collective."""
         block = _in_native_order(block)
         order = len(self.dist.shape)
         nothing = (EMPTY,) * order, np.empty((0,) * order, block.dtype)
@@ -154,19 +137,12 @@ class Staging:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A piece of a tensor on one rank.
+    """A piece of a tensor on one rank of a group."""
 
-    Attributes:
-        index: the elements of the file that this rank reads into `buffer`, or writes from it.
-        place: the part of the rank's block that the piece fills.
-        rows, lying: the distributions of the piece over the group's ranks, for the file and in their blocks.
-        group: the communicator of these ranks.
-    """
-
-    index: tuple[IndexSet, ...]
-    place: tuple[slice, ...]
-    rows: Distribution
-    lying: Distribution
+    index: tuple[IndexSet, ...]  # the elements of the file that this rank reads into `buffer`, or writes from it
+    place: tuple[slice, ...]  # the part of the rank's block that the piece fills
+    rows: Distribution  # of the piece over the group's ranks, as they access the file
+    lying: Distribution  # of the piece over the group's ranks, in their blocks
     buffer: Array
     group: Comm
 
@@ -174,24 +150,16 @@ class _Piece:
 class _Cut(NamedTuple):
     """A way to cut a part of a tensor into pieces.
 
-    Attributes:
-        mode: the mode of the tensor along which it is cut; -1 if there is only one piece.
-        place: the mode of the view that is this mode.
-        step: the extent of a piece along the mode.
-        rows: the layout in which a piece is read or written.
-        nbytes: the bytes of a piece, on all ranks together.
-        run: about how many contiguous bytes of the file a rank reads or writes of a piece.
-        beside: about how many elements of a piece are contiguous in a block. If pieces were cut along the block's
-            fastest mode, each of them would touch the whole block.
+    If pieces were cut along the block's fastest mode, each of them would touch the whole block.
     """
 
-    mode: int
-    place: int
-    step: int
-    rows: Layout
-    nbytes: int
-    run: int
-    beside: int
+    mode: int  # of the tensor, along which it is cut; -1 if there is only one piece
+    place: int  # the mode of the view that is this mode
+    step: int  # the extent of a piece along the mode
+    rows: Layout  # in which a piece is read or written
+    nbytes: int  # of a piece, on all ranks together
+    run: int  # about how many contiguous bytes of the file a rank reads or writes of a piece
+    beside: int  # about how many elements of a piece are contiguous in a block
 
 
 def _places(dist: Distribution) -> dict[int, int]:

@@ -16,10 +16,8 @@ from ..runtime.comm.protocol import Array, Path
 from ..runtime.copy.regions import identity
 from .replacement import plainly
 
-__all__ = [
-    *("Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"),
-    *("finish", "kept_attributes", "pick_step", "readably", "refuse_partial"),
-]
+__all__ = ["Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"]
+__all__ += ["finish", "kept_attributes", "pick_step", "readably", "refuse_partial"]
 
 
 class Part(NamedTuple):
@@ -80,11 +78,7 @@ class Contents:
 
 
 def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool) -> int | None:
-    """The step to read: the given one, or else the last, unless the file has data outside of steps (`plain`).
-
-    Raises:
-        RoteError: the file has no such step.
-    """
+    """The step to read: the given one, or else the last, unless the file has data outside of steps (`plain`)."""
     if step is None:
         return steps[-1] if steps and not plain else None
     if step not in steps:

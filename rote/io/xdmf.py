@@ -42,11 +42,7 @@ def write_xdmf(
 ) -> None:
     """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
 
-    Each of the two gets its name only when it is complete. Arguments and errors as for `write_hdf5`, and:
-
-    Raises (the same on all ranks):
-        RoteError: the tensors are not fields on one grid; or elements are complex or truth values, which viewers do
-            not read.
+    Each of the two gets its name only when it is complete.
     """
     with collective_errors(comm):
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
@@ -78,11 +74,7 @@ def _text(path: Path) -> str:
 
 
 def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
-    """The shape of the grid on which all tensors are fields.
-
-    Raises:
-        RoteError: there is no such grid, or viewers do not read the elements.
-    """
+    """The shape of the grid on which all tensors are fields; refused if there is none, or viewers do not read them."""
     name = os.fspath(path)
     shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
     shape = shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]

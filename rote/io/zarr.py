@@ -41,12 +41,7 @@ def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 
 
 def look_zarr(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
-
-    Raises (the same on all ranks):
-        OSError: the store is missing or cannot be opened. RoteError: it is damaged, is not a Zarr store, or has no
-            such step.
-    """
+    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads."""
 
     def look() -> Contents:
         zarr = _library()
@@ -58,15 +53,7 @@ def look_zarr(path: Path, step: int | None, comm: Comm) -> Contents:
 
 
 def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of a tensor in a store, in native byte order. Collective; each rank reads its own part.
-
-    Args:
-        dist: a distribution whose blocks are boxes (`boxes.in_boxes`).
-
-    Raises (the same on all ranks):
-        LayoutError: the distribution is for another shape. CommError: the grid does not match the ranks.
-        OSError, RoteError: the store cannot be read, is damaged, lacks a chunk, or a checksum does not match.
-    """
+    """This rank's block of a tensor in a store, a box (`boxes.in_boxes`), in native byte order. Collective."""
     check_grid(dist.grid, comm.size)
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
@@ -89,19 +76,10 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
 def write_zarr(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
 ) -> None:
-    """Write all ranks' parts of some tensors as one store, or as one step of it. Collective.
+    """Write all ranks' parts, distributed as `written_in_zarr` says, as one store or as one step of it. Collective.
 
     The store, or the step, gets its name only when it is complete. An existing one is replaced in one step, if the
     system can exchange two names; on any failure it stays as it was.
-
-    Args:
-        path: the store. Without a step it is replaced; with a step, everything else in it stays.
-        parts: this rank's parts, of the same tensors on all ranks, distributed as `written_in_zarr` says.
-        attributes: the attributes of the store, or of the step.
-
-    Raises (the same on all ranks):
-        OSError, RoteError: the store cannot be created or written, zarr is missing, or a folder of that name is not a
-            Zarr store.
     """
     with collective_errors(comm):
         zarr = _library()

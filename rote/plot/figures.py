@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
-__all__ = ["layout", "messages", "plan", "stages"]
+__all__ = ["add_legend", "layout", "messages", "plan", "row", "stages"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def layout(
         ax = figure.add_subplot()
     draw(ax, dist, chosen)
     if legend:
-        _legend(ax, [dist])
+        add_legend(ax, [dist])
     return ax.figure.figure
 
 
@@ -97,11 +97,11 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
         heights.append(3.4)
     figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), sum(heights))
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
-    _row(figure, rows[0], pictures, names)
+    row(figure, rows[0], pictures, names)
     if messages:
         below = rows[1].subgridspec(1, len(matrices))
         _draw_matrices([figure.add_subplot(below[number]) for number in range(len(matrices))], matrices)
-    _legend(figure, dists)
+    add_legend(figure, dists)
     return figure
 
 
@@ -137,13 +137,13 @@ def stages(
     chosen = [_choose(dist, those) for dist, those in zip(dists, modes, strict=True)]
     figure = _new_figure(3.1 * len(dists) + 1.0 * len(arrows), 4.0 if max(map(len, chosen)) > 1 else 2.4)
     cell = figure.add_gridspec(1, 1)[0]
-    for ax, caption in zip(_row(figure, cell, [*zip(dists, chosen, strict=True)], arrows), captions, strict=True):
+    for ax, caption in zip(row(figure, cell, [*zip(dists, chosen, strict=True)], arrows), captions, strict=True):
         ax.set_title("\n".join(filter(None, (ax.get_title(), caption))), fontfamily="monospace", fontsize=9, color=INK)
-    _legend(figure, [*dists])
+    add_legend(figure, [*dists])
     return figure
 
 
-def _row(
+def row(
     figure: Figure,
     cell: SubplotSpec,
     pictures: Sequence[tuple[Distribution, tuple[int, ...]]],
@@ -226,7 +226,7 @@ def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legen
 
 
 def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:
-    chosen = tuple(range(dist.order)) if modes is None else tuple(modes)
+    chosen = tuple(range(dist.order) if modes is None else modes)
     if len(chosen) > 3:
         raise LayoutError(
             f"a picture has up to three modes, but {dist.layout} has {len(chosen)}; choose some, as in modes=(0, 1, 2)"
@@ -236,7 +236,7 @@ def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:
     return chosen
 
 
-def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
+def add_legend(target: Axes | Figure, dists: list[Distribution]) -> None:
     """Add a legend: ranks and their colours, all or a selection from first to last, then the idle ranks."""
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch

@@ -160,13 +160,17 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
             lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
             continue
         shape = dist.local_shape(rank)
-        sets = ["holds nothing"] if 0 in shape else [brief(held, room) for held in dist.index_sets(rank)]
+        sets = [brief(held, room) for held in dist.index_sets(rank)]
+        if 0 in shape:
+            sets = ["holds nothing"]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
         lines.append([str(rank), at, str(shape), *sets])
     aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
     widths = [max(len(line[k]) for line in aligned if k < len(line)) for k in range(len(lines[0]))]
     for rank, (number, *line) in zip([None, *ranks], lines, strict=True):
-        name = f" {number:>{widths[0]}} " if rank is None else _paint(Owners(rank), dist, color, widths[0])
+        name = f" {number:>{widths[0]}} "
+        if rank is not None:
+            name = _paint(Owners(rank), dist, color, widths[0])
         yield name + "".join(f" {text:<{w}} " for text, w in zip(line, [*widths[1:], 0], strict=False))
 
 

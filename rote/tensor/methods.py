@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import functions
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Distributed
 from ..late import late
 
 __all__ = ["ArrayMethods", "fixed"]
@@ -116,7 +116,13 @@ class ArrayMethods(Distributed):
         Raises:
             LayoutError: this rank holds only a part.
         """
-        return self._whole_block().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        dist = self.distribution
+        if dist.layout.view is not None or dist.partial or any(dist.splits) or dist.layout.rooted:
+            raise LayoutError(
+                f"the block of a rank is no whole tensor in {dist.layout}\n"
+                f"write x.redistribute('[{','.join(['()'] * len(dist.shape))}]') first, or x.local for the block alone"
+            )
+        return self.local.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """The number of the block's device in DLPack: that of the host."""
@@ -134,16 +140,6 @@ class ArrayMethods(Distributed):
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals a value, the same answer on all ranks. Collective."""
         return bool(functions.reductions.any(functions.elementwise.equal(self, value)))
-
-    def _whole_block(self) -> Array:
-        """The block, if it is the whole tensor on every rank; otherwise all ranks raise."""
-        dist = self.distribution
-        if dist.layout.view is not None or dist.partial or any(dist.splits) or dist.layout.rooted:
-            raise LayoutError(
-                f"the block of a rank is no whole tensor in {dist.layout}\n"
-                f"write x.redistribute('[{','.join(['()'] * len(dist.shape))}]') first, or x.local for the block alone"
-            )
-        return self.local
 
     def conj(self) -> Self:
         """The complex conjugate, as a new tensor.

@@ -15,7 +15,7 @@ from ..layout.kinds import Split, local_extents
 from ..layout.layout import Layout
 from ..layout.view import View
 
-__all__ = ["factorings", "kinds_for", "later_kinds", "pick_grid", "pick_grids", "pick_layout", "pick_shape"]
+__all__ = ["factorings", "kinds_for", "later_kinds", "pick_grid", "pick_layout", "pick_shape"]
 __all__ += ["ROLES", "pick_view", "plain_kinds"]
 
 Pick = Callable[[Sequence[Any]], Any]
@@ -45,14 +45,6 @@ def pick_grid(pick: Pick, ranks: int | None = None, most: int = _MOST_RANKS) -> 
     for _ in range(order):
         shape += (pick([p for p in (2, 1, 3, 4, 5) if p * prod(shape) <= most]),)
     return shape
-
-
-def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
-    size = ranks or pick([4, 6, 1, 8, 12])
-    shapes = [shape for order in range(4) for shape in factorings(size, order)]
-    first = pick(shapes)
-    return first, pick([shape for shape in shapes if shape != first])
 
 
 def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:

@@ -94,8 +94,8 @@ def _simplest_first(options: Sequence[Any]) -> Sequence[Any]:
 
 
 @st.composite
-def _grids(draw: st.DrawFn, most: int) -> Grid:
-    return Grid(pick_grid(_pick(draw), most=most))
+def _picked(draw: st.DrawFn, function: Callable[..., T], most: int) -> T:
+    return function(_pick(draw), most=most)
 
 
 def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
@@ -104,12 +104,7 @@ def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
     >>> grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
     False
     """
-    return _grids(max_ranks)
-
-
-@st.composite
-def _shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
-    return pick_shape(_pick(draw), most)
+    return _picked(pick_grid, max_ranks).map(Grid)
 
 
 def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
@@ -122,7 +117,7 @@ def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
     >>> find(shapes(), lambda shape: True)
     ()
     """
-    return _shapes(max_size)
+    return _picked(pick_shape, max_size)
 
 
 @st.composite

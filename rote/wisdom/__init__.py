@@ -32,20 +32,8 @@ from typing import Any
 from ..errors import RoteError
 from .record import Key, Record, as_json, as_record, demand, key, parse_json, spelt, written
 
-__all__ = [
-    "Key",
-    "Record",
-    "WisdomWarning",
-    "export",
-    "folder",
-    "forget",
-    "include",
-    "kept",
-    "key",
-    "recall",
-    "records",
-    "remember",
-]
+__all__ = ["Key", "Record", "WisdomWarning", "export", "folder", "forget", "include", "kept", "key", "recall"]
+__all__ += ["records", "remember"]
 
 _DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter are left if a writer is killed
 
@@ -86,9 +74,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     (True, ('slab', 4))
     """
     place = folder()
-    path = place / f"{key.name}.json" if place else None
-    record = _read(path) if path else None
-    if path is None or record is None:
+    if place is None:
+        return None
+    path = place / f"{key.name}.json"
+    record = _read(path)
+    if record is None:
         return None
     try:
         return record.decision if read is None else read(record.decision)
@@ -106,7 +96,6 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is not a JSON value.
 
-    >>> import tempfile
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, ROTE_WISDOM=""):  # nothing is kept
     ...     remember(key({"what": "walk"}), "slab")
@@ -228,7 +217,6 @@ def include(path: str | os.PathLike[str]) -> int:
 def folder() -> Path | None:
     """The folder of the decisions, which need not exist; None if nothing is kept.
 
-    >>> import tempfile
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, ROTE_WISDOM="/tmp/wisdom"):
     ...     print(folder())

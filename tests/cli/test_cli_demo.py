@@ -13,7 +13,7 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.cli.energy import exact_energy, shell_energy, vortices, wave_numbers
+from rote.cli.demo import exact_energy, shell_energy, vortices, wave_numbers
 
 
 @pytest.mark.parametrize("size", [8, 9, 16, 31, 64, 200])

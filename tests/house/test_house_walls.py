@@ -545,7 +545,7 @@ BREAKS = [
     ("rote.html", "from matplotlib import colors"),
     ("rote.html", "from ..tensor import DistTensor"),
     ("rote.layout.grid", "from ..html.reprs import card"),
-    ("rote.compiler.search", "from ..html.plans import plan_page"),
+    ("rote.compiler.search", "from ..html.page import plan_page"),
     ("rote.tensor", "import matplotlib.pyplot as plt"),
     ("rote.tensor", "import rich"),
     ("rote.plot", "import click"),

@@ -121,12 +121,11 @@ class DistArray(np.ndarray[Any, Any]):
     def write(self, filename: Any, name: str = "darray", step: int = 0, global_slice: Any = None, domain: Any = None,
               as_scalar: bool = False) -> None:  # fmt: skip
         """Write the field, or a part of it, into a file; see `HDF5File.write`. Collective."""
-        file = opened(filename, domain, "a") if isinstance(filename, str) else filename
-        file.write(step, {name: [(self, global_slice or ())]}, as_scalar=as_scalar)
+        opened(filename, domain, "a").write(step, {name: [(self, global_slice or ())]}, as_scalar=as_scalar)
 
     def read(self, filename: Any, name: str = "darray", step: int = 0) -> None:
         """Read the whole field from a file. Collective."""
-        (opened(filename, None, "r") if isinstance(filename, str) else filename).read(self, name, step=step)
+        opened(filename, None, "r").read(self, name, step=step)
 
 
 def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int = 0, view: bool = False) -> Any:
@@ -140,4 +139,6 @@ def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int
 def Function(*args: Any, tensor: bool = False, **kwargs: Any) -> Any:
     """Old name of `newDistArray`."""
     warnings.warn("Function() is the old name of newDistArray()", FutureWarning, stacklevel=2)
-    return newDistArray(*args, **kwargs | ({"rank": 1} if tensor else {}))
+    if tensor:
+        kwargs["rank"] = 1
+    return newDistArray(*args, **kwargs)

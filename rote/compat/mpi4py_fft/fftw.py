@@ -96,12 +96,17 @@ class Plan:
         x = rote.DistTensor(signal, f.input_distribution, f.comm)
         X = rote.DistTensor(spectrum, f.output_distribution, f.comm)
         norm = "forward" if (scaled and self.factor is None) != self.back else "backward"
-        f.backward(X, x, norm) if self.back else f.forward(x, X, norm)
+        if self.back:
+            f.backward(X, x, norm)
+        else:
+            f.forward(x, X, norm)
         if scaled and self.factor is not None:
             target *= self.factor
-        if output_array is not None and target is not output_array:
+        if output_array is None:
+            return target
+        if target is not output_array:
             output_array[...] = target
-        return target if output_array is None else output_array
+        return output_array
 
 
 class FFT(Plan):

@@ -20,14 +20,13 @@ class HDF5File:
     `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None.
     """
 
-    filename: str
-    domain: Sequence[Any] | None
     f: Any
-    comm: rote.runtime.Comm
     backend: Final = staticmethod(lambda: "hdf5")
 
     def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
-        self.filename, self.domain, self.comm = h5name, domain, rote.runtime.world()
+        self.filename: str = h5name
+        self.domain: Sequence[Any] | None = domain
+        self.comm: rote.runtime.Comm = rote.runtime.world()
         with rote.runtime.collective_errors(self.comm):
             if self.comm.rank == 0:
                 self.open(mode, **kw)
@@ -98,10 +97,12 @@ class NCFile(HDF5File):
         raise rote.RoteError(f"{self.filename}: NetCDF cannot be written or read\nuse HDF5File, a name ending in .h5")
 
 
-def opened(filename: str, domain: Any, mode: str) -> HDF5File:
-    """The file of a name, in the format of its suffix."""
-    kind = HDF5File if filename.endswith(".h5") else NCFile
-    return kind(filename, domain, mode)
+def opened(file: Any, domain: Any, mode: str) -> Any:
+    """The file of a name, in the format of its suffix; an open file as it is."""
+    if not isinstance(file, str):
+        return file
+    kind = HDF5File if file.endswith(".h5") else NCFile
+    return kind(file, domain, mode)
 
 
 def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview") -> None:

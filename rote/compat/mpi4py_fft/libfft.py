@@ -23,22 +23,21 @@ class FFT:
     (4, 3)
     """
 
-    dtype: np.dtype[Any]
-    axes: list[Any]
-    forward: Plan
-    backward: Plan
-
     def __init__(self, shape: Any, axes: Any = None, dtype: npt.DTypeLike = float, padding: Any = False,
                  backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
         self.shape: list[int] = np.atleast_1d(shape).tolist()
-        order, self.dtype = len(self.shape), np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        order = len(self.shape)
         if axes is None:
             axes = range(order)
-        self.axes = [range(order)[axis] for axis in np.atleast_1d(axes)]
-        last = self.axes[-1]
-        kept = {last: round(self.shape[last] / np.broadcast_to(padding, order)[last])} if padding else {}
+        self.axes: list[int] = [range(order)[axis] for axis in np.atleast_1d(axes)]
+        last, kept = self.axes[-1], dict[int, int]()
+        if padding:
+            kept[last] = round(self.shape[last] / np.broadcast_to(padding, order)[last])
         actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)
         walk = f"[{','.join(['()'] * order)}]: {actions}"
+        self.forward: Plan
+        self.backward: Plan
         self.forward, self.backward = plans(self.shape, 1, ALONE, self.dtype, self.axes, walk, kw)
 
 

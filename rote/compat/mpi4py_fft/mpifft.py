@@ -58,14 +58,6 @@ class PFFT:
     (np.complex128(1+0j), np.float64(24.0))
     """
 
-    axes: tuple[tuple[int, ...], ...]
-    collapse: bool
-    xfftn: list[str]
-    transfer: list[Any]
-    pencil: list[Pencil]
-    forward: Transform
-    backward: Transform
-
     def __init__(self, comm: Any, shape: Sequence[int] | None = None, axes: Any = None, dtype: npt.DTypeLike = float,
                  grid: Sequence[int] | None = None, padding: Any = False, collapse: bool = False, backend: str = "fftw",
                  transforms: Transforms = None, darray: Any = None, slab: Any = False, **kw: Any) -> None:  # fmt: skip
@@ -95,18 +87,22 @@ class PFFT:
             groups = _collapsed(groups, whole)
         if not {*groups[-1]} <= whole:
             raise rote.LayoutError(f"axes {groups[-1]} are transformed first, but some rank has only a part of them")
-        self.axes, self.collapse, self.xfftn = tuple(map(tuple, groups)), collapse, list[str]()
+        self.axes: tuple[tuple[int, ...], ...] = tuple(map(tuple, groups))
+        self.collapse: bool = collapse
+        self.xfftn: list[str] = []
         first = last = Pencil(self.subcomm, padded, groups[-1][-1])
         real = dtype.kind == "f"
         for group in reversed(groups):
             last = last.pencil(group[-1])
             actions, real = actions_of(group, real, transforms, kept)
             self.xfftn.append(f"{last.on().layout}: {actions}")
-        self.transfer, self._own = list(pairwise(self.xfftn)), darray is None
+        self.transfer: list[tuple[str, str]] = list(pairwise(self.xfftn))
+        self._own = darray is None
         walk = "\n".join(self.xfftn)
         onward, back = plans(padded, self.subcomm.grid, self.subcomm.comm, dtype, flat, walk, kw)
-        self.pencil = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
-        self.forward, self.backward = Transform([onward], [], self.pencil), Transform([back], [], self.pencil[::-1])
+        self.pencil: list[Pencil] = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
+        self.forward: Transform = Transform([onward], [], self.pencil)
+        self.backward: Transform = Transform([back], [], self.pencil[::-1])
 
     dimensions: Final = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")
 
@@ -129,7 +125,7 @@ class PFFT:
 
     def dtype(self, forward_output: bool = False) -> Any:
         """The dtype of the signal, or of the spectrum."""
-        return (self.forward.output_array if forward_output else self.forward.input_array).dtype
+        return (self.forward.input_array, self.forward.output_array)[forward_output].dtype
 
 
 def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:

@@ -59,26 +59,22 @@ class Pencil:
     ((4, 6), (0, 0), 0, '[(),()] on (4, 6), grid 1x1')
     """
 
-    shape: tuple[int, ...]
-    axis: int
-    subshape: tuple[int, ...]
-    substart: tuple[int, ...]
-    slices: tuple[slice[Any, Any, Any], ...]
-
     def __init__(self, subcomm: Any, shape: Sequence[int], axis: int = -1) -> None:
         if not isinstance(subcomm, Subcomm):
             raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
-        self.shape, self.axis, modes = tuple(map(int, shape)), range(len(shape))[axis], list(subcomm.modes)
+        self.shape: tuple[int, ...] = tuple(map(int, shape))
+        self.axis: int = range(len(shape))[axis]
+        modes = list(subcomm.modes)
         if len(modes) < len(shape):  # `axis` stays whole, and then the last axes
             modes += [()] * (len(shape) - 1 - len(modes))
             modes.insert(self.axis, ())
         if modes[self.axis] != ():
             raise rote.LayoutError(f"axis {self.axis} is split over {subcomm[self.axis].size} ranks; align a whole one")
         self.subcomm: Subcomm = subcomm.placed(modes)
-        rank = subcomm.comm.rank
-        self.subshape = self.on().local_shape(rank)
-        self.substart = tuple(held.start for held in self.on().index_sets(rank))
-        self.slices = tuple(slice(a, a + n) for a, n in zip(self.substart, self.subshape, strict=True))
+        held = self.on().index_sets(subcomm.comm.rank)
+        self.subshape: tuple[int, ...] = tuple(map(len, held))
+        self.substart: tuple[int, ...] = tuple(each.start for each in held)
+        self.slices: tuple[slice, ...] = tuple(slice(each.start, each.start + len(each)) for each in held)
 
     def on(self, *components: int) -> rote.Distribution:
         """The distribution of all blocks; for a field, its first modes are the components, which are whole."""
@@ -107,18 +103,13 @@ class Transfer:
     blocks.
     """
 
-    comm: Any
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    subshapeA: tuple[int, ...]
-    axisA: int
-    subshapeB: tuple[int, ...]
-    axisB: int
-
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
-        self.comm, self.shape, self.dtype = comm, tuple(shape), np.dtype(dtype)
-        self.subshapeA, self.axisA, self.subshapeB, self.axisB = tuple(subshapeA), axisA, tuple(subshapeB), axisB
+        self.comm, self.axisA, self.axisB = comm, axisA, axisB
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.subshapeA: tuple[int, ...] = tuple(subshapeA)
+        self.subshapeB: tuple[int, ...] = tuple(subshapeB)
         self._ends = []
         for split in (axisB, axisA):
             modes: list[Any] = [()] * len(shape)

@@ -25,17 +25,11 @@ __all__ += ["narrowed"]
 
 
 class Aligned(NamedTuple):
-    """Operands in one layout of labels.
+    """Operands in one layout of labels."""
 
-    Attributes:
-        blocks: this rank's blocks; a broadcast mode keeps its one element.
-        splits: the layout of labels.
-        grid: the grid of the largest operand.
-    """
-
-    blocks: list[Array]
-    splits: Splits
-    grid: Grid
+    blocks: list[Array]  # this rank's; a broadcast mode keeps its one element
+    splits: Splits  # the layout of labels
+    grid: Grid  # of the largest operand
 
 
 def contract(
@@ -44,7 +38,6 @@ def contract(
     result: Term,
     cause: str,
     layout: Layout | str | None = None,
-    whole: Iterable[int] = (),
 ) -> Any:
     """The sum of the products of operands over all labels that the result lacks. Collective.
 
@@ -54,7 +47,6 @@ def contract(
         result: the labels of the result's modes, each once.
         cause: the function that contracts.
         layout: the layout of the result; None follows the operands, and is never partial.
-        whole: labels that must not be split.
 
     Raises:
         LayoutError: extents of one label differ, or operands lie on other ranks.
@@ -63,7 +55,7 @@ def contract(
     tensors, terms = _without_repeats(tensors, terms, cause)
     extents = extents_of(tensors, terms, cause)
     wanted = layout_or_none(layout)
-    together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
+    together = aligned(tensors, terms, result, extents, cause, wanted, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     empty = any(each.size == 0 for each in together.blocks)  # then the sum is empty: 0, whatever the other blocks hold
     factors = [np.zeros(each.shape, dtype) if empty else each.astype(dtype, copy=False) for each in together.blocks]
@@ -89,11 +81,7 @@ def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
 
 
 def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str) -> dict[int, int]:
-    """The extent of each label.
-
-    Raises:
-        LayoutError: two operands have different extents for a label, neither of which is 1.
-    """
+    """The extent of each label; refused if two operands have different ones, neither of which is 1."""
     extents: dict[int, int] = {}
     for x, term in zip(tensors, terms, strict=True):
         for label, n in zip(term, x.distribution.shape, strict=True):
@@ -117,14 +105,10 @@ def aligned(
     whole: Iterable[int] = (),
     linear: bool = False,
 ) -> Aligned:
-    """Bring operands to the layout of labels that costs least. Collective.
+    """Bring operands over the same ranks to the layout of labels that costs least. Collective.
 
     Args:
-        tensors: over the same ranks.
         terms: per operand, its labels, each once.
-        result: the labels of the result.
-        extents: the extents of all labels.
-        cause: the function that needs the layout.
         target: the layout of the result; if None, it follows the layout of labels.
         whole: labels that are not to be split.
         linear: whether contributions to one operand make contributions to the result.
@@ -145,14 +129,7 @@ def aligned(
 def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str) -> Any:
     """The elements x[…, i, …, i + offset, …] for all rows i, zero where there is no such column. No data moves.
 
-    Args:
-        x: a tensor.
-        rows, columns: two of its modes.
-        offset: the offset of the diagonal, above the main one if positive.
-        cause: the function that needs it.
-
-    Returns:
-        A tensor without the mode `columns`: partial over the grid modes that split that mode.
+    The result lacks the mode `columns`, and is partial over the grid modes that split it.
     """
     x = plain(x, cause)
     dist = x.distribution
@@ -219,18 +196,12 @@ def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> A
 
 
 class Matrices(NamedTuple):
-    """Two arrays as stacks of matrices, of shapes (s, m, k) and (s, k, n).
-
-    Attributes:
-        first, second: the stacks.
-        extents: the extents of the product's modes.
-        order: the positions in the product of the result's modes.
-    """
+    """Two arrays as stacks of matrices, of shapes (s, m, k) and (s, k, n)."""
 
     first: Array
     second: Array
-    extents: tuple[int, ...]
-    order: tuple[int, ...]
+    extents: tuple[int, ...]  # of the product's modes
+    order: tuple[int, ...]  # the positions in the product of the result's modes
 
     def restored(self, product: Array) -> Array:
         """A product of shape (s, m, n, …) with the modes of the result, and further ones behind them."""
@@ -249,9 +220,8 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
     columns = [label for label in b_term if label not in a_term]
     a = a.transpose([*map(a_term.index, (*stack, *rows, *summed))])
     b = b.transpose([*map(b_term.index, (*stack, *summed, *columns))])
-    extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True)) | dict(
-        zip((*stack, *summed, *columns), b.shape, strict=True)
-    )
+    extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True))
+    extents.update(zip((*stack, *summed, *columns), b.shape, strict=True))
     stacked, high, deep, wide = (prod(extents[label] for label in labels) for labels in (stack, rows, summed, columns))
     kept = (*stack, *rows, *columns)
     return Matrices(

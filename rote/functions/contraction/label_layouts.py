@@ -49,11 +49,7 @@ class Placement(NamedTuple):
 
 
 def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[int, ...], hidden: Term = ()) -> Layout:
-    """The layout of one operand; a broadcast mode of one element is whole.
-
-    Args:
-        hidden: the labels of its contributions; it stays partial for those that the layout of labels splits.
-    """
+    """The layout of one operand, which stays partial for hidden labels that are split; a broadcast mode is whole."""
     modes = [splits.get(label, ()) if n == extents[label] else () for label, n in zip(term, shape, strict=True)]
     partial = [entry.grid_mode for entry in chain(*(splits.get(label, ()) for label in hidden))]
     return Layout(tuple(modes), partial=tuple(partial))
@@ -165,13 +161,10 @@ def _volume(request: Placement, splits: Splits) -> float:
     for source, target, dtype in _sides(request, splits):
         if source == target or (source.grid == target.grid and source.layout.is_prefix_of(target.layout)):
             continue
-        replicas = 2 if source.partial else 1
-        total += replicas * dtype.itemsize * prod(target.shape) / _parts(target)
+        replicas = 1 + bool(source.partial)
+        parts = prod(target.grid.shape[g] for g in _named(target))
+        total += replicas * dtype.itemsize * prod(target.shape) / parts
     return total
-
-
-def _parts(dist: Distribution) -> int:
-    return prod(dist.grid.shape[g] for g in _named(dist))
 
 
 def _seconds(request: Placement, splits: Splits) -> float:

@@ -18,15 +18,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Subscripts(NamedTuple):
-    """A contraction, without sizes.
+    """A contraction, without sizes."""
 
-    Attributes:
-        terms: per operand, the labels of its modes.
-        result: the labels of the result's modes; all others are summed over.
-    """
-
-    terms: tuple[Term, ...]
-    result: Term
+    terms: tuple[Term, ...]  # per operand, the labels of its modes
+    result: Term  # the labels of the result's modes; all others are summed over
 
 
 @memoized(1024)

@@ -106,7 +106,10 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     written = _written(name, outs)
     if written is not None and written.distribution.partial:
         return _contributed(name, function, operands, options, written)
-    named = {key: value for key, value in options.items() if key != "out" and _lies(value)}
+    named = {}  # operands such as `where=`
+    for key, value in options.items():
+        if key != "out" and (isinstance(value, Distributed) or np.ndim(value)):
+            named[key] = value
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     target, blocks = together(name, values, written)
     given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
@@ -138,17 +141,8 @@ def _contributed(
     return out
 
 
-def _lies(value: Any) -> bool:
-    """Whether an option is an operand that is given by name, such as `where=`."""
-    return isinstance(value, Distributed) or bool(np.ndim(value))
-
-
 def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
-    """The first tensor that is written; None if none is.
-
-    Raises:
-        LayoutError: one is an array, or several have different distributions.
-    """
+    """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
     given = [out for out in outs if out is not None]
     for out in given:
         if not isinstance(out, Distributed):

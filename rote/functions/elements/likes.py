@@ -15,7 +15,7 @@ from ...runtime.copy.regions import filled
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..moves import moved
-from ..rules import follows
+from ..rules import Function, follows
 from .blockwise import elementwise
 from .operands import common
 
@@ -62,67 +62,38 @@ def full_like(
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
-@follows("created", np.zeros_like)
-def zeros_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of zeros in the layout of another; other arguments as for `full_like`.
+_DOC = """A tensor of {values}, in the layout of another; other arguments as for `full_like`.
 
-    >>> import rote.array_api as xp
-    >>> xp.zeros_like(xp.ones(3)).to_global()
-    array([0., 0., 0.])
-    """
-    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+>>> import rote.array_api as xp
+>>> xp.{name}(xp.full(2, 7.0)).to_global()
+array([{value}., {value}.])
+"""
 
 
-@follows("created", np.ones_like)
-def ones_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of ones in the layout of another; other arguments as for `full_like`.
+def _like(name: str, answered: Function, value: int, values: str) -> Function:
+    """The function that fills a tensor with this value, and answers for NumPy's function of this name."""
 
-    >>> import rote.array_api as xp
-    >>> xp.ones_like(xp.zeros(3)).to_global()
-    array([1., 1., 1.])
-    """
-    return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
+    def called(
+        x: Distributed,
+        /,
+        dtype: npt.DTypeLike | None = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: str | None = None,
+        layout: Layout | str | None = None,
+    ) -> Any:
+        return full_like(x, value, dtype, order, subok, shape, device=device, layout=layout)
+
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = _DOC.format(name=name, value=value, values=values)
+    return follows("created", answered)(called)
 
 
-@follows("created", np.empty_like)
-def empty_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of zeros, since replicas must be equal, in the layout of `x`; other arguments as for `full_like`.
-
-    >>> import rote.array_api as xp
-    >>> xp.empty_like(xp.ones((2, 3))).shape
-    (2, 3)
-    """
-    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+zeros_like: Function = _like("zeros_like", np.zeros_like, 0, "zeros")
+ones_like: Function = _like("ones_like", np.ones_like, 1, "ones")
+empty_like: Function = _like("empty_like", np.empty_like, 0, "zeros, since replicas must be equal")
 
 
 @follows("elementwise", np.copy)

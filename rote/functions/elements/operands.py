@@ -26,15 +26,10 @@ Placed = tuple[Distribution, np.dtype[Any]]
 
 
 class Together(NamedTuple):
-    """Operands in matching layouts.
+    """Operands in matching layouts."""
 
-    Attributes:
-        target: the distribution of the result.
-        blocks: per operand, this rank's part, which broadcasts to the result's block; scalars as they are.
-    """
-
-    target: Distribution
-    blocks: list[Any]
+    target: Distribution  # of the result
+    blocks: list[Any]  # per operand, this rank's part, which broadcasts to the result's block; scalars as they are
 
 
 def together(name: str, operands: Sequence[Any], into: Distributed | None = None) -> Together:
@@ -65,9 +60,13 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
     for x in given:
         if isinstance(x, Distributed):
             dist = next(targets)
-            blocks.append(x.local if dist is None else moved(x, dist.layout, name, dist.grid).local)
+            if dist is not None:
+                x = moved(x, dist.layout, name, dist.grid)
+            blocks.append(x.local)
+        elif isinstance(x, np.ndarray) and x.ndim:
+            blocks.append(_part(x, target, first.comm.rank))
         else:
-            blocks.append(_part(x, target, first.comm.rank) if isinstance(x, np.ndarray) and x.ndim else x)
+            blocks.append(x)
     return Together(target, blocks)
 
 

@@ -62,7 +62,7 @@ def cov(
     count = x.distribution.shape[1]
     weights = [_weights(each, count, name) for each, name in ((fweights, "fweights"), (aweights, "aweights"))]
     given = [each for each in weights if each is not None]
-    freedom = (0 if bias else 1) if ddof is None else ddof
+    freedom = int(not bias) if ddof is None else ddof
     if not given:
         return _products(_centred(x), None, float(count - freedom))
     both = np.prod(given, axis=0) if len(given) > 1 else given[0]
@@ -104,7 +104,8 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
     orders = [np.ndim(each) for each in given]
     if max(orders) > 2:
         raise LayoutError(f"covariances are of matrices, not of tensors of order {max(orders)}; write x.reshape(k, -1)")
-    element = np.result_type("f8", *[each.dtype for each in map(_as_numbers, given)]) if dtype is None else dtype
+    if dtype is None:
+        dtype = np.result_type("f8", *[each.dtype for each in map(_as_numbers, given)])
     rows: list[Any] = []
     for each, order in zip(given, orders, strict=True):
         if order < 2:
@@ -113,7 +114,7 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
             rows.append(each if rowvar else np.permute_dims(each, (1, 0)))
     if len({row.shape[1] for row in rows}) > 1:
         raise LayoutError(f"the variables have {rows[0].shape[1]} and {rows[1].shape[1]} observations, not as many")
-    return astype(rows[0] if len(rows) == 1 else concat(rows, axis=0), element)
+    return astype(rows[0] if len(rows) == 1 else concat(rows, axis=0), dtype)
 
 
 def _as_numbers(values: Any) -> Any:

@@ -25,10 +25,9 @@ from ..rules import follows
 from .products import conjugate, matmul
 from .stacks import stackwise
 
-__all__ = [
-    *("Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
-    *("matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve", "stack_of", "trace"),
-]
+__all__ = ["Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv"]
+__all__ += ["matrix_power", "matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve"]
+__all__ += ["stack_of", "trace"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
 """Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""
@@ -49,11 +48,7 @@ class Eigensystem(NamedTuple):
 
 
 def stack_of(cause: str, x: Any) -> Term:
-    """The labels of a stack of matrices.
-
-    Raises:
-        LayoutError: the order of `x` is less than 2.
-    """
+    """The labels of a stack of matrices; refused if the order of `x` is less than 2."""
     if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
     return tuple(range(10 + np.ndim(x) - 2, 10, -1))
@@ -62,12 +57,7 @@ def stack_of(cause: str, x: Any) -> Term:
 def of_matrices(
     cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
 ) -> list[Any]:
-    """Apply a function of matrices to a stack of them.
-
-    Args:
-        results: per result, its labels after those of the stack.
-        extents: the extents of labels that the matrices do not have.
-    """
+    """Apply a function of matrices to a stack of them; `extents` are of labels that only results have."""
     stack = stack_of(cause, x)
     terms = [(*stack, *labels) for labels in (MATRIX, *results)]
     return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)
@@ -200,7 +190,8 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         if left % 2:
             power = square if power is None else matmul(power, square)
         left //= 2
-        square = matmul(square, square) if left else square
+        if left:
+            square = matmul(square, square)
     return x.copy() if power is x else power
 
 

@@ -79,12 +79,12 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
         return factors if mode == "reduced" else factors.R
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
+
+    def complete(block: Array) -> tuple[Array, Array]:
+        return _signed(*np.linalg.qr(block, mode="complete"))
+
     sizes = {_OTHER: x.distribution.shape[-2]}
-    return QRFactors(*of_matrices("qr", _complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
-
-
-def _complete(block: Array) -> tuple[Array, Array]:
-    return _signed(*np.linalg.qr(block, mode="complete"))
+    return QRFactors(*of_matrices("qr", complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
 
 
 @follows("contracted", np.linalg.svd)
@@ -169,7 +169,9 @@ def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
 
 def _tolerance(x: Distributed, values: Distributed, rtol: Any) -> Any:
     """The fraction of the largest singular value up to which others count as 0."""
-    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps) if rtol is None else rtol
+    if rtol is not None:
+        return rtol
+    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps)
 
 
 def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], result: Term, cause: str) -> Any:
@@ -211,17 +213,11 @@ def _thin_svd(x: Distributed) -> SingularValues:
 
 
 class _Group(NamedTuple):
-    """A group of consecutive parts of the rows.
+    """A group of consecutive parts of the rows."""
 
-    Attributes:
-        start: the number of its first part.
-        parts: the number of its parts.
-        triangle: the number of rows of its triangle.
-    """
-
-    start: int
+    start: int  # the number of its first part
     parts: int
-    triangle: int
+    triangle: int  # rows of its triangle
 
 
 def _tall_factors(x: Distributed, cause: str) -> QRFactors:

@@ -266,11 +266,7 @@ def conjugate(x: Any) -> Any:
 
 
 def into(out: Any, result: Any, cause: str) -> Any:
-    """The result itself, or `out`, in any layout, with the result written into it.
-
-    Raises:
-        LayoutError: `out` is not a tensor of the result's shape and dtype.
-    """
+    """The result itself, or `out`, a tensor of its shape and dtype in any layout, with the result written into it."""
     if out is None:
         return result
     target = out[0] if isinstance(out, tuple) else out

@@ -32,14 +32,7 @@ def stackwise(
         function: takes arrays with the modes of `terms`; returns an array, or a tuple of them, with those of `results`.
             All ranks raise an error that it raises on one.
         operands: at least one tensor, and arrays that are the same on all ranks.
-        terms: per operand, the labels of its modes; modes of one element broadcast.
-        results: per result, its labels, each of which comes from a term or is in `extents`.
-        cause: the name of the calling function, as the cause of moves.
-        whole: labels that may not be split.
         extents: the extents of labels that no operand has.
-
-    Raises:
-        LayoutError: extents of one label differ, or operands cannot be moved.
     """
     tensors = common_operands(operands, cause)
     new = extents or {}

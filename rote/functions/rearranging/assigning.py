@@ -49,15 +49,18 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if chosen:
         key = (None,)
     if not isinstance(value, Distributed):
-        value = _stored(value, x.local.dtype)
+        own = getattr(value, "dtype", None)
+        numbers = isinstance(own, np.dtype) and own.kind in "biufc"
+        value = as_array(value, None if numbers else x.local.dtype)  # if it cannot be stored, all ranks fail here
     if chosen is False:
         _fitting_value(x, (0, *x.distribution.shape), value)
         return
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
-    mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
-    if mask is not None and mask.distribution == x.distribution:
-        x.local[mask.local] = value
-        return
+    if scalar and x.distribution.layout.view is None:
+        mask = as_mask(x, key)
+        if mask is not None and mask.distribution == x.distribution:
+            x.local[mask.local] = value
+            return
     if not x.local.flags.writeable:
         agree(x.comm, _NAME, "read-only")  # other ranks compare keys here, so they fail
         raise ValueError("assignment destination is read-only")
@@ -77,14 +80,6 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
 def _has_dots(key: Any) -> bool:
     items = key if isinstance(key, tuple) else (key,)
     return any(item is Ellipsis for item in items)
-
-
-def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A value as an array of numbers. If it cannot be stored, all ranks fail here, not only some."""
-    own = getattr(value, "dtype", None)
-    if isinstance(own, np.dtype) and own.kind in "biufc":
-        return as_array(value)
-    return as_array(value, dtype)
 
 
 def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:

@@ -31,12 +31,7 @@ Origin = Callable[[Ints], Ints]
 def agree(comm: Comm, name: str, key: Any) -> None:
     """Raise the same error on all ranks if they give a call different arguments. Collective.
 
-    Args:
-        name: the name of the call.
-        key: the arguments, as numbers, text, bytes and tuples of them.
-
-    Raises:
-        LayoutError: the arguments differ.
+    The key is made of numbers, text, bytes and tuples of them.
     """
     if comm.size == 1:
         return
@@ -61,10 +56,8 @@ def fetch(
     """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
 
     Args:
-        target: the distribution of the other tensor.
         key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
         wanted: a function that gives the indices that this rank needs, as for `IndexedMove`.
-        name: the name of the function that needs the elements.
         fill: the value at negative indices.
     """
     source, comm = x.distribution, x.comm
@@ -78,10 +71,8 @@ def fetch(
 def fetched(x: T, target: Distribution, origins: Sequence[Origin | None], key: Any, name: str, fill: Any = 0) -> T:
     """A tensor that takes its elements from other indices of a plain tensor of the same order. Collective.
 
-    Args:
-        target: the distribution of the result.
-        origins: per mode, the indices that elements come from; None if they do not change. Negative indices are filled.
-        key, name, fill: as in `fetch`.
+    The origins are, per mode, the indices that elements come from; None if they do not change. Negative indices are
+    filled. The other arguments are those of `fetch`.
     """
 
     def wanted() -> list[Ints]:

@@ -23,10 +23,8 @@ from .indexing import known, read
 from .keys import parse_key
 from .reshaping import expand_dims, reshape
 
-__all__ = [
-    *("append", "array_split", "column_stack", "concat", "dsplit", "dstack", "hsplit", "hstack", "split", "stack"),
-    *("unstack", "vsplit", "vstack"),
-]
+__all__ = ["append", "array_split", "column_stack", "concat", "dsplit", "dstack", "hsplit", "hstack", "split", "stack"]
+__all__ += ["unstack", "vsplit", "vstack"]
 
 Parts = Sequence[Any]
 Ints = npt.NDArray[np.int64]

@@ -19,17 +19,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class KeyAxis(NamedTuple):
-    """One part of a key, in the order of the result.
+    """One part of a key, in the order of the result."""
 
-    Attributes:
-        modes: the tensor's modes that it indexes; empty for `newaxis`.
-        taken: a range or a single index for one mode; an array of shape (modes, *extents) for points.
-        extents: the extents of the modes that it adds to the result.
-    """
-
-    modes: tuple[int, ...]
-    taken: range | int | Ints
-    extents: tuple[int, ...]
+    modes: tuple[int, ...]  # of the tensor, that it indexes; none for `newaxis`
+    taken: range | int | Ints  # a range or a single index for one mode; an array of shape (modes, *extents) for points
+    extents: tuple[int, ...]  # of the modes that it adds to the result
 
 
 class _Points(NamedTuple):
@@ -95,11 +89,7 @@ def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
 
 
 def as_indices(values: int | Sequence[int] | npt.NDArray[Any]) -> tuple[int, ...]:
-    """One integer, or several in a sequence or an array, as a tuple.
-
-    Raises:
-        TypeError: a value is not an integer.
-    """
+    """One integer, or several in a sequence or an array, as a tuple."""
     several = as_array(values).tolist() if isinstance(values, np.ndarray) else values
     return tuple(map(as_index, several)) if isinstance(several, Sequence) else (as_index(several),)
 

@@ -18,19 +18,8 @@ from ..distributed import Array, Distributed
 from ..moves import moved
 from ..rules import follows
 
-__all__ = [
-    "argwhere",
-    "blocks_of",
-    "compressed",
-    "first_index",
-    "flat_layout",
-    "flatnonzero",
-    "fused_view",
-    "in_order",
-    "nonzero",
-    "of_sizes",
-    "over_ranks",
-]
+__all__ = ["argwhere", "blocks_of", "compressed", "first_index", "flat_layout", "flatnonzero", "fused_view", "in_order"]
+__all__ += ["nonzero", "of_sizes", "over_ranks"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -68,11 +57,9 @@ def fused_view(order: int) -> View | None:
 
 
 def of_sizes(flat: T, block: Array) -> T:
-    """A tensor of one mode, made of the blocks that the ranks computed from their runs, of any sizes. Collective.
+    """A tensor of one mode, made of the blocks that the ranks computed from their runs of `flat`. Collective.
 
-    Args:
-        flat: a tensor from `in_order`.
-        block: this rank's block; replicas give equal ones.
+    Blocks may have any sizes; replicas give equal ones.
     """
     dist, comm = flat.distribution, flat.comm
     (splits,) = dist.splits

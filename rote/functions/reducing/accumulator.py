@@ -28,15 +28,10 @@ _SPLITTER = float((1 << 27) + 1)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of digits.
+    """The places of digits."""
 
-    Attributes:
-        least: the exponent of the last bit of any mantissa.
-        count: the number of places, from the smallest number to the largest.
-    """
-
-    least: int
-    count: int
+    least: int  # the exponent of the last bit of any mantissa
+    count: int  # from the smallest number to the largest
 
     @property
     def length(self) -> int:

@@ -28,12 +28,6 @@ def exact_sum(x: Distributed, over: Over, dtype: np.dtype[Any]) -> Any:
     """The sum over some modes, rounded once. Collective if they are split.
 
     It takes 568 bytes per element of the result while it runs, and some microseconds per element at the end.
-
-    Args:
-        dtype: the dtype of the sum, real or complex. The other arguments are those of `reduction`.
-
-    Raises:
-        TypeError: the numbers, or the parts of complex ones, are wider than 64 bits.
     """
     wide = _checked(np.promote_types(dtype, x.local.dtype))
     x = reducible("sum", x, over.modes, "")
@@ -50,12 +44,6 @@ def exact_contract(
     """The contraction of two operands, rounded once; for integers it is exact in any case. Collective.
 
     It takes 1120 bytes per element of the result while it runs, and twice as many per complex element.
-
-    Args:
-        operands: two tensors, or a tensor and an array; the other arguments are those of `contract`.
-
-    Raises:
-        TypeError: the numbers, or the parts of complex ones, are wider than 64 bits.
     """
     tensors = common_operands(operands, cause)
     dtype = np.result_type(*(x.local.dtype for x in tensors))

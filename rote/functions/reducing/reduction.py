@@ -21,10 +21,8 @@ from ..elements.blockwise import elementwise
 from ..elements.elementwise import copyto
 from ..moves import asked, moved
 
-__all__ = [
-    *("UNSET", "Axis", "Over", "Reduced", "computed_in", "extents_of", "finished", "modes_of_mean", "normal_axes"),
-    *("over", "reduced", "reducible", "reduction", "settled"),
-]
+__all__ = ["UNSET", "Axis", "Over", "Reduced", "computed_in", "extents_of", "finished", "modes_of_mean", "normal_axes"]
+__all__ += ["over", "reduced", "reducible", "reduction", "settled"]
 
 Casting = Literal["same_kind", "unsafe"]
 
@@ -61,12 +59,8 @@ def over(x: Distributed, axis: Axis, keepdims: bool, layout: Layout | str | None
 def reduction(name: str, x: Distributed, over: Over, op: Op, local: Local) -> Any:
     """Reduce some modes of a tensor. Collective if they are split.
 
-    Args:
-        name: the name of the function, for the record of moves.
-        x: a tensor that is not partial with another operation, as `reducible` returns it.
-        over: the modes, whether they are kept, and the layout of the result; by default the operand's without them.
-        op: the operation that combines contributions of ranks.
-        local: reduces a block over some of its modes or, for None, over all; it keeps the others.
+    The tensor is as `reducible` returns it. `local` reduces a block over some of its modes or, for None, over all, and
+    `op` combines the contributions of ranks.
     """
     where = reduced(x.distribution, over, op)
     return settled(name, contributed(x, over.modes, where, local), where)
@@ -130,11 +124,8 @@ def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
 def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | None = None) -> T:
     """The tensor as a reduction takes it: not partial, or partial with the same operation.
 
-    A view is kept if all modes are reduced, because it does not matter then how they are read.
-
-    Args:
-        name: the name of the function, for the record of moves.
-        dtype: the dtype of the reduction; contributions of another dtype are combined first.
+    A view is kept if all modes are reduced, because it does not matter then how they are read. Contributions of another
+    dtype than that of the reduction are combined first.
     """
     lay = x.distribution.layout
     if lay.partial and (lay.op != op or (dtype is not None and dtype != x.local.dtype)):

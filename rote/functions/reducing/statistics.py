@@ -156,11 +156,7 @@ def root_of(variance: Any, out: Any = None) -> Any:
 
 
 def freedom(ddof: float, correction: Any) -> Any:
-    """The number that is subtracted from the number of elements; it has two names.
-
-    Raises:
-        ValueError: both are given.
-    """
+    """The number that is subtracted from the number of elements; it has two names."""
     if correction is UNSET or correction is None:
         return ddof
     if ddof != 0:

@@ -38,19 +38,12 @@ _ROUNDING = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}
 
 
 class _Statistic(NamedTuple):
-    """A statistic of lines of elements, computed from whole lines or from sorted ones.
+    """A statistic of lines of elements, computed from whole lines or from sorted ones."""
 
-    Attributes:
-        order: how many modes its values have before those of the lines.
-        of_lines: its values, from a block and the mode along which the lines run.
-        places: from the length of a line, the places in the sorted line that it needs.
-        of_places: its values, from the elements at these places, along mode 0, and the length of the lines.
-    """
-
-    order: int
-    of_lines: Callable[[Array, int], Any]
-    places: Callable[[int], Array]
-    of_places: Callable[[Array, int], Any]
+    order: int  # how many modes its values have before those of the lines
+    of_lines: Callable[[Array, int], Any]  # its values, from a block and the mode along which the lines run
+    places: Callable[[int], Array]  # from the length of a line, the places in the sorted line that it needs
+    of_places: Callable[[Array, int], Any]  # its values, from the elements there, along mode 0, and that length
 
 
 _MEDIAN = _Statistic(

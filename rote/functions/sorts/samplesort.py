@@ -32,16 +32,8 @@ class SampleSort:
     """An exchange of sorted keys after which the runs of keys ascend with the ranks. Collective.
 
     If all n keys differ, a rank receives at most about 3 n/p of them, however unevenly they lie. While it cuts its own
-    keys, it also holds some p² samples. Rows of equal keys go to one rank.
-
-    Args:
-        keys: this rank's keys, sorted as by `sorting_order`: arrays of one length, the most significant first.
-        comm: the communicator of the ranks.
-
-    Attributes:
-        sizes: per rank, the number of keys after the exchange.
-        received: the most keys that any rank receives from others.
-        returned: the most keys that any rank sends to others.
+    keys, it also holds some p² samples. Rows of equal keys go to one rank. Keys are arrays of one length, sorted as by
+    `sorting_order`, the most significant first.
 
     >>> from rote import run
     >>> def program(comm):
@@ -60,17 +52,13 @@ class SampleSort:
         counts = _gathered(np.diff(np.array(ends)), comm).reshape(comm.size, comm.size)
         self._sends: list[int] = counts[comm.rank].tolist()
         self._receives: list[int] = counts[:, comm.rank].tolist()
-        self.sizes: list[int] = counts.sum(axis=0).tolist()
+        self.sizes: list[int] = counts.sum(axis=0).tolist()  # per rank, the number of keys after the exchange
         own = counts.diagonal()
-        self.received: int = int((counts.sum(axis=0) - own).max())
-        self.returned: int = int((counts.sum(axis=1) - own).max())
+        self.received: int = int((counts.sum(axis=0) - own).max())  # the most that any rank receives from others
+        self.returned: int = int((counts.sum(axis=1) - own).max())  # the most that any rank sends to others
 
     def __call__(self, array: Array) -> Array:
-        """Send values with their keys; return those received, by source rank and not yet merged. Collective.
-
-        Args:
-            array: one value for each of this rank's keys, such as the keys themselves.
-        """
+        """Send one value with each of this rank's keys; return those received, by source rank and not merged."""
         arrived = np.empty(sum(self._receives), array.dtype)
         self._comm.alltoallv(np.ascontiguousarray(array), self._sends, arrived, self._receives)
         return arrived

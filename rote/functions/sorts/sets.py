@@ -20,10 +20,8 @@ from ..reducing.extrema import unordered
 from ..rules import follows
 from .samplesort import SampleSort, sorting_order
 
-__all__ = [
-    *("UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all", "unique_counts"),
-    *("unique_inverse", "unique_values"),
-]
+__all__ = ["UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all"]
+__all__ += ["unique_counts", "unique_inverse", "unique_values"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -208,12 +206,10 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
 def _merged(
     flat: T, values: Array, firsts: Array, numbers: Array, amounts: Array, inverse: bool, equal_nan: bool
 ) -> tuple[list[T], Array]:
-    """Merge the unique elements of all runs, with first indices and counts; also return this rank's inverse.
+    """Merge the unique elements of all runs, with their first indices and their amounts.
 
-    Args:
-        values, firsts, amounts: the unique elements of this rank's run, their first indices and their counts.
-        numbers: for each element of the run, its number among `values`.
-        inverse: whether the numbers are wanted among all unique elements; if not, they are returned unchanged.
+    The numbers, of each element of this rank's run among its `values`, are returned as those among all unique elements
+    if the inverse is wanted.
     """
     dist, comm = flat.distribution, flat.comm
     split = {s.grid_mode for s in dist.splits[0]}

@@ -176,8 +176,10 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     array([[6],
            [7]])
     """
-    x, mode = _along(x, axis, "take_along_axis")
-    given = indices
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    mode = normalize_axis_index(axis, len(x.distribution.shape))
+    x, given = made_whole(x, (mode,), "take_along_axis"), indices
     if isinstance(indices, np.ndarray):
         given = replicated(indices, x)
     shape, wanted = x.distribution.shape, given.distribution.shape
@@ -195,14 +197,6 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     with collective_errors(x.comm):
         taken = np.take_along_axis(x.local, given.local, mode)
     return x._on(taken, target)
-
-
-def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:
-    """A plain tensor with one mode made whole, and that mode's number; without an axis, all modes become one."""
-    if axis is None:
-        x, axis = reshape(x, -1), 0
-    mode = normalize_axis_index(axis, len(x.distribution.shape))
-    return made_whole(x, (mode,), name), mode
 
 
 def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
