@@ -21,8 +21,10 @@ from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
 from .creation import LayoutLike, arange
 
-__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn"]
-__all__ += ["rfft", "rfftfreq", "rfftn"]
+__all__ = [
+    *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
+    *("irfft", "irfftn", "rfft", "rfftfreq", "rfftn"),
+]
 
 Norm = Literal["backward", "ortho", "forward"]
 
@@ -96,45 +98,57 @@ fftshift: Final = _shift("fftshift")
 ifftshift: Final = _shift("ifftshift")
 
 
-_FREQUENCIES = """The frequencies of `{transform}` along an axis of n points at distance d, as a tensor.
+def fftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """The frequencies of `fft` along an axis of n points at distance d, as a tensor.
 
-Raises:
-    LayoutError: there are no points, or their distance is 0.
+    Raises:
+        LayoutError: there are no points, or their distance is 0.
 
->>> import numpy as np, rote.array_api as xp
->>> bool(np.array_equal(xp.fft.{name}(5, d=0.5).to_global(), np.fft.{name}(5, 0.5)))
-True
-"""
-
-
-def _frequencies(transform: str) -> Any:
-    """The function of the frequencies of a transform; of the whole one, the upper half are negative."""
-
-    def called(
-        n: int,
-        /,
-        *,
-        d: float = 1.0,
-        dtype: npt.DTypeLike | None = None,
-        device: str | None = None,
-        layout: LayoutLike = None,
-        grid: GridLike = None,
-        comm: object | None = None,
-    ) -> DistTensor:
-        if not tensor_shape(n)[0] or not d:
-            raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
-        count = n if transform == "fft" else n // 2 + 1
-        harmonics = arange(count, device=device, layout=layout, grid=grid, comm=comm)
-        index = harmonics.local
-        if transform == "fft":
-            index = np.where(index < (n + 1) // 2, index, index - n)
-        return harmonics._with((index / (n * d)).astype("f8" if dtype is None else dtype))
-
-    name = f"{transform}freq"
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = _FREQUENCIES.format(transform=transform, name=name)
-    return called
+    >>> fftfreq(4, d=0.5).to_global()
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
+    return _frequencies(n, n, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
 
 
-fftfreq: Final = _frequencies("fft")
-rfftfreq: Final = _frequencies("rfft")
+def rfftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """The frequencies of `rfft` along an axis of n points at distance d, as a tensor.
+
+    Raises:
+        LayoutError: there are no points, or their distance is 0.
+
+    >>> rfftfreq(4).to_global()
+    array([0.  , 0.25, 0.5 ])
+    """
+    return _frequencies(n, n // 2 + 1, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
+
+
+def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, **where: Any) -> DistTensor:
+    """The first `count` frequencies of n points; of all n, the upper half are negative."""
+    if not tensor_shape(n)[0] or not d:
+        raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
+    harmonics = arange(count, **where)
+    index = harmonics.local
+    if count == n:
+        index = np.where(index < (n + 1) // 2, index, index - n)
+    values = index / (n * d)
+    return harmonics._with(values.astype("f8" if dtype is None else dtype))
