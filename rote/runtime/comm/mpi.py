@@ -12,7 +12,8 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
@@ -223,18 +224,13 @@ def _transfer_scattered(
         file.Close()
 
 
-class _plainly:
-    """Turns MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, MPI.Exception):
-            raise CommError(f"{os.fspath(self._path)}: {error.Get_error_string()}") from error
+@contextmanager
+def _plainly(path: Path) -> Iterator[None]:
+    """Turn MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
+    try:
+        yield
+    except MPI.Exception as error:
+        raise CommError(f"{os.fspath(path)}: {error.Get_error_string()}") from error
 
 
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:

@@ -16,7 +16,7 @@ from ..comm.protocol import Array, MpiHandle
 from ..copy.parts import long_runs
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
-from .messages import Messages, Segment, Transfer, place
+from .messages import Messages, Segment, Transfer, place, run
 from .method import Method, Packed, mpi_comm
 from .pieces import in_pieces
 
@@ -168,7 +168,7 @@ class Nonblocking(Method):
 
     def __call__(self, transfer: Transfer) -> None:
         messages = self._messages
-        transfer.pack()
+        run(transfer.packing(transfer.packed))
         started = self._handle.Ialltoallv(
             [transfer.packed, (messages.sends, None), self._kind],
             [transfer.arrived, (messages.receives, None), self._kind],
@@ -195,7 +195,7 @@ class Persistent(Method):
             ) from None
 
     def __call__(self, transfer: Transfer) -> None:
-        transfer.pack(self._packed)
+        run(transfer.packing(self._packed))
         self._request.Start()
         transfer.unpack_after(self._request.Wait, self._found)
 

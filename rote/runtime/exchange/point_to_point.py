@@ -8,7 +8,7 @@ import numpy as np
 
 from ..comm.chunks import chunks
 from ..comm.protocol import Array
-from .messages import Messages, Transfer
+from .messages import Messages, Transfer, run
 from .method import Method, Packed, mpi_comm
 
 __all__ = ["Calls", "Isend", "Sendrecv", "Waitsome"]
@@ -92,7 +92,7 @@ class Waitsome(Method):
         self.sizes: tuple[int, int] = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
-        transfer.pack()
+        run(transfer.packing(transfer.packed))
         waits = self._ordered or np.may_share_memory(transfer.out, transfer.packed)
         kept = waits
         for leaving, coming in self._rounds:

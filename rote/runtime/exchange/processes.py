@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import CommError
 from ..comm import segments
-from ..comm.cache import AtAddresses, DoubleBuffer
+from ..comm.cache import AtAddresses, DoubleBuffer, InHalves
 from ..comm.protocol import Array, Comm
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
@@ -117,7 +117,12 @@ class Shared(Method):
             elif any(shown):
                 assert blocks is not None, "no rank was refused any"
                 copies = partial(self._between, transfer, blocks, own is None)
-        return [_BoundShared(self._double_buffer, copies)]
+
+        def calls(read: int) -> tuple[list[Copy], int]:
+            half = int(read == 0)  # as in `next_half`
+            return copies([pair[half] for pair in self._double_buffer.halves]), half
+
+        return [InHalves(self._double_buffer, calls)]
 
     def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
         """The place where others can read this rank's block; None if it must be packed for them."""
@@ -184,33 +189,6 @@ class Shared(Method):
             start = self._offsets[peer] * dtype.itemsize
             received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
         return received
-
-
-class _BoundShared:
-    """A transfer through shared memory, prepared for both of its halves.
-
-    Args:
-        double_buffer: the memory.
-        copies: makes all calls of the transfer in one half of the memory of all ranks.
-    """
-
-    __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
-
-    def __init__(self, double_buffer: DoubleBuffer, copies: Callable[[Sequence[Array]], list[Copy]]) -> None:
-        self._double_buffer, self._copies = double_buffer, copies
-        self._prepared: list[list[Copy]] = []
-        double_buffer.tenants.add(self)
-
-    def leave(self) -> None:
-        """Let go of all views, as `Tenant` asks."""
-        self._prepared = []
-
-    def __call__(self) -> None:
-        double_buffer = self._double_buffer
-        self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
-        double_buffer.read = half = int(double_buffer.read == 0)  # as in `next_half`, with one call less
-        for copy_part in self._prepared[half]:  # as in `run`, with one call less
-            copy_part()
 
 
 def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:

@@ -98,14 +98,15 @@ class Direct(Method):
 
         def made(arrays: list[Array]) -> list[Copy]:
             out, *others = arrays
-            return self._copies(transfer, out, dict(zip(blocks, others, strict=True)), factors)
+            return self._reading.copies(dict(zip(blocks, others, strict=True)), out, transfer.after, factors)
 
         run(self._prepared([transfer.out, *blocks.values()], made))
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:
+        blocks, factors = self._shown(transfer)
         meet = self._comm.barrier  # called before blocks are read, and after
-        return [meet, *self._copies(transfer, transfer.out, *self._shown(transfer)), meet]
+        return [meet, *self._reading.copies(blocks, transfer.out, transfer.after, factors), meet]
 
     def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
         """The blocks that this rank reads, and their factors; all ranks share references to theirs now."""
@@ -115,8 +116,3 @@ class Direct(Method):
         for peer, at in self._places.items():
             blocks[peer], factors[peer] = shown[at]
         return blocks, factors
-
-    def _copies(
-        self, transfer: Transfer, out: Array, blocks: Mapping[int, Array], factors: Mapping[int, Sequence[Factor]]
-    ) -> list[Copy]:
-        return self._reading.copies(blocks, out, transfer.after, factors)
