@@ -34,7 +34,7 @@ from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
 from .transpose import transpose
 
-__all__ = ["Factors", "best_factors", "padded_factors", "ragged"]
+__all__ = ["Factors", "best_factors", "padded_factors", "ragged", "smooth"]
 
 Entries = tuple[Entry, ...]
 
@@ -95,8 +95,8 @@ def padded_factors(points: int, ranks: int) -> Factors:
     Factors(r=12, s=8, ranks=4)
     """
     least = 2 * points - 1
-    columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
-    rows = _smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
+    columns = [ranks * t for t in smooth(4 * isqrt(least) // ranks + 2)]
+    rows = smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
     pairs = []
     for s in columns:
         first = bisect_left(rows, max(2, -(-least // s)))
@@ -106,10 +106,10 @@ def padded_factors(points: int, ranks: int) -> Factors:
 
 
 @memoized(64)
-def _smooth(most: int) -> tuple[int, ...]:
+def smooth(most: int) -> tuple[int, ...]:
     """All numbers up to `most` with no prime factors but 2, 3, 5 and 7, ascending.
 
-    >>> _smooth(16)
+    >>> smooth(16)
     (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16)
     """
     numbers = [1]

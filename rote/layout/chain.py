@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..grammar.nodes import Kind
 from . import kinds
+from .divisors import divisors
 
 __all__ = ["BLOCKS", "Axis", "Link", "find_chain"]
 
@@ -155,11 +156,6 @@ def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
     """All digits of all axes, the largest first, as (axis, size, size of the digits below)."""
     digits = []
     for at, axis in enumerate(axes):
-        for size in _divisors(axis.size)[1:]:
-            digits += [(at, size, low) for low in _divisors(axis.size // size)]
+        for size in divisors(axis.size)[1:]:
+            digits += [(at, size, low) for low in divisors(axis.size // size)]
     return sorted(digits, key=lambda digit: -digit[1])
-
-
-def _divisors(n: int) -> list[int]:
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
