@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.functions.moves import announce
+from rote.layout.indexset import Ints
 from rote.layout.layout import Distribution
 from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.cache import cached, refuse_others
@@ -24,7 +24,6 @@ from ..request.arguments import check_tensor, normal_axes
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles"]
 
-Ints = npt.NDArray[np.int64]
 Axes = Sequence[int] | int | None
 
 _KEPT = 64  # shifts that one communicator keeps

@@ -12,15 +12,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 
 from .backends import composed
-from .boxes import Box
 from .kernel import (
     ALIGNMENT,
     CHUNK,
@@ -33,12 +31,11 @@ from .kernel import (
     view,
 )
 from .passes import BoundKernel, on_threads
-from .tiles import BlockPart, BoundTile, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
-Array = npt.NDArray[Any]
 Reads = list[PartReads]
 
 _FEW = 16  # tiles whose calls are prepared one by one; with more tiles the cost of a call hardly matters

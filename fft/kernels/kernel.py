@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.host import installed
+from rote.runtime.comm.protocol import Array
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig, Study
@@ -36,7 +37,6 @@ __all__ = [
     "view",
 ]
 
-Array = npt.NDArray[Any]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles

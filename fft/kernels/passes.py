@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.operations import BlockWork
 
@@ -43,7 +44,6 @@ from .workers import Pool, parallel_for
 
 __all__ = ["BoundKernel", "on_threads"]
 
-Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
 _TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile and for its transform, and the call

@@ -16,10 +16,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.host import installed
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.tuning.limits import Limits, allowed
 
@@ -29,8 +28,6 @@ from .config import ORDERS, KernelConfig, Order
 from .gather import gathers
 from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
 from .turns import Turns, kernel_call
-
-Array = npt.NDArray[Any]
 
 __all__ = [
     "AxisLines",

@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.movement.components import components
 from rote.compiler.movement.messages import sends
@@ -16,7 +15,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.grid import row_major
 from rote.layout.layout import Distribution
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
@@ -30,7 +29,6 @@ from .work import BoundResize, Cast, KernelWork
 
 __all__ = ["operations"]
 
-Array = npt.NDArray[Any]
 
 _LARGE = 1 << 22  # bytes: in larger blocks the first mode is transformed separately, before or after all others
 

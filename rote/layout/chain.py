@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..grammar.nodes import Kind
 from . import kinds
 from .divisors import divisors
+from .indexset import Ints
 
 __all__ = ["BLOCKS", "Axis", "Link", "find_chain"]
 
-Ints = npt.NDArray[np.int64]
 BLOCKS = (Kind("block"), Kind("ceil"), Kind("floor"))
 """The kinds without sizes that cut indices into consecutive parts."""
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EMPTY", "Cycles", "IndexSet", "Strided"]
+__all__ = ["EMPTY", "Cycles", "IndexSet", "Ints", "Strided"]
 
+Ints = npt.NDArray[np.int64]
 Runs = tuple[tuple[int, int], ...]
 
 
@@ -226,14 +227,14 @@ class IndexSet:
             if b > low:
                 yield max(a, low), b
 
-    def to_array(self) -> npt.NDArray[np.int64]:
+    def to_array(self) -> Ints:
         """The elements in ascending order."""
         if self.runs == ((0, 1),):
             return np.arange(self.start, self.stop, self.period, dtype=np.int64)
         cycle = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
         bases = self.start + self.period * np.arange(cycles, dtype=np.int64)
-        every: npt.NDArray[np.int64] = np.add.outer(bases, cycle).reshape(-1)
+        every: Ints = np.add.outer(bases, cycle).reshape(-1)
         return every[: len(self)]
 
     def __str__(self) -> str:

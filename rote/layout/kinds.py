@@ -14,13 +14,12 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
-from .indexset import IndexSet
+from .indexset import IndexSet, Ints
 
 __all__ = [
     "Split",
@@ -36,7 +35,6 @@ __all__ = [
     "stretches",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 _INDICES = "index", "indices"
 

@@ -31,7 +31,7 @@ from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
-from .datatypes import Datatype, FileView
+from .datatypes import Datatype, file_view
 from .handles import UnusedHandles
 from .protocol import Array, BoundToRun, Path
 from .rawfile import check_file_part, in_long_runs, move_part
@@ -212,9 +212,9 @@ def _transfer_scattered(
     mode = MPI.MODE_RDWR if writing else MPI.MODE_RDONLY
     file = MPI.File.Open(MPI.COMM_SELF, os.fspath(path), mode, _info())
     try:
-        with FileView(MPI.BYTE, shape, index, block) as picked:
-            file.Set_view(offset, MPI.BYTE, picked.filetype)
-            data = [block, picked.count, picked.element]
+        with file_view(MPI.BYTE, shape, index, block) as (positions, element):
+            file.Set_view(offset, MPI.BYTE, positions)
+            data = [block, block.size, element]
             done = MPI.Status()
             (file.Write if writing else file.Read)(data, done)
             moved = done.Get_elements(MPI.BYTE)

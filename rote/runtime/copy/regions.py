@@ -14,7 +14,7 @@ from ...caches import memoized
 from ...compiler.movement.components import Component, Group, Listed, components
 from ...compiler.movement.messages import Message, receives, sends
 from ...layout.grid import row_major
-from ...layout.indexset import Strided
+from ...layout.indexset import Ints, Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View
 from .interleaved import LARGE, interleaved
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
 Ends = list[tuple[Lies, Lies]]  # the place of each component's groups in the two arrays of a region
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...layout.grid import row_major
+from ...layout.indexset import Ints
 from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 TILE = 8192
 """Elements at a time if there are several sweeps over them, so that they stay in the cache."""
