@@ -29,17 +29,8 @@ from .gather import gathers
 from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
 from .turns import Turns, kernel_call
 
-__all__ = [
-    "AxisLines",
-    "KnownSpeeds",
-    "Planes",
-    "Speed",
-    "fastest",
-    "known_speeds",
-    "lines_of",
-    "planes_of",
-    "with_usual_configs",
-]
+__all__ = ["AxisLines", "KnownSpeeds", "Planes", "Speed", "fastest", "known_speeds", "lines_of", "planes_of"]
+__all__ += ["with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache

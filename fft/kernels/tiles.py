@@ -19,21 +19,8 @@ from rote.runtime.copy.strided import Copy, StridedCopy, times
 from .backends import prepare
 from .kernel import Kernel, in_lines, padded, padded_lines
 
-__all__ = [
-    "BlockPart",
-    "BoundTile",
-    "Box",
-    "CopiedTile",
-    "PartReads",
-    "Read",
-    "ReadTile",
-    "ReadTiles",
-    "TileViews",
-    "boxes",
-    "length",
-    "tile_ranges",
-    "whole",
-]
+__all__ = ["BlockPart", "BoundTile", "Box", "CopiedTile", "PartReads", "Read", "ReadTile", "ReadTiles", "TileViews"]
+__all__ += ["boxes", "length", "tile_ranges", "whole"]
 
 Index = tuple[slice, ...]
 Read = tuple[Array, Index]  # the values that are read into a tile, and their place in it

@@ -22,19 +22,8 @@ from rote.layout.view import View
 from ..request.request import TransformRequest
 from ..transforms import KINDS, Kind
 
-__all__ = [
-    "AxisDigit",
-    "Mode",
-    "State",
-    "extent",
-    "fused",
-    "mode_names",
-    "name_modes",
-    "read",
-    "said",
-    "untiled",
-    "whole",
-]
+__all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "mode_names", "name_modes", "read", "said", "untiled"]
+__all__ += ["whole"]
 
 
 @dataclass(frozen=True, slots=True)

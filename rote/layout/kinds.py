@@ -21,19 +21,8 @@ from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
 from .indexset import IndexSet, Ints
 
-__all__ = [
-    "Split",
-    "Stretch",
-    "check_kind",
-    "check_mode",
-    "extent",
-    "local_extents",
-    "local_positions",
-    "locate",
-    "mode_set",
-    "split",
-    "stretches",
-]
+__all__ = ["Split", "Stretch", "check_kind", "check_mode", "extent", "local_extents", "local_positions", "locate"]
+__all__ += ["mode_set", "split", "stretches"]
 
 
 _INDICES = "index", "indices"

@@ -15,20 +15,8 @@ from .indexset import IndexSet
 from .kinds import mode_set
 from .layout import Distribution
 
-__all__ = [
-    "Color",
-    "Owners",
-    "Run",
-    "Tick",
-    "brief",
-    "is_light",
-    "mode_names",
-    "owners_at",
-    "rank_color",
-    "run_around",
-    "runs",
-    "ticks",
-]
+__all__ = ["Color", "Owners", "Run", "Tick", "brief", "is_light", "mode_names", "owners_at", "rank_color", "run_around"]
+__all__ += ["runs", "ticks"]
 
 Color = tuple[float, float, float]
 

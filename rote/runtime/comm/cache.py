@@ -24,16 +24,8 @@ from ...errors import LayoutError
 from .collective_errors import ranks_apart
 from .protocol import Array, Comm
 
-__all__ = [
-    "AtAddresses",
-    "CacheOfAll",
-    "CachePerThread",
-    "DoubleBuffer",
-    "InHalves",
-    "cached",
-    "refuse_others",
-    "shared_workspace",
-]
+__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "refuse_others"]
+__all__ += ["shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]

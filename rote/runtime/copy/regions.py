@@ -22,21 +22,8 @@ from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces
 from .transposed import transposed
 from .views import Lies, Shape, group_views
 
-__all__ = [
-    "REDUCE",
-    "Contribution",
-    "Region",
-    "cut",
-    "direct_regions",
-    "filled",
-    "identity",
-    "joined",
-    "offsets",
-    "read_regions",
-    "receive_regions",
-    "send_regions",
-    "whole",
-]
+__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "filled", "identity", "joined", "offsets"]
+__all__ += ["read_regions", "receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]

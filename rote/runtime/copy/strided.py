@@ -23,19 +23,8 @@ from ...layout.indexset import Ints
 from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
-__all__ = [
-    "TILE",
-    "Copy",
-    "Factor",
-    "IndexedCopy",
-    "Piece",
-    "StridedCopy",
-    "alike",
-    "everything",
-    "pieces",
-    "reduction",
-    "times",
-]
+__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "everything", "pieces"]
+__all__ += ["reduction", "times"]
 
 Array = npt.NDArray[Any]
 

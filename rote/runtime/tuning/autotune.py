@@ -27,23 +27,8 @@ from ..comm.threads import LocalComm
 from .leads import FEWEST, lead
 from .limits import Limits, within
 
-__all__ = [
-    "Candidate",
-    "Progress",
-    "decided",
-    "fastest",
-    "keeps",
-    "least",
-    "local_key",
-    "medians",
-    "mpi_library",
-    "ranking",
-    "ranks_key",
-    "reading",
-    "recalled",
-    "remembered",
-    "timings",
-]
+__all__ = ["Candidate", "Progress", "decided", "fastest", "keeps", "least", "local_key", "medians", "mpi_library"]
+__all__ += ["ranking", "ranks_key", "reading", "recalled", "remembered", "timings"]
 
 T = TypeVar("T")
 Progress = Callable[[float], object]
