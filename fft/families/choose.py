@@ -238,8 +238,8 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
         walk: the chosen walk.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
-    named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
-    for choice in candidates:
+    named: dict[str, Choice] = {}
+    for choice in sorted(candidates, key=lambda choice: choice is not taken):
         named.setdefault(choice.name, choice)
     lines = []
     for name, choice in named.items():

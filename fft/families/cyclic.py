@@ -16,7 +16,6 @@ from math import prod
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
-from rote.layout.divisors import divisors
 from rote.layout.grid import Grid
 from rote.layout.layout import Distribution, Layout
 from rote.layout.view import View
@@ -26,8 +25,9 @@ from ..transforms import KINDS
 from ..walk.resize import begin, sized
 from ..walk.typecheck import TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
+from .factors import levels
 
-__all__ = ["cyclic", "levels"]
+__all__ = ["cyclic"]
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -76,52 +76,6 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
         last += sized(Transform(KINDS[request.kind[real]].name, (real,)), {real: real}, dist.shape, request)
     lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
     return lines
-
-
-def levels(points: int, ranks: int) -> tuple[int, ...]:
-    """The sizes of the all-to-alls of one axis, in ranks. They number log(ranks) / log(points / ranks), rounded up.
-
-    Raises:
-        LayoutError: the ranks do not divide the points, or do not fit; the message says which numbers do.
-
-    >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
-    ((8,), (4, 2), (4, 4, 4, 4, 4))
-    """
-    sizes = _levels(points, ranks)
-    if sizes is not None:
-        return sizes
-    rule = f"{ranks} ranks do not divide {points} points"
-    if points % ranks == 0:
-        rule = (
-            f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
-            "power of that times a divisor of it"
-        )
-    fits = [p for p in divisors(points) if _levels(points, p) is not None]
-    below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
-    multiple = points // ranks * ranks
-    fewer = next((n for n in range(multiple, 0, -ranks) if n < points and _levels(n, ranks) is not None), None)
-    more = next(n for n in range(multiple + ranks, points + ranks**2 + 1, ranks) if _levels(n, ranks) is not None)
-    near_points = " or ".join([str(n) for n in (fewer, more) if n])
-    near_ranks = " or ".join([str(p) for p in (below, above) if p])
-    raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")
-
-
-def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
-    """The result of `levels`; None if the ranks do not fit the points."""
-    if ranks == 1:
-        return ()
-    each, rest = divmod(points, ranks)
-    if rest or each < 2:
-        return None
-    if each % ranks == 0:
-        return (ranks,)
-    sizes: list[int] = []
-    while ranks > each:
-        ranks, rest = divmod(ranks, each)
-        if rest:
-            return None
-        sizes.append(each)
-    return (*sizes, ranks) if each % ranks == 0 else None
 
 
 class _Grids:

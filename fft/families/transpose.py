@@ -39,10 +39,9 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
     """
     _check(source)
     forward, kind, real = request.forward, request.kind, request.real
-    others = [a for a in request.axes if a != real]
-    todo = others[::-1] if forward else others
-    if real is not None:
-        todo = [real, *todo] if forward else [*todo, real]
+    todo = sorted(request.axes, key=lambda a: a == real)
+    if forward:
+        todo.reverse()
     dist, resizes = begin(source, request)
     lines = [StageSpec(source.layout, resizes)] if resizes else []
     kept = components(source.shape, request)

@@ -22,7 +22,7 @@ from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
-from ..families.ragged import smooth
+from ..families.factors import smooth
 from ..plan import FFT
 from ..request.arguments import check_tensor, normal_axes
 from ..transforms import complex_dtype, real_dtype

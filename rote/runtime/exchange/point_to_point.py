@@ -137,6 +137,8 @@ class Sendrecv(Packed):
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):
                 continue
-            to = to if send.size else self._nobody
-            origin = origin if receive.size else self._nobody
+            if not send.size:
+                to = self._nobody
+            if not receive.size:
+                origin = self._nobody
             self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)

@@ -7,7 +7,6 @@ from copy import copy
 from functools import partial
 from itertools import accumulate
 from math import prod
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,11 @@ from ..comm.protocol import Array, Comm
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
 from .method import Method
-from .shared import Reading
+from .shared import NOTHING, Reading
 
 __all__ = ["Shared"]
 
 _REFUSED = "blocks of others are refused"  # this key in a communicator's cache says that blocks cannot be mapped
-_NONE: Mapping[int, Array] = MappingProxyType({})  # no blocks of others
 
 
 class Shared(Method):
@@ -93,7 +91,7 @@ class Shared(Method):
         transfer: Transfer,
         halves: Sequence[Array],
         make: Callable[[Transfer, Sequence[Array], Mapping[int, Array]], list[Copy]],
-        blocks: Mapping[int, Array] = _NONE,
+        blocks: Mapping[int, Array] = NOTHING,
     ) -> list[Copy]:
         """The copies of a run, made once for the addresses of its blocks and of the others' blocks."""
 
@@ -145,7 +143,7 @@ class Shared(Method):
             return None
         return blocks
 
-    def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = _NONE) -> list[Copy]:
+    def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = NOTHING) -> list[Copy]:
         """All calls of a transfer in which every rank packs, in the half that nobody reads."""
         meet = self._messages.comm.barrier
         return [*self._packs(transfer, halves, blocks), meet, *self._unpacks(transfer, halves, blocks)]

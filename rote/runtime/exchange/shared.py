@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
 from .method import Method
 
-__all__ = ["Direct", "Reading"]
+__all__ = ["NOTHING", "Direct", "Reading"]
+
+NOTHING: Mapping[int, Any] = MappingProxyType({})
+"""No blocks, factors or messages of any rank."""
 
 
 class Reading:
@@ -48,8 +52,8 @@ class Reading:
         blocks: Sequence[Array] | Mapping[int, Array],
         out: Array,
         after: Sequence[Factor] = (),
-        before: Mapping[int, Sequence[Factor]] | None = None,
-        packed: Mapping[int, tuple[Region, Array]] | None = None,
+        before: Mapping[int, Sequence[Factor]] = NOTHING,
+        packed: Mapping[int, tuple[Region, Array]] = NOTHING,
     ) -> list[Copy]:
         """The copies that read this rank's new block into `out`; they may run repeatedly.
 
@@ -68,10 +72,10 @@ class Reading:
         late = source.partial and op != "sum"  # elements must not be multiplied before they are reduced
         parts = list[Contribution]()
         for region in self.regions:
-            if packed and region.peer in packed:
+            if region.peer in packed:
                 parts.append((*packed[region.peer], ()))
             else:
-                parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
+                parts.append((region, blocks[region.peer], before.get(region.peer, ())))
         copies += joined(parts, out, op, () if late else after)
         if late and after:
             copies += whole(out.shape).bound(out, out, after=after)

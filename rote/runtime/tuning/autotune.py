@@ -270,8 +270,7 @@ def decided(
             raise _NothingFound
         if fresh is not None:
             fresh.add(keys[own])
-        names = [own] if fresh is None else [*dict.fromkeys([own, *known])]
-        for name in names:
+        for name in dict.fromkeys([own, *known]):
             remembered(comm, keys[name], value)
         return read(value)
 
