@@ -89,11 +89,9 @@ def walk_of(
     """The walk of an algorithm from a tensor's distribution.
 
     Args:
-        source: the distribution of the tensor.
         request: the transform; its kinds may be left to the text of a walk.
         algorithm: one of `algorithms`, or the text of a walk.
         output: the layout of the spectrum; if None, the one in which the walk ends.
-        machine: the machine on which "auto" takes the cheapest walk.
 
     Raises:
         LayoutError: the algorithm does not take such a tensor; the message names one that does.

@@ -202,12 +202,13 @@ class _Worker:
         along: int,
     ) -> Iterator[tuple[int, Callable[[], object]]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
+        start, stop = 0, part.shape[along]
+        if along < len(part.range):
+            start, stop = part.range[along].start, part.range[along].stop
         if self._rests or len(self._tiles) > 1:
-            stop = part.range[along].stop if along < len(part.range) else part.shape[along]
             yield stop, partial(self, part, reads, factors, target)
             return
         out = target[part.range]
-        start = part.range[along].start if along < len(part.range) else 0
         for number in range(len(reads)):
             tile, views = reads[number]
             yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)

@@ -231,8 +231,9 @@ class _MultiAxisPass(BlockWork):
 
     def ready(self) -> None:
         source, target = self._parked
-        for end in (target, source) if self._in_place else (target,):
-            self._transform(source, end)
+        self._transform(source, target)
+        if self._in_place:
+            self._transform(source, source)
 
     def _transform(self, source: Array, target: Array) -> ArrayTransform:
         in_place = self._in_place and np.may_share_memory(source, target)

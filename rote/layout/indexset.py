@@ -209,8 +209,9 @@ class IndexSet:
         """The intersection with another set if `keep`, else the difference."""
         if not other or other.stop <= self.start or other.start >= self.stop:
             return EMPTY if keep else self
-        low = max(self.start, other.start) if keep else self.start
-        high = min(self.stop, other.stop) if keep else self.stop
+        low, high = self.start, self.stop
+        if keep:
+            low, high = max(low, other.start), min(high, other.stop)
         common = lcm(self.period, other.period)
         inside = other.start <= low and other.stop >= high
         period = common if inside else max(common, high - low)

@@ -298,6 +298,9 @@ def identity(op: Op, dtype: np.dtype[Any]) -> Any:
         return dtype.type(op == "prod")
     if dtype.kind == "b":
         return dtype.type(op == "min")
+    least, most = -np.inf, np.inf
     if dtype.kind in "iu":
-        return dtype.type(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max)
-    return dtype.type(-np.inf if op == "max" else np.inf)
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if op == "max":
+        return dtype.type(least)
+    return dtype.type(most)

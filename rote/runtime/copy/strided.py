@@ -134,13 +134,14 @@ def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
 
 def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
     """Store the product of arrays of one shape into another, or reduce it; short runs are packed first."""
-    short = item if item is not None and into.shape[-1] < _SHORT else None
+    if item is not None and into.shape[-1] >= _SHORT:
+        item = None
     sweeps = len(arrays) - (op is None)  # one per factor, and one that reduces
-    if short is None and sweeps < 2:
+    if item is None and sweeps < 2:
         _work_tile(arrays, into, op, None)
         return
     for tile in _tiles(into.shape):
-        _work_tile([array[tile] for array in arrays], into[tile], op, short)
+        _work_tile([array[tile] for array in arrays], into[tile], op, item)
 
 
 def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
