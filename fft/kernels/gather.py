@@ -19,17 +19,7 @@ from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 
 from .backends import composed
-from .kernel import (
-    ALIGNMENT,
-    CHUNK,
-    NEAR,
-    Kernel,
-    is_bad,
-    is_small_power,
-    scratch_bytes,
-    tile_bytes,
-    view,
-)
+from .kernel import ALIGNMENT, CHUNK, NEAR, Kernel, is_bad, is_small_power, scratch_bytes, tile_bytes, view
 from .passes import BoundKernel, on_threads
 from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
@@ -194,12 +184,7 @@ class _Worker:
             rest.ready()
 
     def steps(
-        self,
-        part: BlockPart,
-        reads: PartReads,
-        factors: Sequence[Array],
-        target: Array,
-        along: int,
+        self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array, along: int
     ) -> Iterator[tuple[int, Callable[[], object]]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
         start, stop = 0, part.shape[along]

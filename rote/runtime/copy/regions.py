@@ -31,12 +31,7 @@ Ends = list[tuple[Lies, Lies]]  # the place of each component's groups in the tw
 
 _OWN, _OTHER, _MESSAGE = range(3)  # the kinds of arrays in `GroupViews`
 
-REDUCE: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
-    "prod": np.multiply,
-}
+REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 """The ufunc of each reduction; on bool, sum is `or` and prod is `and`, as in NumPy."""
 
 
@@ -64,12 +59,7 @@ class Region:
         return prod(self.shape)
 
     def copy(
-        self,
-        source: Array,
-        target: Array,
-        op: Op = "sum",
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
+        self, source: Array, target: Array, op: Op = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
     ) -> None:
         """Copy the region from one C-contiguous block or message to another, or reduce it into the values there.
 
@@ -79,12 +69,7 @@ class Region:
             copy()
 
     def bound(
-        self,
-        source: Array,
-        target: Array,
-        op: str = "sum",
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
+        self, source: Array, target: Array, op: str = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
     ) -> list[Copy]:
         """Bind the region's copies between two arrays; arguments as for `copy`. They may run repeatedly."""
         ufunc = REDUCE[op] if self.combine else None

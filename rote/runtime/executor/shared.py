@@ -39,9 +39,7 @@ class SharedTransport:
             return frozenset.intersection(*comm.allgather_object(frozenset(numbers)))
 
         self._sweeps = sweeps(
-            _scaled_first(operations),
-            lambda operation: Reading(operation.step, operation.dtype, comm.rank),
-            everywhere,
+            _scaled_first(operations), lambda operation: Reading(operation.step, operation.dtype, comm.rank), everywhere
         )
 
     def leave(self) -> None:

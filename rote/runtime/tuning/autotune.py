@@ -21,7 +21,7 @@ import numpy as np
 
 from ... import wisdom
 from ..comm.cache import cached
-from ..comm.collective_errors import collective_errors
+from ..comm.collective_errors import from_root
 from ..comm.protocol import Comm
 from ..comm.threads import LocalComm
 from .leads import FEWEST, lead
@@ -133,10 +133,7 @@ def ranking(times: Sequence[Sequence[float]], limits: Limits) -> list[int]:
 
 
 def medians(
-    comm: Comm,
-    calls: Sequence[Callable[[], object]],
-    seconds: float,
-    progress: Progress | None = None,
+    comm: Comm, calls: Sequence[Callable[[], object]], seconds: float, progress: Progress | None = None
 ) -> list[float]:
     """Time collective calls in turn; return the seconds of each. Collective; the same on all ranks.
 
@@ -194,11 +191,7 @@ def local_key(facts: Mapping[str, Any]) -> wisdom.Key:
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
     """Recall on all ranks rank 0's value for a key (see `wisdom.recall`); None if there is none. Collective."""
-    value = None
-    with collective_errors(comm):
-        if comm.rank == 0:
-            value = wisdom.recall(key, read)
-    return comm.allgather_object(value)[0]
+    return from_root(comm, lambda: wisdom.recall(key, read))
 
 
 def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
