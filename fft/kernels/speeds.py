@@ -23,7 +23,7 @@ from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, reme
 from rote.runtime.tuning.limits import Limits, allowed
 
 from ..transforms import KINDS, Kind
-from .backends import common_versions, library, prepare, transforms, usual_library
+from .backends import common_versions, library, prepare, transforms, usual_library, usual_library_but_mkl
 from .config import ORDERS, KernelConfig, Order
 from .gather import gathers
 from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
@@ -194,17 +194,17 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
 def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that they have before they are tuned.
 
-    These are the configs by which their lines or planes are fastest. FFTW transforms blocks that threads cannot share
-    in parts. Collective.
+    These are the configs by which their lines or planes are fastest. Blocks that threads cannot share in parts are not
+    timed, and MKL does not transform them. Collective.
     """
     known = known_speeds(kernels, behind, comm)
     made = []
     for kernel, after in zip(kernels, behind, strict=True):
-        config = KernelConfig(threads=threads)
-        if threads == 1 or min(kernel.axes) > 0 or len(kernel.axes) == 1:
-            config = replace(config, library=usual_library(kernel.kind, kernel.of_parts().dtype))
-            if any(known.values()):
-                config = fastest(kernel, after, config, known)
+        divisible = threads == 1 or min(kernel.axes) > 0 or len(kernel.axes) == 1
+        usual = usual_library if divisible else usual_library_but_mkl
+        config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=threads)
+        if divisible and any(known.values()):
+            config = fastest(kernel, after, config, known)
         made.append(replace(kernel, config=config))
     return made
 

@@ -125,7 +125,8 @@ class _Contest:
         """The fastest config. Collective."""
         ways = self._job.ways(KernelConfig(threads=self._options.threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
-        self._learn(study, _STUDY * self._seconds)
+        if "pyfftw" in names:
+            self._learn(study, _STUDY * self._seconds)
         field = [self._job.kernel.config]
         for name in names:
             if name == "pyfftw":

@@ -28,6 +28,7 @@ from rich.text import Text
 from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
+from ..host import installed
 from ..launcher import alone, cores
 from .answers import json_option, print_answer
 from .check import available_memory, installed_memory, largest_error
@@ -119,7 +120,7 @@ def findings() -> Iterator[Finding]:
         ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "", ""),
         ("Rote", lambda: __version__, "", ""),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
-        ("pyFFTW", _pyfftw, "broken", _ANEW),
+        ("pyFFTW", _pyfftw, *(("broken", _ANEW) if installed("pyfftw") else ("missing", "pip install pyfftw"))),
         ("mpi4py", lambda: version("mpi4py"), "missing", "pip install mpi4py"),
         ("MPI", _mpi, "missing", _MPI),
         ("mpiexec", _mpiexec, "missing", _MPI),

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from ..errors import RoteError
+from ..host import installed
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from .answers import Answer, give, json_option
@@ -153,7 +154,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         from ..tensor.files import save
         from ..tensor.loading import load
 
-        library()  # loads FFTW
+        if installed("pyfftw"):
+            library()  # loads FFTW
     with watch.phase("plan") as part:
         header = read_header(request.source, comm)
         with collective_errors(comm):

@@ -77,7 +77,7 @@ def read_pages(
         with collective_errors(comm):
             nothing = (EMPTY,) * len(shape), np.empty((0,) * len(shape), block.dtype)
             check_file_part(path, offset, shape, *nothing, writing=False)
-            file = files.enter_context(open(path, "rb"))
+            file = files.enter_context(open(path, "rb", buffering=0))
             pages: Any = np.memmap(file, block.dtype, "r", offset, shape)
         shared = comm.share_reference(pages)
         pages = pages if shared is None else shared[0]

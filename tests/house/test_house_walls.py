@@ -147,7 +147,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.tensor", "rote.fft"),
     ),
     "rote.cli": (
-        *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
+        *("rote", "rote.errors", "rote.launcher", "rote.host", "rote.layout", "rote.compiler", "rote.wisdom"),
         *("rote.runtime", "rote.io", "rote.tensor", "rote.plot", "rote.fft", "rote.bench"),
     ),
     "rote.compat": ("rote",),  # names of other packages, over the public ones

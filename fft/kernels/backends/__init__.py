@@ -1,6 +1,6 @@
 """Libraries of local transforms, each a small file behind the protocol of `rote.fft.kernels.backends.protocol`.
 
-All but pyfftw and numpy are optional, and are imported only when they are used.
+All but numpy are optional, and are imported only when they are used.
 """
 
 from __future__ import annotations
@@ -10,14 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from rote.host import processor
+from rote.errors import RoteError
+from rote.host import installed, processor
 
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel
 from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
-__all__ = ["NAMES", "common_versions", "composed", "library", "prepare", "transforms", "usual_library", "versions"]
+__all__ = [
+    "NAMES",
+    "common_versions",
+    "composed",
+    "library",
+    "prepare",
+    "transforms",
+    "usual_library",
+    "usual_library_but_mkl",
+    "versions",
+]
 
 NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
@@ -55,11 +66,26 @@ def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
 def usual_library(kind: str, dtype: np.dtype[Any]) -> str:
     """The library that is taken if none was timed: MKL on Intel's processors, if it is installed, else FFTW.
 
-    There MKL is faster at every length, and on other processors at none.
+    There MKL is faster at every length, and on other processors at none. Without pyfftw, which has no wheels for some
+    versions of Python and some processors, the next one of `NAMES` is taken that is installed.
     """
     if "Intel" in processor() and library("mkl").does(kind, dtype) and library("mkl").version():
         return "mkl"
-    return "pyfftw"
+    return usual_library_but_mkl(kind, dtype)
+
+
+def usual_library_but_mkl(kind: str, dtype: np.dtype[Any]) -> str:
+    """The usual library where MKL would not be faster.
+
+    Raises:
+        RoteError: pyfftw is not installed, and no other installed library has these transforms.
+    """
+    if installed("pyfftw"):
+        return "pyfftw"
+    for name in ("ducc0", "scipy", "numpy"):
+        if installed(name) and transforms(name, kind, dtype):
+            return name
+    raise RoteError(f"no installed library has {kind} of {dtype}\npip install pyfftw, or ducc0, or SciPy")
 
 
 def composed(kernel: Kernel) -> bool:

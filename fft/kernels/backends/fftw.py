@@ -24,8 +24,6 @@ from .protocol import Array, ArrayTransform
 
 __all__ = ["does", "merged", "prepare", "version"]
 
-pyfftw = fftw_core()
-
 EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
 """FFTW's flags for how thoroughly it searches for plans."""
 
@@ -34,13 +32,14 @@ _PLACES = {"d": 0, "f": 1, "g": 2}  # the place of each precision in the wisdom 
 
 
 def version() -> str:
-    return f"{installed('pyfftw')} {fftw_version()}"
+    package = installed("pyfftw")
+    return f"{package} {fftw_version()}" if package else ""
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
     names = {"f": "32", "d": "64", "g": "ld"}
     known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
-    return known and names[real_dtype(dtype).char] in pyfftw._supported_types
+    return known and names[real_dtype(dtype).char] in fftw_core()._supported_types
 
 
 @memoized(64)
@@ -48,7 +47,7 @@ def _knows(name: str) -> bool:
     """Whether pyfftw knows a kind of transform of real numbers, by FFTW's name; it does not know all."""
     with _PLANNING:
         try:
-            pyfftw.FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
+            fftw_core().FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
         except ValueError:
             return False
     return True
@@ -64,7 +63,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
 
     def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
-        made = pyfftw.FFTW(
+        made = fftw_core().FFTW(
             *(source, target, axes, direction), flags=(effort, *destroys), threads=threads, planning_timelimit=seconds
         )
         return _Plan(made, source, target)
@@ -108,7 +107,7 @@ def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
         return "".join(texts)
     with _PLANNING, _wisdom(texts[0], dtype) as known:
         for each in texts[1:]:
-            pyfftw.import_wisdom(_as_wisdom(each, dtype))
+            fftw_core().import_wisdom(_as_wisdom(each, dtype))
         texts[0] = known()
     return texts[0]
 
@@ -116,16 +115,16 @@ def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
 @contextmanager
 def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
     """Let FFTW know only these plans; yield a function that exports the plans of their precision."""
-    kept = pyfftw.export_wisdom()
-    pyfftw.forget_wisdom()
+    kept = fftw_core().export_wisdom()
+    fftw_core().forget_wisdom()
     place = _PLACES[real_dtype(dtype).char]
     try:
         if plans:
-            pyfftw.import_wisdom(_as_wisdom(plans, dtype))
-        yield lambda: str(pyfftw.export_wisdom()[place], "ascii")
+            fftw_core().import_wisdom(_as_wisdom(plans, dtype))
+        yield lambda: str(fftw_core().export_wisdom()[place], "ascii")
     finally:
-        pyfftw.forget_wisdom()
-        pyfftw.import_wisdom(kept)
+        fftw_core().forget_wisdom()
+        fftw_core().import_wisdom(kept)
 
 
 def _as_wisdom(plans: str, dtype: np.dtype[Any]) -> tuple[bytes, ...]:

@@ -33,7 +33,7 @@ def check_file_part(
 
     Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
     """
-    with open(path, "r+b" if writing else "rb") as file:
+    with open(path, "r+b" if writing else "rb", buffering=0) as file:
         has = os.fstat(file.fileno()).st_size
     needed = offset + math.prod(shape) * block.dtype.itemsize
     if has < needed:
@@ -66,10 +66,11 @@ def move_part(
     if in_long_runs(shape, index, block):
         _move_runs(path, offset, shape, index, block, writing)
         return
-    file: np.memmap[Any, Any] = np.memmap(path, block.dtype, "r+" if writing else "r", offset, tuple(shape))
-    copy_part(file, index, block, writing)
+    with open(path, "r+b" if writing else "rb", buffering=0) as file:  # memmap's own open would have a buffer
+        pages: np.memmap[Any, Any] = np.memmap(file, block.dtype, "r+" if writing else "r", offset, tuple(shape))
+    copy_part(pages, index, block, writing)
     if writing:
-        file.flush()
+        pages.flush()
 
 
 def in_long_runs(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> bool:
