@@ -23,7 +23,6 @@ from ..request.request import TransformRequest
 from ..transforms import KINDS, Kind
 
 __all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "mode_names", "name_modes", "read", "said", "untiled"]
-__all__ += ["whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,6 @@ Mode = tuple[AxisDigit, ...]
 def extent(mode: Mode) -> int:
     """The extent of a mode."""
     return prod(digit.size for digit in mode)
-
-
-def whole(axis: int, points: int) -> Mode:
-    """The mode that is one axis of the signal."""
-    return (AxisDigit(axis, 1, points),)
 
 
 def said(mode: Mode) -> str:

@@ -20,7 +20,7 @@ from rote.layout.layout import Distribution, Entry, Layout
 from ..request.request import TransformRequest
 from ..transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESTORING, Kind
 from .conversions import cast, convolved, resized
-from .digits import AxisDigit, Mode, State, extent, name_modes, read, said, untiled, whole
+from .digits import AxisDigit, Mode, State, extent, name_modes, read, said, untiled
 from .resize import recut
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
@@ -54,7 +54,7 @@ def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRe
         LayoutError: the lines are not a transform of these axes; the text says which line is wrong, and why.
     """
     state = State(request, dict(enumerate(source.shape)), request.dtype)
-    modes = tuple(whole(axis, n) for axis, n in state.extents.items())
+    modes: tuple[Mode, ...] = tuple((AxisDigit(axis, 1, n),) for axis, n in state.extents.items())
     grid, stages = source.grid, list[Stage]()
     for number, line in enumerate(lines, 1):
         grid = line.grid or grid

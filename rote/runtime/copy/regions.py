@@ -18,9 +18,9 @@ from ...layout.indexset import Ints, Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View
 from .interleaved import LARGE, interleaved
-from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces, reduction
+from .strided import Copy, Factor, IndexedCopy, Piece, StridedCopy, alike, pieces, reduction
 from .transposed import transposed
-from .views import Lies, Shape, group_views
+from .views import ArrayView, Lies, Shape, ViewPair, group_views
 
 __all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "filled", "identity", "joined", "offsets"]
 __all__ += ["read_regions", "receive_regions", "send_regions", "whole"]
@@ -246,7 +246,11 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 @memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
     """The region of a whole block, for a copy to another block of its shape."""
-    return Region(0, shape, False, everything(shape))
+    if not prod(shape):
+        return Region(0, shape, False, ())
+    axes = range(len(shape))
+    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
+    return Region(0, shape, False, (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),))
 
 
 def cut(array: Array, dist: Distribution, rank: int) -> Array:

@@ -23,7 +23,7 @@ from ...layout.indexset import Ints
 from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
-__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "everything", "pieces"]
+__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "pieces"]
 __all__ += ["reduction", "times"]
 
 Array = npt.NDArray[Any]
@@ -297,12 +297,3 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
 def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view per component; most messages, of one rank and of all ranks, share it."""
     return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
-
-
-def everything(shape: Shape) -> tuple[Piece, ...]:
-    """All elements of two arrays of one shape."""
-    if not prod(shape):
-        return ()
-    axes = range(len(shape))
-    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),)
