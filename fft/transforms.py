@@ -17,33 +17,9 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 from rote.grammar.nodes import CastName, TransformName
 
-__all__ = [
-    "AFTER",
-    "CASTS",
-    "COMPLEX",
-    "FORWARD",
-    "FOURIER",
-    "FUNCTIONS",
-    "HALVING",
-    "KINDS",
-    "REAL_TO_REAL",
-    "RESAMPLED",
-    "RESTORING",
-    "ActionKind",
-    "Function",
-    "Kind",
-    "Kinds",
-    "MaybeKind",
-    "TransformKind",
-    "by_axis",
-    "check_kind",
-    "complex_dtype",
-    "goes_back",
-    "in_order",
-    "is_forward",
-    "kinds",
-    "real_dtype",
-]
+__all__ = ["AFTER", "CASTS", "COMPLEX", "FORWARD", "FOURIER", "FUNCTIONS", "HALVING", "KINDS", "REAL_TO_REAL"]
+__all__ += ["RESAMPLED", "RESTORING", "ActionKind", "Function", "Kind", "Kinds", "MaybeKind", "TransformKind"]
+__all__ += ["by_axis", "check_kind", "complex_dtype", "goes_back", "in_order", "is_forward", "kinds", "real_dtype"]
 
 Kind = TransformName
 MaybeKind = Kind | Literal[""]

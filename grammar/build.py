@@ -76,11 +76,7 @@ _FILES = [*map(resources.files(__package__).joinpath, ("layout.lark", "walk.lark
 _TEXT = "\n".join(file.read_text("utf-8") for file in _FILES)
 GRAMMAR = _TEXT.replace("/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/")
 LARK = Lark(
-    GRAMMAR,
-    start=["start", "stage"],
-    parser="lalr",
-    lexer="contextual",
-    transformer=v_args(inline=True)(_Nodes)(),
+    GRAMMAR, start=["start", "stage"], parser="lalr", lexer="contextual", transformer=v_args(inline=True)(_Nodes)()
 )
 # The names that Counts and misplaced have for terminals: a mark is its own name.
 _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}

@@ -89,7 +89,7 @@ class Kind:
     def __post_init__(self) -> None:
         if self.name not in ("cyclic", "block", *ROUNDINGS):
             raise ValueError(f"a kind is cyclic, block, ceil or floor, not {self.name!r}")
-        least = 1 if self.name == "cyclic" else 0
+        least = int(self.name == "cyclic")
         sizes = exact_all(self.sizes, f"the sizes of {self.name}") or (1,) * least
         if not all(least <= b < MAX_NUMBER for b in sizes):
             raise ValueError(f"the sizes of {self.name} are integers of at least {least}, below 2**63, not {sizes}")

@@ -89,11 +89,9 @@ def walk_of(
     """The walk of an algorithm from a tensor's distribution.
 
     Args:
-        source: the distribution of the tensor.
         request: the transform; its kinds may be left to the text of a walk.
         algorithm: one of `algorithms`, or the text of a walk.
         output: the layout of the spectrum; if None, the one in which the walk ends.
-        machine: the machine on which "auto" takes the cheapest walk.
 
     Raises:
         LayoutError: the algorithm does not take such a tensor; the message names one that does.
@@ -175,10 +173,14 @@ def _spread(choice: Choice) -> bool:
     return choice.walk is not None and not crowded(choice.walk)
 
 
-def _lightest(candidates: list[Choice]) -> list[Choice]:
-    """The choices that spread the tensor; if none does, those that gather nothing; if all gather, all of them."""
-    spread = [choice for choice in candidates if _spread(choice)]
-    return spread or [choice for choice in candidates if choice.walk and not gathered_bytes(choice.walk)] or candidates
+def _field(candidates: Sequence[Choice]) -> list[Choice]:
+    """The choices that may be taken, in order: those whose ends have no view, unless all have one.
+
+    Of these only the choices that spread the tensor; if none does, those that gather nothing; if all gather, all.
+    """
+    field = [choice for choice in candidates if choice.plain] or [choice for choice in candidates if choice.walk]
+    spread = [choice for choice in field if _spread(choice)]
+    return spread or [choice for choice in field if choice.walk and not gathered_bytes(choice.walk)] or field
 
 
 def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
@@ -190,8 +192,7 @@ def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
     resort; so are walks in which ranks hold much more than their parts, and above all those that gather.
     """
     ranked = sorted(candidates, key=lambda choice: choice.price.order)
-    field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
-    field = _lightest(field)
+    field = _field(ranked)
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
     near.sort(key=_virtues)
     first = {id(choice) for choice in near}
@@ -199,22 +200,18 @@ def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
 
 
 def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
-    """The distinct walks that may be taken, in order: those whose ends have no view, unless all have one.
-
-    Of these only the walks in which no rank holds much more than its part of the tensor; if there are none, those that
-    gather nothing, if any.
+    """The distinct walks that "auto" may take, in order.
 
     Raises:
         LayoutError: there is no walk.
     """
     every: dict[Walk, Choice] = {}
-    for choice in candidates:
+    for choice in _field(candidates):
         if choice.walk is not None:
             every.setdefault(choice.walk, choice)
     if not every:
         raise LayoutError(candidates[0].why)
-    plain = [choice for choice in every.values() if choice.plain] or [*every.values()]
-    return {choice.walk: choice for choice in _lightest(plain) if choice.walk is not None}
+    return every
 
 
 def best(candidates: Sequence[Choice]) -> Walk:
@@ -239,8 +236,8 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
         walk: the chosen walk.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
-    named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
-    for choice in candidates:
+    named: dict[str, Choice] = {}
+    for choice in sorted(candidates, key=lambda choice: choice is not taken):
         named.setdefault(choice.name, choice)
     lines = []
     for name, choice in named.items():

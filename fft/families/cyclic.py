@@ -9,10 +9,10 @@ Bisseling 2001). The axes share one all-to-all per level, or move one after the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
-from math import isqrt, prod
+from math import prod
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
@@ -25,11 +25,11 @@ from ..transforms import KINDS
 from ..walk.resize import begin, sized
 from ..walk.typecheck import TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
+from .factors import levels
 
-__all__ = ["cyclic", "levels"]
+__all__ = ["cyclic"]
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
-_NEAR = 1 << 16  # divisors up to this are tried, and their cofactors: to try all of very many points is slow
 
 
 def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
@@ -58,7 +58,7 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
     first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
         first[real] = replace(first[real], turned=())
-    lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.start))
+    lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.at(split)))
     for moving in _rounds(split, together):
         ending = [axis for axis in moving if axis.at_last]
         if ending:
@@ -67,7 +67,7 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
         due = any(axis.waits for axis in moving)
         lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(split)))
     if split:
-        lines.append(_line([axis.close() for axis in tracks], grid=grids.end))
+        lines.append(_line([axis.close() for axis in tracks], grid=source.grid))
     last: list[Transform | Resize] = []
     for axis, kept in zip(axes, request.kept, strict=True):
         if tracks[axis] in split and request.cut(axis):
@@ -78,68 +78,24 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
     return lines
 
 
-def levels(points: int, ranks: int) -> tuple[int, ...]:
-    """The sizes of the all-to-alls of one axis, in ranks. They number log(ranks) / log(points / ranks), rounded up.
-
-    Raises:
-        LayoutError: the ranks do not divide the points, or do not fit; the message says which numbers do.
-
-    >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
-    ((8,), (4, 2), (4, 4, 4, 4, 4))
-    """
-    sizes = _levels(points, ranks)
-    if sizes is not None:
-        return sizes
-    rule = f"{ranks} ranks do not divide {points} points"
-    if points % ranks == 0:
-        rule = (
-            f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
-            "power of that times a divisor of it"
-        )
-    near = min(isqrt(points), max(_NEAR, ranks))
-    pairs = ((p, points // p) for p in range(1, near + 1) if points % p == 0)
-    fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
-    below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
-    multiple = points // ranks * ranks
-    fewer = next((n for n in range(multiple, 0, -ranks) if n < points and _levels(n, ranks) is not None), None)
-    more = next(n for n in range(multiple + ranks, points + ranks**2 + 1, ranks) if _levels(n, ranks) is not None)
-    near_points = " or ".join([str(n) for n in (fewer, more) if n])
-    near_ranks = " or ".join([str(p) for p in (below, above) if p])
-    raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")
-
-
-def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
-    """The result of `levels`; None if the ranks do not fit the points."""
-    if ranks == 1:
-        return ()
-    each, rest = divmod(points, ranks)
-    if rest or each < 2:
-        return None
-    if each % ranks == 0:
-        return (ranks,)
-    sizes: list[int] = []
-    while ranks > each:
-        ranks, rest = divmod(ranks, each)
-        if rest:
-            return None
-        sizes.append(each)
-    return (*sizes, ranks) if each % ranks == 0 else None
-
-
 class _Grids:
     """The grid on which axes are transformed level by level: each of their grid modes is cut into one per level.
 
     Attributes:
-        start, end: the grids of the first line and of the last; None if no axis has several levels.
-        numbers: per grid mode of the source, the numbers of its grid modes on the cut grid.
         levels: the sizes of the levels, by grid mode, for each axis that has several levels.
+        numbers: per grid mode of the source, the numbers of its grid modes on the cut grid.
     """
 
     def __init__(self, source: Distribution, axes: tuple[int, ...]) -> None:
-        self.levels: dict[int, tuple[int, ...]] = {}  # by grid mode
+        self.levels: dict[int, tuple[int, ...]] = {}
         for axis in axes:
             splits = source.splits[axis]
-            _check(source, axis)
+            for s in splits:
+                if s.kind != CYCLIC:
+                    raise LayoutError(
+                        f"axis {axis} of {source.layout} does not lie elementwise cyclically; write "
+                        f"({s.grid_mode}:cyclic)"
+                    )
             try:
                 sizes = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
             except LayoutError as error:
@@ -151,18 +107,12 @@ class _Grids:
                         f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; lay it over one"
                     )
                 self.levels[splits[0].grid_mode] = sizes
-        shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
+        self._shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
         number = count()
-        self.numbers = [tuple(islice(number, len(part))) for part in shape]
-        self._shape = shape
-        self.start = self.end = None
-        if self.levels:
-            self.start, self.end = Grid(tuple(chain(*shape))), source.grid
+        self.numbers = [tuple(islice(number, len(part))) for part in self._shape]
 
-    def at(self, axes: Sequence[_CyclicAxis]) -> Grid | None:
+    def at(self, axes: Sequence[_CyclicAxis]) -> Grid:
         """The grid at this point of the walk: the levels of axes that are done stand in reverse order."""
-        if not self.levels:
-            return None
         shape = list(self._shape)
         for axis in axes:
             if not axis.waits:
@@ -171,22 +121,14 @@ class _Grids:
         return Grid(tuple(chain(*shape)))
 
 
-def _check(source: Distribution, axis: int) -> None:
-    for s in source.splits[axis]:
-        if s.kind != CYCLIC:
-            raise LayoutError(
-                f"axis {axis} of {source.layout} does not lie elementwise cyclically; write ({s.grid_mode}:cyclic)"
-            )
-
-
 def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Track:
     splits, own, letter = source.splits[axis], source.layout.modes[axis], chr(ord("a") + axis)
     if not wanted or not splits:
         working = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
         return _StillAxis(letter, own, working, wanted)
-    working = tuple(Entry(g) for s in splits for g in grids.numbers[s.grid_mode][::-1])
-    sizes = tuple(s.parts for s in splits)
-    return _CyclicAxis(letter, own, working, sizes, grids.levels.get(splits[0].grid_mode, (prod(sizes),)))
+    grid_modes = tuple(g for s in reversed(splits) for g in grids.numbers[s.grid_mode])
+    sizes = tuple(s.parts for s in reversed(splits))
+    return _CyclicAxis(letter, own, grid_modes, sizes, grids.levels.get(splits[0].grid_mode, (prod(sizes),)))
 
 
 def _segments(tracks: Sequence[_Track], moving: Sequence[_CyclicAxis], read: _Read) -> list[_Segment]:
@@ -215,16 +157,12 @@ def _turned(
     return (*done, Transform(row.others, digits)) if digits else done
 
 
-def _rounds(split: Sequence[_CyclicAxis], together: bool) -> Iterator[list[_CyclicAxis]]:
+def _rounds(split: Sequence[_CyclicAxis], together: bool) -> list[list[_CyclicAxis]]:
     """The axes that move in each all-to-all: all that have a level left, or one axis at a time."""
-    if together:
-        for level in count():
-            moving = [axis for axis in split if len(axis.levels) > level]
-            if not moving:
-                return
-            yield moving
-    for axis in split:
-        yield from [[axis]] * len(axis.levels)
+    if not together:
+        return [[axis] for axis in split for _ in axis.levels]
+    most = max((len(axis.levels) for axis in split), default=0)
+    return [[axis for axis in split if len(axis.levels) > level] for level in range(most)]
 
 
 def _line(
@@ -249,7 +187,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class _StillAxis:
-    """An axis without digits: whole on every rank, or not transformed. Its attributes are those of `_CyclicAxis`."""
+    """An axis without digits: whole on every rank, or not transformed. `entries` are `own` on the grid of the walk."""
 
     letter: str
     own: tuple[Entry, ...]
@@ -258,8 +196,7 @@ class _StillAxis:
 
     def first(self) -> _Segment:
         """The axis in the first line, which transforms it if it is wanted."""
-        segment = self.stay()
-        return replace(segment, turned=(0,)) if self.wanted else segment
+        return replace(self.stay(), turned=(0,) * self.wanted)
 
     def stay(self) -> _Segment:
         """The axis on the grid of the walk."""
@@ -276,8 +213,10 @@ class _CyclicAxis:
 
     Attributes:
         letter: the first letter of the names of its digits.
-        own: the entries in the source; `entries` are the same entries on the grid of the walk.
-        sizes: the number of parts of each entry; `levels` are the sizes of the all-to-alls, in ranks.
+        own: the entries in the source.
+        grid_modes: the grid modes of the walk that split it, the last entry's first.
+        sizes: the number of parts of each entry, the last one first.
+        levels: the sizes of the all-to-alls, in ranks.
         digits: for each digit of the axis, the grid modes that split it.
         rows: the modes that a line reads, each as a list of digits.
         level: the number of all-to-alls that are done.
@@ -285,7 +224,7 @@ class _CyclicAxis:
 
     letter: str
     own: tuple[Entry, ...]
-    entries: tuple[Entry, ...]
+    grid_modes: tuple[int, ...]
     sizes: tuple[int, ...]
     levels: tuple[int, ...]
     digits: list[tuple[int, ...]] = field(default_factory=list)
@@ -308,9 +247,8 @@ class _CyclicAxis:
 
     def first(self) -> _Segment:
         """The axis in the first line, read in digits."""
-        grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
-        parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels
-        self.digits = [(), *((g,) for g in grid_modes)]
+        parts = self.sizes if len(self.levels) == 1 else self.levels
+        self.digits = [(), *((g,) for g in self.grid_modes)]
         self.rows = [[k] for k in range(len(self.digits))]
         tile = Tile(tuple((self.name(k), size) for k, size in enumerate((None, *parts))))
         return _Segment([tile], self.stay().modes, (0,))
@@ -325,7 +263,7 @@ class _CyclicAxis:
     def cut(self) -> _Segment:
         """Read the last whole digit of the spectrum as `(b r)`, where the next move splits r."""
         at = self.level
-        parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels[-1:]
+        parts = self.sizes if len(self.levels) == 1 else self.levels[-1:]
         self.digits[at : at + 1] = [()] * (len(parts) + 1)
         self.rows = [[k] for k in range(len(self.digits))]
         names = [self.name(k) for k in range(len(self.digits))]
@@ -342,10 +280,9 @@ class _CyclicAxis:
             return replace(self.stay(), turned=(at + 1,))
         dealt = len(self.sizes) if len(self.levels) == 1 else 1
         b, r, s = at, range(at + 1, at + 1 + dealt), range(at + 1 + dealt, len(self.digits))
-        grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
         held = [*r, *range(at - 1, -1, -1)]  # the digits of k mod p, the slowest first
         self.digits = [()] * len(self.digits)
-        for k, g in zip(held, grid_modes, strict=True):
+        for k, g in zip(held, self.grid_modes, strict=True):
             self.digits[k] = (g,)
         self.rows = [[*s], [b], *([k] for k in held)]
         moved = self.stay()

@@ -12,15 +12,12 @@ Real axes are complex from their first transform on, and half of their spectrum 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isqrt, prod
+from math import prod
 
-from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
-from rote.layout.divisors import divisors
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution, Layout, block, layout_or_none
 from rote.layout.refine import fitted
@@ -32,93 +29,12 @@ from ..walk.digits import mode_names
 from ..walk.resize import begin
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
+from .factors import Factors, best_factors, padded_factors
 from .transpose import transpose
 
-__all__ = ["Factors", "best_factors", "padded_factors", "ragged"]
+__all__ = ["ragged"]
 
 Entries = tuple[Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """The points of an axis as a matrix of r rows and s columns, split over ranks by columns or by rows.
-
-    Attributes:
-        r, s: the numbers of rows and of columns.
-        ranks: the number of ranks.
-
-    >>> Factors(5, 8, 3).largest
-    16
-    """
-
-    r: int
-    s: int
-    ranks: int
-
-    @property
-    def points(self) -> int:
-        """The number of points."""
-        return self.r * self.s
-
-    @property
-    def largest(self) -> int:
-        """The most elements that a rank holds, split by columns or by rows."""
-        return max(self.r * -(-self.s // self.ranks), self.s * -(-self.r // self.ranks))
-
-
-@memoized(1024)
-def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
-    """The factors of a number of points with which ranks hold and move the least; None for a prime.
-
-    Args:
-        cyclic: whether the axis is elementwise cyclic at first: then nothing moves if the ranks divide s.
-        ends: whether the spectrum may be elementwise cyclic: then nothing moves if the ranks divide r.
-
-    >>> best_factors(48, 4), best_factors(24, 4, cyclic=True), best_factors(24, 4, ends=True), best_factors(47, 4)
-    (Factors(r=4, s=12, ranks=4), Factors(r=6, s=4, ranks=4), Factors(r=4, s=6, ranks=4), None)
-    """
-    share = -(-points // ranks)
-
-    def worth(factors: Factors) -> tuple[int, int, int]:
-        moves = (not cyclic or factors.s % ranks > 0) + (not ends or factors.r % ranks > 0)
-        return factors.largest + moves * share, abs(factors.r - factors.s), factors.r
-
-    rows = divisors(points)[1:-1] if points else ()
-    return min((Factors(r, points // r, ranks) for r in rows), key=worth, default=None)
-
-
-@memoized(1024)
-def padded_factors(points: int, ranks: int) -> Factors:
-    """The factors of a convolution on 2 points - 1 or more; they have no large primes but those of the ranks.
-
-    >>> padded_factors(47, 4)
-    Factors(r=12, s=8, ranks=4)
-    """
-    least = 2 * points - 1
-    columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
-    rows = _smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
-    pairs = []
-    for s in columns:
-        first = bisect_left(rows, max(2, -(-least // s)))
-        if s > 1 and first < len(rows):
-            pairs.append(Factors(rows[first], s, ranks))
-    return min(pairs, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
-
-
-@memoized(64)
-def _smooth(most: int) -> tuple[int, ...]:
-    """All numbers up to `most` with no prime factors but 2, 3, 5 and 7, ascending.
-
-    >>> _smooth(16)
-    (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16)
-    """
-    numbers = [1]
-    for prime in (2, 3, 5, 7):
-        more = numbers
-        while more:
-            more = [n * prime for n in more if n * prime <= most]
-            numbers = numbers + more
-    return tuple(sorted(numbers))
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
@@ -213,8 +129,9 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
 
 def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool, last: StageSpec) -> list[StageSpec]:
     """The lines of six steps; the last one is given except for its view, which reads both digits as one axis."""
-    columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
-    rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
+    columns, rows = place.blocks, place.even(factors.r, factors.ranks)
+    if starts:
+        columns = place.even(factors.s, factors.ranks)
     turn, a, b = row.others, place.axis, place.axis + 1
     before, after = _conversions(row, a, b)
     return [
@@ -233,7 +150,7 @@ def _conversions(row: TransformKind, first: int, last: int) -> tuple[list[Transf
 
 def _convolved(place: _Place, factors: Factors, points: int, row: TransformKind, late: list[Resize]) -> list[StageSpec]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
-    rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
+    rows = place.even(factors.r, factors.ranks)
     a, b, axis = place.axis, place.axis + 1, place.axis
     before, after = _conversions(row, axis, axis)
     return [
@@ -268,6 +185,10 @@ class _Place:
     def blocks(self) -> Entries:
         """The entries of the axis, changed to balanced blocks."""
         return tuple(block(entry.grid_mode) for entry in self.own)
+
+    def even(self, size: int, ranks: int) -> Entries:
+        """The entries for a digit of some size: elementwise cyclic if the ranks divide it, else balanced blocks."""
+        return self.blocks if size % ranks else self.cyclic
 
     def line(
         self, entries: Sequence[Entries], done: Sequence[Transform | Resize] = (), view: View | None = None

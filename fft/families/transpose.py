@@ -39,10 +39,9 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
     """
     _check(source)
     forward, kind, real = request.forward, request.kind, request.real
-    others = [a for a in request.axes if a != real]
-    todo = others[::-1] if forward else others
-    if real is not None:
-        todo = [real, *todo] if forward else [*todo, real]
+    todo = sorted(request.axes, key=lambda a: a == real)
+    if forward:
+        todo.reverse()
     dist, resizes = begin(source, request)
     lines = [StageSpec(source.layout, resizes)] if resizes else []
     kept = components(source.shape, request)
@@ -89,11 +88,10 @@ def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...]
         return dist.layout.whole(axis)
     worth = {m: (m in kept, m in todo, bool(dist.splits[m])) for m in places}
     equals = [m for m in places if worth[m] == min(worth.values())]
-    equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
-    to = equals[-1] if far else equals[0]
+    equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)), reverse=far)
     moved = dist.layout
     for entry in moved.modes[axis]:
-        moved = moved.drop(entry.grid_mode).split(to, fitting(entry))
+        moved = moved.drop(entry.grid_mode).split(equals[0], fitting(entry))
     return moved
 
 

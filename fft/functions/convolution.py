@@ -7,26 +7,27 @@ tensor is shifted so that this part begins at index 0 of the transform.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import count
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rote.caches import memoized
 from rote.compiler.step import as_array
 from rote.errors import LayoutError
 from rote.layout.layout import Distribution, Layout
+from rote.layout.refine import fitted
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
+from ..families.factors import smooth
 from ..plan import FFT
 from ..request.arguments import check_tensor, normal_axes
 from ..transforms import complex_dtype, real_dtype
 from .fourier import fftn, rfftn
-from .shift import alike, placed, refuse_tiles, resized
+from .shift import alike, placed, refuse_tiles
 
 __all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "part"]
 
@@ -111,9 +112,9 @@ def _convolved(
         extents = list(y.shape)
         for a in named:
             extents[a] = points[a]
-        padded = resized(y.distribution, tuple(extents))
+        padded = fitted(y.distribution, tuple(extents))
         y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(shifts))
-    f = _transform(resized(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
+    f = _transform(fitted(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
     X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
     if correlated:
         np.conjugate(Y.local, out=Y.local)
@@ -162,21 +163,14 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
         raise LayoutError(f"there is nothing to convolve in shapes {x.shape} and {y.shape}")
 
 
-@memoized(1024)
 def fast_length(least: int) -> int:
     """The smallest extent of at least `least` with no prime factors but 2, 3, 5 and 7.
 
     >>> [fast_length(n) for n in (1, 11, 97, 1009)]
     [1, 12, 98, 1024]
     """
-    for n in count(least):
-        rest = n
-        for prime in (2, 3, 5, 7):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            break
-    return n
+    lengths = smooth(1 << (least - 1).bit_length())  # a power of two is one of them
+    return lengths[bisect_left(lengths, least)]
 
 
 def _transform(
@@ -203,7 +197,7 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
         extents[a] = 1
     like = _whole(start.layout, serving).on(extents, start.grid)
     if not alike(x.distribution, like):
-        needed = resized(like, x.shape)
+        needed = fitted(like, x.shape)
         x = x.redistribute(needed.layout, grid=needed.grid)
     if serving:
         X = rfftn(x, lengths, f.axes) if x.dtype.kind == "f" else fftn(x, lengths, f.axes)

@@ -7,15 +7,13 @@ new index another rank holds are sent there in one exchange.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.functions.moves import announce
-from rote.layout.expressions import fitting
+from rote.layout.indexset import Ints
 from rote.layout.layout import Distribution
 from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.cache import cached, refuse_others
@@ -24,9 +22,8 @@ from rote.tensor import DistTensor
 
 from ..request.arguments import check_tensor, normal_axes
 
-__all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
+__all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles"]
 
-Ints = npt.NDArray[np.int64]
 Axes = Sequence[int] | int | None
 
 _KEPT = 64  # shifts that one communicator keeps
@@ -91,9 +88,10 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
         target: the distribution of y, which may differ from x's in extents and kinds only; see `alike`.
         shifts: how far the indices move, per mode of the tensor.
 
+    >>> from rote.layout.refine import fitted
     >>> x = DistTensor.from_global(np.arange(1, 6), "block[(0)]")
     >>> for n, by in ((5, 1), (7, 1), (3, -1), (3, 1)):
-    ...     print(placed(x, resized(x.distribution, (n,)), (by,)).to_global())
+    ...     print(placed(x, fitted(x.distribution, (n,)), (by,)).to_global())
     [5 1 2 3 4]
     [0 1 2 3 4 5 0]
     [2 3 4]
@@ -116,20 +114,6 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
     move = cached(comm, "shifts", key, make, _KEPT)
     announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", "shift")
     return DistTensor(move(x.local), target, comm)
-
-
-def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The distribution's layout on another shape; modes that change extent get balanced blocks for given sizes.
-
-    >>> from rote.layout.layout import parse
-    >>> print(resized(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
-    block[(0),(1:block(2))] on (6, 4), grid 2x2
-    """
-    modes = []
-    for digits, mode in zip(dist.digits, dist.layout.modes, strict=True):
-        stays = all(dist.shape[digit.mode] == shape[digit.mode] for digit in digits)
-        modes.append(mode if stays else tuple(map(fitting, mode)))
-    return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 
 def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:

@@ -12,33 +12,20 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 
 from .backends import composed
-from .boxes import Box
-from .kernel import (
-    ALIGNMENT,
-    CHUNK,
-    NEAR,
-    Kernel,
-    is_bad,
-    is_small_power,
-    scratch_bytes,
-    tile_bytes,
-    view,
-)
+from .kernel import ALIGNMENT, CHUNK, NEAR, Kernel, is_bad, is_small_power, scratch_bytes, tile_bytes, view
 from .passes import BoundKernel, on_threads
-from .tiles import BlockPart, BoundTile, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
-Array = npt.NDArray[Any]
 Reads = list[PartReads]
 
 _FEW = 16  # tiles whose calls are prepared one by one; with more tiles the cost of a call hardly matters
@@ -197,20 +184,16 @@ class _Worker:
             rest.ready()
 
     def steps(
-        self,
-        part: BlockPart,
-        reads: PartReads,
-        factors: Sequence[Array],
-        target: Array,
-        along: int,
+        self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array, along: int
     ) -> Iterator[tuple[int, Callable[[], object]]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
+        start, stop = 0, part.shape[along]
+        if along < len(part.range):
+            start, stop = part.range[along].start, part.range[along].stop
         if self._rests or len(self._tiles) > 1:
-            stop = part.range[along].stop if along < len(part.range) else part.shape[along]
             yield stop, partial(self, part, reads, factors, target)
             return
         out = target[part.range]
-        start = part.range[along].start if along < len(part.range) else 0
         for number in range(len(reads)):
             tile, views = reads[number]
             yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)

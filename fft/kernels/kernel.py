@@ -12,33 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.host import installed
+from rote.runtime.comm.protocol import Array
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig, Study
 from .fftw_core import fftw_core, fftw_version
 
-__all__ = [
-    "ALIGNMENT",
-    "CACHED",
-    "CHUNK",
-    "NEAR",
-    "Kernel",
-    "copies_first",
-    "in_lines",
-    "is_bad",
-    "is_plain",
-    "is_small_power",
-    "library",
-    "normal",
-    "padded",
-    "padded_lines",
-    "plain",
-    "scratch_bytes",
-    "tile_bytes",
-    "view",
-]
+__all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "copies_first", "in_lines", "is_bad", "is_plain"]
+__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "scratch_bytes", "tile_bytes"]
+__all__ += ["view"]
 
-Array = npt.NDArray[Any]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles

@@ -22,28 +22,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.operations import BlockWork
 
 from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
-from .kernel import (
-    ALIGNMENT,
-    CHUNK,
-    Kernel,
-    copies_first,
-    in_lines,
-    is_bad,
-    padded,
-    padded_lines,
-    tile_bytes,
-    view,
-)
+from .kernel import ALIGNMENT, CHUNK, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, tile_bytes, view
 from .workers import Pool, parallel_for
 
 __all__ = ["BoundKernel", "on_threads"]
 
-Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
 _TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile and for its transform, and the call
@@ -185,14 +174,13 @@ def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.flo
 
 
 def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
-    """The passes of a kernel: the real axis of a real transform is in the first pass forward, in the last backward."""
-    if kernel.row.real == "output":
-        return _passes_of(kernel, kernel.shape, scratch, pool)[::-1]
-    return _passes_of(kernel, kernel.out_shape, scratch, pool)
+    """One pass for all good axes, then one for each bad axis; backward to real numbers in reversed order.
 
-
-def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool: Pool) -> list[_Pass]:
-    """One pass for all good axes, then one for each bad axis; `spectrum` is the shape of the complex side."""
+    So the real axis of a real transform is in the first pass forward, and in the last one backward.
+    """
+    spectrum, backward = kernel.out_shape, kernel.row.real == "output"
+    if backward:
+        spectrum = kernel.shape
     dtype, tiled, kind = kernel.wide_dtype, kernel.config.tiled, kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
     bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and is_bad(along, axis))]
@@ -208,7 +196,10 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool
             good = ()
     if good:
         passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
-    return passes + [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
+    passes += [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
+    if backward:
+        passes.reverse()
+    return passes
 
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:
@@ -231,8 +222,9 @@ class _MultiAxisPass(BlockWork):
 
     def ready(self) -> None:
         source, target = self._parked
-        for end in (target, source) if self._in_place else (target,):
-            self._transform(source, end)
+        self._transform(source, target)
+        if self._in_place:
+            self._transform(source, source)
 
     def _transform(self, source: Array, target: Array) -> ArrayTransform:
         in_place = self._in_place and np.may_share_memory(source, target)

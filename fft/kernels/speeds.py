@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, starmap
+from itertools import chain
 from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.host import installed
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.tuning.limits import Limits, allowed
 
@@ -30,19 +29,8 @@ from .gather import gathers
 from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
 from .turns import Turns, kernel_call
 
-Array = npt.NDArray[Any]
-
-__all__ = [
-    "AxisLines",
-    "KnownSpeeds",
-    "Planes",
-    "Speed",
-    "fastest",
-    "known_speeds",
-    "lines_of",
-    "planes_of",
-    "with_usual_configs",
-]
+__all__ = ["AxisLines", "KnownSpeeds", "Planes", "Speed", "fastest", "known_speeds", "lines_of", "planes_of"]
+__all__ += ["with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
@@ -182,12 +170,17 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
         behind: whether each kernel comes after a move.
     """
     known: dict[Timed, Speeds] = comm.cache.setdefault(_KNOWN, {})
-    own = [*chain(*starmap(_timed_of, zip(kernels, behind, strict=True)))]
+    own: list[Timed] = []
+    for kernel, after in zip(kernels, behind, strict=True):
+        planes = planes_of(kernel, after)
+        own += lines_of(kernel).values() if planes is None else [planes]
     new = [each for each in dict.fromkeys(chain(*comm.allgather_object(own))) if each not in known]
     if new and not keeps(comm):
         known |= {each: {} for each in new}
     elif new:
-        libraries = _packages(comm)
+        packages = {name: installed(name) for name in _LIBRARIES}  # none of them is loaded
+        present = {name: version for name, version in packages.items() if version}
+        libraries = common_versions(comm.allgather_object(present))
         for each in new:
             key = local_key({**each.facts(), "libraries": libraries})
             kept: Speeds | None = recalled(comm, key, _read)
@@ -196,18 +189,6 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
                 remembered(comm, key, {name: [*speed] for name, speed in kept.items()})
             known[each] = kept
     return known
-
-
-def _timed_of(kernel: Kernel, behind: bool) -> list[Timed]:
-    """The planes of a kernel, if they are worth timing, or else the lines of each axis."""
-    planes = planes_of(kernel, behind)
-    return [*lines_of(kernel).values()] if planes is None else [planes]
-
-
-def _packages(comm: Comm) -> dict[str, str]:
-    """The libraries that all ranks have in one version, with it. None of them is loaded. Collective."""
-    own = {name: installed(name) for name in _LIBRARIES}
-    return common_versions(comm.allgather_object({name: version for name, version in own.items() if version}))
 
 
 def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:

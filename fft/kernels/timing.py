@@ -72,9 +72,10 @@ class _Job:
     def ways(self, first: KernelConfig) -> list[KernelConfig]:
         """The first config, and variants that make a difference for these blocks; the last one is a single call."""
         axes, once = self.kernel.axes, replace(first, tiled=False)
-        some = [first, once]
+        some = [first]
+        if len(axes) > 1 or not self.behind:
+            some.append(once)
         if self.behind:
-            some = [first, once] if len(axes) > 1 else [first]
             some += [replace(first, fused=False), replace(once, fused=False)]
         some.append(replace(once, part=WHOLE, fused=not self.behind))
         if self.nbytes <= CACHED:

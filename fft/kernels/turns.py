@@ -10,10 +10,10 @@ from time import perf_counter
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.tuning.autotune import Progress
 
-from .boxes import whole
 from .gather import Gather
 from .kernel import Kernel, view
 from .passes import BoundKernel
+from .tiles import whole
 from .workers import Pool
 
 __all__ = ["Turns", "bound_kernel", "kernel_call"]

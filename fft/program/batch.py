@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.step import Step
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.regions import Region
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, MakeReader, Operation
 
-from ..kernels.boxes import Box, boxes
 from ..kernels.gather import Gather, Reads
 from ..kernels.kernel import ALIGNMENT, is_plain, plain
+from ..kernels.tiles import Box, boxes
 from .work import KernelWork
 
 __all__ = ["of_components"]
-
-Array = npt.NDArray[Any]
 
 
 def of_components(operation: Operation, count: int) -> Operation:

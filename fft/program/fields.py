@@ -7,13 +7,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.layout.layout import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.comm import segments
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.aliasing import bound_apart, run_apart
 from rote.tensor import DistTensor
@@ -21,8 +20,6 @@ from rote.tensor import DistTensor
 from .program import Batches, BoundWalk
 
 __all__ = ["empty", "transformed"]
-
-Array = npt.NDArray[Any]
 
 
 def empty(dist: Distribution, dtype: np.dtype[Any], comm: Comm) -> DistTensor:

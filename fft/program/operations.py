@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.movement.components import components
 from rote.compiler.movement.messages import sends
@@ -16,7 +15,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.grid import row_major
 from rote.layout.layout import Distribution
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
@@ -30,7 +29,6 @@ from .work import BoundResize, Cast, KernelWork
 
 __all__ = ["operations"]
 
-Array = npt.NDArray[Any]
 
 _LARGE = 1 << 22  # bytes: in larger blocks the first mode is transformed separately, before or after all others
 
@@ -51,8 +49,11 @@ def operations(
     lowering = _Lowering(comm, ortho, helpers(comm, options.threads), run_once)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
-        dtype, last = dtypes[number], _last_of_all(stage)
-        leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
+        dtype, first, last = dtypes[number], 0, -1
+        acting = [k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)]
+        if acting:
+            first, last = acting[0], acting[-1]
+        leading = _factors(stage, stage.done[:first], rank, dtype)
         block_shape = stage.before.local_shape(rank)
         if number and not stays[number - 1]:
             run_list += lowered(moves[number - 1], rank, due, leading)
@@ -65,11 +66,11 @@ def operations(
             due = carried or ()
             _lead(run_list, leading, block_shape, dtype)
         shape = block_shape
-        for action in stage.done[len(leading) : last + 1]:
+        for action in stage.done[first : last + 1]:
             for operation in lowering.of(action, stage, shape, dtype):
                 run_list.append(operation)
                 shape, dtype = operation.out_shape, operation.out_dtype
-        due += tuple(factor(twiddle, stage.before, rank, dtype) for twiddle in trailing if isinstance(twiddle, Twiddle))
+        due += _factors(stage, stage.done[last + 1 :], rank, dtype)
     if due:
         run_list.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(run_list, comm, options)
@@ -185,15 +186,9 @@ def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -
     return tuple(refined)
 
 
-def _last_of_all(stage: Stage) -> int:
-    """The place of a stage's last action other than a twiddle; -1 if there is none."""
-    return max((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), default=-1)
-
-
-def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
-    """The factors before a stage's first transform; without a transform all factors are trailing."""
-    first = next((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), 0)
-    return tuple(factor(a, stage.before, rank, dtype) for a in stage.done[:first] if isinstance(a, Twiddle))
+def _factors(stage: Stage, actions: Sequence[Action], rank: int, dtype: np.dtype[Any]) -> Factors:
+    """The factors of the twiddles among some actions of a stage."""
+    return tuple(factor(action, stage.before, rank, dtype) for action in actions if isinstance(action, Twiddle))
 
 
 def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:

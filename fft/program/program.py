@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.cache import DoubleBuffer, refuse_others
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
 from rote.runtime.executor.messages import MessageTransport
@@ -32,7 +31,6 @@ from .work import KernelWork
 
 __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
-Array = npt.NDArray[Any]
 
 _SMALL = 1 << 20  # bytes: for larger blocks one exchange of several components is no faster than one exchange each
 _MOST = 16  # components of a batch: more save next to nothing

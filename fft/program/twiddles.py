@@ -8,12 +8,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.grammar.nodes import Entry, Name, Tile
+from rote.layout.indexset import Ints
 from rote.layout.layout import Distribution, Layout
 from rote.layout.view import View
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.protocol import Array, Comm
 from rote.tensor import DistTensor
 
 from ..families.ragged import ragged
@@ -25,8 +25,6 @@ from ..walk.walk import Convolve, Twiddle, Walk
 
 __all__ = ["chirp", "chirp_spectrum", "factor", "roots"]
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 14  # roots: if there are more, each is a product of two
 

@@ -8,24 +8,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.regions import Region
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import BlockWork, LocalWork, MakeReader
 
-from ..kernels.boxes import boxes, whole
 from ..kernels.gather import Gather, gathers
 from ..kernels.kernel import Kernel
 from ..kernels.passes import BoundKernel
+from ..kernels.tiles import boxes, whole
 from ..kernels.workers import Pool
 from ..walk.walk import Resize
 from .twiddles import chirp
 
 __all__ = ["BoundResize", "Cast", "KernelWork"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,22 +27,8 @@ from rote.tensor import DistTensor
 from ..transforms import HALVING, Kinds, by_axis, check_kind, in_order
 from .request import Arguments, TransformRequest, as_request, given_lengths
 
-__all__ = [
-    "NORMS",
-    "USUAL",
-    "Norm",
-    "Options",
-    "as_arguments",
-    "check_extents",
-    "check_norm",
-    "check_ranks",
-    "check_real",
-    "check_tensor",
-    "normal_axes",
-    "planned_request",
-    "requested_kinds",
-    "scale",
-]
+__all__ = ["NORMS", "USUAL", "Norm", "Options", "as_arguments", "check_extents", "check_norm", "check_ranks"]
+__all__ += ["check_real", "check_tensor", "normal_axes", "planned_request", "requested_kinds", "scale"]
 
 Norm = Literal["backward", "ortho", "forward"]
 NORMS: tuple[Norm, ...] = get_args(Norm)

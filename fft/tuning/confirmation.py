@@ -15,7 +15,6 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning.autotune import Candidate, decided, fastest, ranking, timings
@@ -31,7 +30,6 @@ from .walks import Decision, Tried, block_bytes, decide, named
 
 __all__ = ["Tuned", "Verdict", "tuned"]
 
-Array = npt.NDArray[Any]
 
 _SLACK = 1.05  # how far a promise may be missed: runs of one program differ so much, by where their memory is
 _ROUND = Limits({}, rounds=1, each=True)

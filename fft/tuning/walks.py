@@ -71,12 +71,7 @@ class Decision:
 
 
 def decide(
-    arguments: Arguments,
-    choices: Sequence[Choice],
-    machine: Machine,
-    comm: Comm,
-    norm: Norm,
-    options: Options,
+    arguments: Arguments, choices: Sequence[Choice], machine: Machine, comm: Comm, norm: Norm, options: Options
 ) -> Decision:
     """The walk that is fastest on these ranks: remembered, or timed now. Collective.
 

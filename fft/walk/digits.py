@@ -22,19 +22,7 @@ from rote.layout.view import View
 from ..request.request import TransformRequest
 from ..transforms import KINDS, Kind
 
-__all__ = [
-    "AxisDigit",
-    "Mode",
-    "State",
-    "extent",
-    "fused",
-    "mode_names",
-    "name_modes",
-    "read",
-    "said",
-    "untiled",
-    "whole",
-]
+__all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "mode_names", "name_modes", "read", "said", "untiled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +46,6 @@ Mode = tuple[AxisDigit, ...]
 def extent(mode: Mode) -> int:
     """The extent of a mode."""
     return prod(digit.size for digit in mode)
-
-
-def whole(axis: int, points: int) -> Mode:
-    """The mode that is one axis of the signal."""
-    return (AxisDigit(axis, 1, points),)
 
 
 def said(mode: Mode) -> str:

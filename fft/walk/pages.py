@@ -47,7 +47,9 @@ def _stage_scene(title: str, stage: Stage, dtype: str, dtype_after: str, item: i
     facts = [("Done on every rank", done), ("Layout", str(before.layout))]
     if changed:
         facts.append(("Extents", f"{before.view_shape} → {after.view_shape}"))
-    numbers = dtype if dtype == dtype_after else f"{dtype} → {dtype_after}"
+    numbers = dtype
+    if dtype_after != dtype:
+        numbers += f" → {dtype_after}"
     facts.append(("Numbers", numbers))
     summary = f"{done} in {before.layout}, where these modes are whole on a rank. No rank talks to another."
     if not stage.done:

@@ -20,7 +20,7 @@ from rote.layout.layout import Distribution, Entry, Layout
 from ..request.request import TransformRequest
 from ..transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESTORING, Kind
 from .conversions import cast, convolved, resized
-from .digits import AxisDigit, Mode, State, extent, name_modes, read, said, untiled, whole
+from .digits import AxisDigit, Mode, State, extent, name_modes, read, said, untiled
 from .resize import recut
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
@@ -54,7 +54,7 @@ def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRe
         LayoutError: the lines are not a transform of these axes; the text says which line is wrong, and why.
     """
     state = State(request, dict(enumerate(source.shape)), request.dtype)
-    modes = tuple(whole(axis, n) for axis, n in state.extents.items())
+    modes: tuple[Mode, ...] = tuple((AxisDigit(axis, 1, n),) for axis, n in state.extents.items())
     grid, stages = source.grid, list[Stage]()
     for number, line in enumerate(lines, 1):
         grid = line.grid or grid
@@ -186,26 +186,21 @@ def _transformed(
         return (AxisDigit(axis, 1, state.extents[axis], True),), []
     waiting = []
     for other, mode in enumerate(viewed):
-        for inner, part in _with_weights(mode):
+        for k, part in enumerate(mode):
             if part.axis != axis or part.done or part == digit or part.size < 2:
                 continue
             if part.weight > digit.weight:
                 raise LayoutError(f"mode {m} waits for a more significant digit of axis {axis}, which mode {other} is")
-            waiting.append((other, inner, part))
+            waiting.append((other, extent(mode[k + 1 :]), part))
     if any(m == twiddle.other for twiddle in due):
         raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
     turned = digit.turned(n)
     if digit.size == 1:
         return (turned,), []
     back, twiddles = KINDS[kind].backward, []
-    for other, inner, part in waiting:
-        twiddles.append(Twiddle(m, other, inner, part.size, turned.weight * part.weight, n, back))
+    for other, weight, part in waiting:
+        twiddles.append(Twiddle(m, other, weight, part.size, turned.weight * part.weight, n, back))
     return (turned,), twiddles
-
-
-def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
-    """The digits of a mode, each with its weight in the mode's own index."""
-    return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
 
 
 def _check_ended(state: State) -> None:

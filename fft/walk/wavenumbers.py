@@ -42,7 +42,8 @@ def wavenumbers(walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths, nyquis
         if nyquist == "zero" and not half_turns:
             index = np.where(2 * abs(index) == n, 0, index)
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, in the precision of the length
-        turn = turn / 2 if half_turns else turn
+        if half_turns:
+            turn = turn / 2
         rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
     return tuple(rows)
 

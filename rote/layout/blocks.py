@@ -11,19 +11,17 @@ from math import prod
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from .algebra import LayoutAlgebra
 from .grid import Grid, integers, ranks_at, tensor_shape
-from .indexset import EMPTY, IndexSet
+from .indexset import EMPTY, IndexSet, Ints
 from .kinds import Split, check_mode, local_extents, locate, mode_set
 from .view import Digit, View, to_tensor
 
 __all__ = ["Blocks", "Role"]
 
-Ints = npt.NDArray[np.int64]
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..grammar.nodes import Kind
 from . import kinds
+from .divisors import divisors
+from .indexset import Ints
 
 __all__ = ["BLOCKS", "Axis", "Link", "find_chain"]
 
-Ints = npt.NDArray[np.int64]
 BLOCKS = (Kind("block"), Kind("ceil"), Kind("floor"))
 """The kinds without sizes that cut indices into consecutive parts."""
 
@@ -155,11 +155,6 @@ def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
     """All digits of all axes, the largest first, as (axis, size, size of the digits below)."""
     digits = []
     for at, axis in enumerate(axes):
-        for size in _divisors(axis.size)[1:]:
-            digits += [(at, size, low) for low in _divisors(axis.size // size)]
+        for size in divisors(axis.size)[1:]:
+            digits += [(at, size, low) for low in divisors(axis.size // size)]
     return sorted(digits, key=lambda digit: -digit[1])
-
-
-def _divisors(n: int) -> list[int]:
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})

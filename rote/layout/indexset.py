@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EMPTY", "Cycles", "IndexSet", "Strided"]
+__all__ = ["EMPTY", "Cycles", "IndexSet", "Ints", "Strided"]
 
+Ints = npt.NDArray[np.int64]
 Runs = tuple[tuple[int, int], ...]
 
 
@@ -208,8 +209,9 @@ class IndexSet:
         """The intersection with another set if `keep`, else the difference."""
         if not other or other.stop <= self.start or other.start >= self.stop:
             return EMPTY if keep else self
-        low = max(self.start, other.start) if keep else self.start
-        high = min(self.stop, other.stop) if keep else self.stop
+        low, high = self.start, self.stop
+        if keep:
+            low, high = max(low, other.start), min(high, other.stop)
         common = lcm(self.period, other.period)
         inside = other.start <= low and other.stop >= high
         period = common if inside else max(common, high - low)
@@ -226,14 +228,14 @@ class IndexSet:
             if b > low:
                 yield max(a, low), b
 
-    def to_array(self) -> npt.NDArray[np.int64]:
+    def to_array(self) -> Ints:
         """The elements in ascending order."""
         if self.runs == ((0, 1),):
             return np.arange(self.start, self.stop, self.period, dtype=np.int64)
         cycle = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
         bases = self.start + self.period * np.arange(cycles, dtype=np.int64)
-        every: npt.NDArray[np.int64] = np.add.outer(bases, cycle).reshape(-1)
+        every: Ints = np.add.outer(bases, cycle).reshape(-1)
         return every[: len(self)]
 
     def __str__(self) -> str:

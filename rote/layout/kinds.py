@@ -14,29 +14,16 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
-from .indexset import IndexSet
+from .indexset import IndexSet, Ints
 
-__all__ = [
-    "Split",
-    "Stretch",
-    "check_kind",
-    "check_mode",
-    "extent",
-    "local_extents",
-    "local_positions",
-    "locate",
-    "mode_set",
-    "split",
-    "stretches",
-]
+__all__ = ["Split", "Stretch", "check_kind", "check_mode", "extent", "local_extents", "local_positions", "locate"]
+__all__ += ["mode_set", "split", "stretches"]
 
-Ints = npt.NDArray[np.int64]
 
 _INDICES = "index", "indices"
 

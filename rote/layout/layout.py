@@ -28,20 +28,8 @@ from .grid import Grid, grid_shape, tensor_shape
 from .slices import Progression, find_layout
 from .view import View
 
-__all__ = [
-    "Distribution",
-    "Entry",
-    "Layout",
-    "Op",
-    "Transition",
-    "as_layout",
-    "block",
-    "distribute",
-    "find_distribution",
-    "layout_or_none",
-    "parse",
-    "parse_transition",
-]
+__all__ = ["Distribution", "Entry", "Layout", "Op", "Transition", "as_layout", "block", "distribute"]
+__all__ += ["find_distribution", "layout_or_none", "parse", "parse_transition"]
 
 
 class Layout(LayoutAlgebra):

@@ -9,26 +9,14 @@ from itertools import islice
 import numpy as np
 
 from ..caches import memoized
-from ..grammar.nodes import Fuse, Name
+from ..grammar.nodes import modes_read
 from .grid import row_major
 from .indexset import IndexSet
 from .kinds import mode_set
 from .layout import Distribution
 
-__all__ = [
-    "Color",
-    "Owners",
-    "Run",
-    "Tick",
-    "brief",
-    "is_light",
-    "mode_names",
-    "owners_at",
-    "rank_color",
-    "run_around",
-    "runs",
-    "ticks",
-]
+__all__ = ["Color", "Owners", "Run", "Tick", "brief", "is_light", "mode_names", "owners_at", "rank_color", "run_around"]
+__all__ += ["runs", "ticks"]
 
 Color = tuple[float, float, float]
 
@@ -193,14 +181,9 @@ def mode_names(dist: Distribution) -> tuple[str, ...]:
     if dist.layout.view is None:
         return tuple(f"mode {mode}" for mode in range(dist.order))
     names: list[str] = []
-    for item in dist.layout.view.items:
-        match item:
-            case Name(name):
-                names.append(name)
-            case Fuse(fused):
-                names.append(f"({' '.join(fused)})")
-            case _:
-                names += [name for name, _ in item.parts]
+    for read in modes_read(dist.layout.view.items):
+        name = " ".join(read)
+        names.append(f"({name})" if len(read) > 1 else name)
     return tuple(names)
 
 

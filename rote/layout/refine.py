@@ -60,16 +60,16 @@ def unfused(dist: Distribution) -> Distribution:
 
 
 def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The distribution on another shape, without a view; blocks become balanced along modes whose extent changes.
+    """The distribution on another shape; blocks become balanced along modes whose extent changes.
 
     >>> from .layout import parse
     >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
     block[(0),(1:block(2))] on (6, 4), grid 2x2
     """
-    modes = list(dist.layout.modes)
-    for m, (old, new) in enumerate(zip(dist.shape, shape, strict=True)):
-        if old != new:
-            modes[m] = tuple(map(fitting, modes[m]))
+    modes = []
+    for digits, mode in zip(dist.digits, dist.layout.modes, strict=True):
+        stays = all(dist.shape[digit.mode] == shape[digit.mode] for digit in digits)
+        modes.append(mode if stays else tuple(map(fitting, mode)))
     return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 

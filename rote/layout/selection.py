@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from .indexset import Ints
 
 __all__ = ["Selection", "selection"]
 
-Ints = npt.NDArray[np.int64]
 Selection = tuple[Any, ...]
 """An index of NumPy that selects a product of lists, one per mode: only slices, or only open arrays."""
 

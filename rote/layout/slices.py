@@ -21,11 +21,10 @@ from .blocks import Blocks
 from .chain import Axis, Link, find_chain
 from .divisors import divisors, prime_factors
 from .grid import Grid
-from .indexset import IndexSet
+from .indexset import IndexSet, Ints
 
 __all__ = ["Progression", "as_runs", "as_slices", "find_layout"]
 
-Ints = npt.NDArray[np.int64]
 Progression = tuple[int, int, int]
 _READINGS = 1024  # ways to read ranks as digits to try; few are needed if a layout exists and no rank is idle
 

@@ -13,15 +13,13 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..grammar.nodes import Name, Tile, ViewItem, modes_read, order_read
 from ..grammar.text import item_text
+from .indexset import Ints
 
 __all__ = ["Digit", "View"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Digit(NamedTuple):

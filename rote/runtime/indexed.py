@@ -14,16 +14,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..layout.indexset import Ints
 from ..layout.kinds import mode_set
 from ..layout.layout import Distribution
 from ..layout.selection import Selection, selection
 from .comm.protocol import Array, Comm
 
 __all__ = ["IndexedMove"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,15 +16,7 @@ from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
 
-__all__ = [
-    "GridLike",
-    "check_values",
-    "compute_block",
-    "cut_block",
-    "place",
-    "place_slices",
-    "same_everywhere",
-]
+__all__ = ["GridLike", "check_values", "compute_block", "cut_block", "place", "place_slices", "same_everywhere"]
 
 GridLike = Grid | Sequence[int] | int | None
 """A grid or its shape, in which -1 is computed from the number of ranks; None for the usual grid."""

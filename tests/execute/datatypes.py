@@ -16,7 +16,7 @@ import rote
 from rote.compiler.movement.components import Listed
 from rote.compiler.movement.messages import sends
 from rote.runtime import world
-from rote.runtime.comm.datatypes import FileView
+from rote.runtime.comm.datatypes import file_view
 from rote.runtime.copy.regions import offsets, send_regions
 from rote.runtime.exchange.collective import Alltoallw
 from rote.runtime.exchange.messages import Messages
@@ -100,8 +100,8 @@ def views(layout, shape):
         block = np.empty(dist.local_shape(3), "c16")
 
         def make():
-            with FileView(MPI.BYTE, dist.shape, dist.index_sets(3), block) as view:
-                assert view.filetype.Get_size() == block.nbytes
+            with file_view(MPI.BYTE, dist.shape, dist.index_sets(3), block) as (positions, _):
+                assert positions.Get_size() == block.nbytes
 
         return make
 

@@ -17,9 +17,9 @@ from rote.compiler.rules import one_step
 from rote.fft import FFT
 from rote.fft.kernels import gather
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.boxes import boxes, whole
 from rote.fft.kernels.gather import Gather
 from rote.fft.kernels.kernel import Kernel, scratch_bytes
+from rote.fft.kernels.tiles import boxes, whole
 from rote.runtime.comm.threads import LocalComm
 from rote.runtime.exchange.shared import Reading
 

@@ -20,10 +20,10 @@ from rote import RoteError, host
 from rote.fft.kernels import backends, gather, passes, workers
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual_library, versions
-from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain, scratch_bytes
+from rote.fft.kernels.tiles import whole
 from rote.fft.kernels.workers import helpers, parallel_for
 from rote.fft.transforms import KINDS, real_dtype
 from rote.runtime.comm.threads import alone

@@ -17,8 +17,8 @@ import rote
 from rote import DistTensor, GatherWarning, LayoutError
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
+from rote.fft.families.factors import best_factors, padded_factors
 from rote.fft.families.gathered import crowded, gathered_bytes
-from rote.fft.families.ragged import best_factors, padded_factors
 from rote.fft.program.twiddles import chirp
 from rote.fft.request.request import as_request
 

@@ -195,7 +195,6 @@ LONGEST, SHORTEST = 320, 25  # lines of one file
 # Files that may be longer, or shorter, and why. The front of a folder, `__init__.py`, may always be short.
 UNUSUAL = {
     "rote/__main__.py": "python -m rote wants a file of this name",
-    "fft/families/cyclic.py": "one family, of which no part stands alone",
 }
 
 

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from rote.runtime.comm.protocol import Array
 
 from ...transforms import TransformKind
 from ..kernel import Kernel
 
 __all__ = ["Array", "ArrayTransform", "Called", "Library", "lengths"]
-
-Array = npt.NDArray[Any]
 
 
 class ArrayTransform(Protocol):

@@ -24,7 +24,8 @@ from ...errors import LayoutError
 from .collective_errors import ranks_apart
 from .protocol import Array, Comm
 
-__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cached", "refuse_others", "shared_workspace"]
+__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "refuse_others"]
+__all__ += ["shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -228,6 +229,38 @@ class DoubleBuffer:
         """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""
         self.comm.barrier()
         self.read = -1
+
+
+class InHalves:
+    """Calls in the halves of shared memory. They are prepared on demand, once per half that others may be reading.
+
+    Args:
+        double_buffer: the memory.
+        calls: makes the calls if others may be reading a given half, with the half that they may read afterwards.
+    """
+
+    __slots__ = ("__weakref__", "_calls", "_double_buffer", "_prepared")
+
+    def __init__(
+        self, double_buffer: DoubleBuffer, calls: Callable[[int], tuple[list[Callable[[], object]], int]]
+    ) -> None:
+        self._double_buffer, self._calls = double_buffer, calls
+        self._prepared: dict[int, tuple[list[Callable[[], object]], int]] = {}
+        double_buffer.tenants.add(self)
+
+    def leave(self) -> None:
+        """Let go of all views, as `Tenant` asks."""
+        self._prepared = {}
+
+    def __call__(self) -> None:
+        double_buffer = self._double_buffer
+        read = double_buffer.read
+        prepared = self._prepared.get(read)
+        if prepared is None:
+            prepared = self._prepared[read] = self._calls(read)
+        for call in prepared[0]:
+            call()
+        double_buffer.read = prepared[1]
 
 
 class AtAddresses(Generic[T]):

@@ -6,19 +6,17 @@ lists of offsets only if the transition has no better description.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...layout.grid import row_major
-from ...layout.indexset import IndexSet, Strided
+from ...layout.indexset import IndexSet, Ints, Strided
 from .protocol import Array
 
-__all__ = ["Datatype", "FileView"]
-
-Ints = npt.NDArray[np.int64]
+__all__ = ["Datatype", "file_view"]
 
 
 class Datatype:
@@ -123,27 +121,16 @@ class Datatype:
         return self
 
 
-class FileView:
-    """The positions `index` of a C-ordered array in a file, as a datatype. A context manager that frees it at the end.
-
-    Attributes:
-        filetype: the datatype of the positions.
-        element: the datatype of one element of the block.
-        count: the number of elements to move.
-    """
-
-    def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> None:
-        self.count: int = block.size
-        self.element: Any = byte.Create_contiguous(block.dtype.itemsize).Commit()
-        rows = [block.dtype.itemsize * n for n in row_major(shape)]
-        if not block.size:
-            index, rows = (), []
-        self._type = Datatype.within(self.element, index, rows)
-        self.filetype: Any = self._type.kind
-
-    def __enter__(self) -> FileView:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        for kind in reversed([self.element, *self._type.made]):
+@contextmanager
+def file_view(byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> Iterator[tuple[Any, Any]]:
+    """The datatype of the positions `index` of a C-ordered array in a file, and that of an element of the block."""
+    element = byte.Create_contiguous(block.dtype.itemsize).Commit()
+    rows = [block.dtype.itemsize * n for n in row_major(shape)]
+    if not block.size:
+        index, rows = (), []
+    positions = Datatype.within(element, index, rows)
+    try:
+        yield positions.kind, element
+    finally:
+        for kind in reversed([element, *positions.made]):
             kind.Free()

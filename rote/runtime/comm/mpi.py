@@ -12,7 +12,8 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
@@ -30,7 +31,7 @@ from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
-from .datatypes import Datatype, FileView
+from .datatypes import Datatype, file_view
 from .handles import UnusedHandles
 from .protocol import Array, BoundToRun, Path
 from .rawfile import check_file_part, in_long_runs, move_part
@@ -211,9 +212,9 @@ def _transfer_scattered(
     mode = MPI.MODE_RDWR if writing else MPI.MODE_RDONLY
     file = MPI.File.Open(MPI.COMM_SELF, os.fspath(path), mode, _info())
     try:
-        with FileView(MPI.BYTE, shape, index, block) as picked:
-            file.Set_view(offset, MPI.BYTE, picked.filetype)
-            data = [block, picked.count, picked.element]
+        with file_view(MPI.BYTE, shape, index, block) as (positions, element):
+            file.Set_view(offset, MPI.BYTE, positions)
+            data = [block, block.size, element]
             done = MPI.Status()
             (file.Write if writing else file.Read)(data, done)
             moved = done.Get_elements(MPI.BYTE)
@@ -223,18 +224,13 @@ def _transfer_scattered(
         file.Close()
 
 
-class _plainly:
-    """Turns MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, MPI.Exception):
-            raise CommError(f"{os.fspath(self._path)}: {error.Get_error_string()}") from error
+@contextmanager
+def _plainly(path: Path) -> Iterator[None]:
+    """Turn MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
+    try:
+        yield
+    except MPI.Exception as error:
+        raise CommError(f"{os.fspath(path)}: {error.Get_error_string()}") from error
 
 
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:

@@ -100,7 +100,7 @@ class ThreadedRun:
             if gone:
                 waiting = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
                 have = "has" if len(gone) == 1 else "have"
-                wait = "waits" if len(waiting) == 1 else "wait"
+                wait = "wait" + "s" * (len(waiting) == 1)
                 return self.refuse(
                     f"{_names(waiting)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
                 )

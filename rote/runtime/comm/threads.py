@@ -174,13 +174,7 @@ def alone() -> LocalComm:
 def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
     """Run `fn(comm, *args)` on `ranks` in-process ranks, one thread each, and return their results in rank order.
 
-    `args` are shared, not copied. Context variables (NumPy's error state among them) are those of the caller. A rank
-    may call `run` itself: the inner ranks are a world of their own.
-
-    Raises: the error of the lowest rank that raised one, with a note that names the rank; the other ranks are released
-    from any collective in which they wait. CommError if the ranks do not meet: one returned while others wait for it,
-    they make different calls, or each waits for another. CommError if `ranks` is below 1, LayoutError if it is no
-    integer.
+    Arguments and errors are those of `rote.run`.
 
     >>> run_threads(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']

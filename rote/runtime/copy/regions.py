@@ -14,43 +14,24 @@ from ...caches import memoized
 from ...compiler.movement.components import Component, Group, Listed, components
 from ...compiler.movement.messages import Message, receives, sends
 from ...layout.grid import row_major
-from ...layout.indexset import Strided
+from ...layout.indexset import Ints, Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View
 from .interleaved import LARGE, interleaved
-from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces, reduction
+from .strided import Copy, Factor, IndexedCopy, Piece, StridedCopy, alike, pieces, reduction
 from .transposed import transposed
-from .views import Lies, Shape, group_views
+from .views import ArrayView, Lies, Shape, ViewPair, group_views
 
-__all__ = [
-    "REDUCE",
-    "Contribution",
-    "Region",
-    "cut",
-    "direct_regions",
-    "filled",
-    "identity",
-    "joined",
-    "offsets",
-    "read_regions",
-    "receive_regions",
-    "send_regions",
-    "whole",
-]
+__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "filled", "identity", "joined", "offsets"]
+__all__ += ["read_regions", "receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
 Ends = list[tuple[Lies, Lies]]  # the place of each component's groups in the two arrays of a region
 
 _OWN, _OTHER, _MESSAGE = range(3)  # the kinds of arrays in `GroupViews`
 
-REDUCE: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
-    "prod": np.multiply,
-}
+REDUCE: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 """The ufunc of each reduction; on bool, sum is `or` and prod is `and`, as in NumPy."""
 
 
@@ -78,12 +59,7 @@ class Region:
         return prod(self.shape)
 
     def copy(
-        self,
-        source: Array,
-        target: Array,
-        op: Op = "sum",
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
+        self, source: Array, target: Array, op: Op = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
     ) -> None:
         """Copy the region from one C-contiguous block or message to another, or reduce it into the values there.
 
@@ -93,12 +69,7 @@ class Region:
             copy()
 
     def bound(
-        self,
-        source: Array,
-        target: Array,
-        op: str = "sum",
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
+        self, source: Array, target: Array, op: str = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
     ) -> list[Copy]:
         """Bind the region's copies between two arrays; arguments as for `copy`. They may run repeatedly."""
         ufunc = REDUCE[op] if self.combine else None
@@ -275,7 +246,11 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 @memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
     """The region of a whole block, for a copy to another block of its shape."""
-    return Region(0, shape, False, everything(shape))
+    if not prod(shape):
+        return Region(0, shape, False, ())
+    axes = range(len(shape))
+    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
+    return Region(0, shape, False, (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),))
 
 
 def cut(array: Array, dist: Distribution, rank: int) -> Array:
@@ -312,6 +287,9 @@ def identity(op: Op, dtype: np.dtype[Any]) -> Any:
         return dtype.type(op == "prod")
     if dtype.kind == "b":
         return dtype.type(op == "min")
+    least, most = -np.inf, np.inf
     if dtype.kind in "iu":
-        return dtype.type(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max)
-    return dtype.type(-np.inf if op == "max" else np.inf)
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if op == "max":
+        return dtype.type(least)
+    return dtype.type(most)

@@ -19,25 +19,14 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...layout.grid import row_major
+from ...layout.indexset import Ints
 from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
-__all__ = [
-    "TILE",
-    "Copy",
-    "Factor",
-    "IndexedCopy",
-    "Piece",
-    "StridedCopy",
-    "alike",
-    "everything",
-    "pieces",
-    "reduction",
-    "times",
-]
+__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "pieces"]
+__all__ += ["reduction", "times"]
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 TILE = 8192
 """Elements at a time if there are several sweeps over them, so that they stay in the cache."""
@@ -145,13 +134,14 @@ def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
 
 def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
     """Store the product of arrays of one shape into another, or reduce it; short runs are packed first."""
-    short = item if item is not None and into.shape[-1] < _SHORT else None
+    if item is not None and into.shape[-1] >= _SHORT:
+        item = None
     sweeps = len(arrays) - (op is None)  # one per factor, and one that reduces
-    if short is None and sweeps < 2:
+    if item is None and sweeps < 2:
         _work_tile(arrays, into, op, None)
         return
     for tile in _tiles(into.shape):
-        _work_tile([array[tile] for array in arrays], into[tile], op, short)
+        _work_tile([array[tile] for array in arrays], into[tile], op, item)
 
 
 def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
@@ -307,12 +297,3 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
 def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view per component; most messages, of one rank and of all ranks, share it."""
     return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
-
-
-def everything(shape: Shape) -> tuple[Piece, ...]:
-    """All elements of two arrays of one shape."""
-    if not prod(shape):
-        return ()
-    axes = range(len(shape))
-    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),)

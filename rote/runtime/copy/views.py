@@ -13,16 +13,15 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.movement.components import Group, Lattice, Listed
 from ...compiler.movement.overlap import joined
 from ...layout.grid import row_major
+from ...layout.indexset import Ints
 
 __all__ = ["Along", "ArrayView", "GroupViews", "Lies", "Shape", "ViewPair", "group_views"]
 
-Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
 Rows = tuple[Shape, ...]  # per mode: the start, then the step along each digit
 Along = tuple[tuple[int, Ints], ...]  # the places of elements along some modes of an array: pairs (mode, indices)

@@ -16,7 +16,7 @@ from ..comm.protocol import Array, MpiHandle
 from ..copy.parts import long_runs
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
-from .messages import Messages, Segment, Transfer, place
+from .messages import Messages, Segment, Transfer, place, run
 from .method import Method, Packed, mpi_comm
 from .pieces import in_pieces
 
@@ -89,10 +89,14 @@ class Alltoallv(Packed):
         lies = self._lying is not None and not transfer.before
         lies = lies and not np.may_share_memory(block, out if lands else arrived)
         lands = lands and not np.may_share_memory(out, block if lies else packed)
-        before = [] if lies else transfer.packing(packed)
-        behind = transfer.keeping() if lands else transfer.unpacking(self.received(transfer))
-        sends = [block, *self._lying] if lies and self._lying else [packed, *self._packed]
-        receives = [out, *self._landing] if lands and self._landing else [arrived, *self._arrived]
+        if lies and self._lying:
+            before, sends = list[Copy](), [block, *self._lying]
+        else:
+            before, sends = transfer.packing(packed), [packed, *self._packed]
+        if lands and self._landing:
+            behind, receives = transfer.keeping(), [out, *self._landing]
+        else:
+            behind, receives = transfer.unpacking(self.received(transfer)), [arrived, *self._arrived]
         return [*before, partial(self._handle.Alltoallw, sends, receives), *behind]
 
     def _apart(self, transfer: Transfer) -> bool:
@@ -168,7 +172,7 @@ class Nonblocking(Method):
 
     def __call__(self, transfer: Transfer) -> None:
         messages = self._messages
-        transfer.pack()
+        run(transfer.packing(transfer.packed))
         started = self._handle.Ialltoallv(
             [transfer.packed, (messages.sends, None), self._kind],
             [transfer.arrived, (messages.receives, None), self._kind],
@@ -195,7 +199,7 @@ class Persistent(Method):
             ) from None
 
     def __call__(self, transfer: Transfer) -> None:
-        transfer.pack(self._packed)
+        run(transfer.packing(self._packed))
         self._request.Start()
         transfer.unpack_after(self._request.Wait, self._found)
 

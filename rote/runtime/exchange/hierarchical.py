@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import CommError
+from ...layout.indexset import Ints
 from ..comm.cache import DoubleBuffer
 from ..comm.protocol import Array, Comm
 from .messages import Messages, Transfer
@@ -21,9 +21,6 @@ from .method import Method
 from .point_to_point import Calls
 
 __all__ = ["Nodes"]
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class _Mail(NamedTuple):

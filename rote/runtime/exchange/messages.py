@@ -142,12 +142,6 @@ class Transfer:
         self.before, self.after = before, after
         self.unpacker: Callable[[Sequence[Array]], None] | None = None
 
-    def pack(self, memory: Array | None = None) -> None:
-        """Pack all messages, into `packed` or other memory."""
-        if memory is None:
-            memory = self.packed
-        run(self.packing(memory))
-
     def packing(self, memory: Array) -> list[Copy]:
         """The copies that pack all messages into memory; they may run repeatedly."""
         copies = list[Copy]()

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..comm.protocol import Array
-from .messages import Messages, Transfer
+from .messages import Messages, Transfer, run
 from .method import Method, mpi_comm
 
 __all__ = ["Put"]
@@ -30,7 +30,7 @@ class Put(Method):
 
     def __call__(self, transfer: Transfer) -> None:
         messages, window, dtype = self._messages, self._window.window, self._messages.wire
-        transfer.pack()
+        run(transfer.packing(transfer.packed))
         window.Fence()
         for region, peer, at in messages.leaving:
             if region.size:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..comm.chunks import chunks
 from ..comm.protocol import Array
-from .messages import Messages, Transfer
+from .messages import Messages, Transfer, run
 from .method import Method, Packed, mpi_comm
 
 __all__ = ["Calls", "Isend", "Sendrecv", "Waitsome"]
@@ -92,7 +92,7 @@ class Waitsome(Method):
         self.sizes: tuple[int, int] = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
-        transfer.pack()
+        run(transfer.packing(transfer.packed))
         waits = self._ordered or np.may_share_memory(transfer.out, transfer.packed)
         kept = waits
         for leaving, coming in self._rounds:
@@ -137,6 +137,8 @@ class Sendrecv(Packed):
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):
                 continue
-            to = to if send.size else self._nobody
-            origin = origin if receive.size else self._nobody
+            if not send.size:
+                to = self._nobody
+            if not receive.size:
+                origin = self._nobody
             self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)

@@ -7,24 +7,22 @@ from copy import copy
 from functools import partial
 from itertools import accumulate
 from math import prod
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...errors import CommError
 from ..comm import segments
-from ..comm.cache import AtAddresses, DoubleBuffer
+from ..comm.cache import AtAddresses, DoubleBuffer, InHalves
 from ..comm.protocol import Array, Comm
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
 from .method import Method
-from .shared import Reading
+from .shared import NOTHING, Reading
 
 __all__ = ["Shared"]
 
 _REFUSED = "blocks of others are refused"  # this key in a communicator's cache says that blocks cannot be mapped
-_NONE: Mapping[int, Array] = MappingProxyType({})  # no blocks of others
 
 
 class Shared(Method):
@@ -93,7 +91,7 @@ class Shared(Method):
         transfer: Transfer,
         halves: Sequence[Array],
         make: Callable[[Transfer, Sequence[Array], Mapping[int, Array]], list[Copy]],
-        blocks: Mapping[int, Array] = _NONE,
+        blocks: Mapping[int, Array] = NOTHING,
     ) -> list[Copy]:
         """The copies of a run, made once for the addresses of its blocks and of the others' blocks."""
 
@@ -117,7 +115,12 @@ class Shared(Method):
             elif any(shown):
                 assert blocks is not None, "no rank was refused any"
                 copies = partial(self._between, transfer, blocks, own is None)
-        return [_BoundShared(self._double_buffer, copies)]
+
+        def calls(read: int) -> tuple[list[Copy], int]:
+            half = int(read == 0)  # as in `next_half`
+            return copies([pair[half] for pair in self._double_buffer.halves]), half
+
+        return [InHalves(self._double_buffer, calls)]
 
     def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
         """The place where others can read this rank's block; None if it must be packed for them."""
@@ -140,7 +143,7 @@ class Shared(Method):
             return None
         return blocks
 
-    def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = _NONE) -> list[Copy]:
+    def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = NOTHING) -> list[Copy]:
         """All calls of a transfer in which every rank packs, in the half that nobody reads."""
         meet = self._messages.comm.barrier
         return [*self._packs(transfer, halves, blocks), meet, *self._unpacks(transfer, halves, blocks)]
@@ -184,33 +187,6 @@ class Shared(Method):
             start = self._offsets[peer] * dtype.itemsize
             received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
         return received
-
-
-class _BoundShared:
-    """A transfer through shared memory, prepared for both of its halves.
-
-    Args:
-        double_buffer: the memory.
-        copies: makes all calls of the transfer in one half of the memory of all ranks.
-    """
-
-    __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
-
-    def __init__(self, double_buffer: DoubleBuffer, copies: Callable[[Sequence[Array]], list[Copy]]) -> None:
-        self._double_buffer, self._copies = double_buffer, copies
-        self._prepared: list[list[Copy]] = []
-        double_buffer.tenants.add(self)
-
-    def leave(self) -> None:
-        """Let go of all views, as `Tenant` asks."""
-        self._prepared = []
-
-    def __call__(self) -> None:
-        double_buffer = self._double_buffer
-        self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
-        double_buffer.read = half = int(double_buffer.read == 0)  # as in `next_half`, with one call less
-        for copy_part in self._prepared[half]:  # as in `run`, with one call less
-            copy_part()
 
 
 def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:

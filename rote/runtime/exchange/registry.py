@@ -80,7 +80,9 @@ def alike(name: str, step: Step, comm: Comm) -> str:
     Shared memory rounds nothing. So on several nodes, all groups of ranks that hold copies must use one method.
     """
     copies = step.wire is not None and any(role.name == "replicated" for role in step.after.roles)
-    return "alltoallv" if name == "auto" and copies and len(set(comm.nodes())) > 1 else name
+    if name == "auto" and copies and len(set(comm.nodes())) > 1:
+        return "alltoallv"
+    return name
 
 
 def bind_method(name: str, messages: Messages) -> tuple[str, Method]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
 from .method import Method
 
-__all__ = ["Direct", "Reading"]
+__all__ = ["NOTHING", "Direct", "Reading"]
+
+NOTHING: Mapping[int, Any] = MappingProxyType({})
+"""No blocks, factors or messages of any rank."""
 
 
 class Reading:
@@ -48,8 +52,8 @@ class Reading:
         blocks: Sequence[Array] | Mapping[int, Array],
         out: Array,
         after: Sequence[Factor] = (),
-        before: Mapping[int, Sequence[Factor]] | None = None,
-        packed: Mapping[int, tuple[Region, Array]] | None = None,
+        before: Mapping[int, Sequence[Factor]] = NOTHING,
+        packed: Mapping[int, tuple[Region, Array]] = NOTHING,
     ) -> list[Copy]:
         """The copies that read this rank's new block into `out`; they may run repeatedly.
 
@@ -68,10 +72,10 @@ class Reading:
         late = source.partial and op != "sum"  # elements must not be multiplied before they are reduced
         parts = list[Contribution]()
         for region in self.regions:
-            if packed and region.peer in packed:
+            if region.peer in packed:
                 parts.append((*packed[region.peer], ()))
             else:
-                parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
+                parts.append((region, blocks[region.peer], before.get(region.peer, ())))
         copies += joined(parts, out, op, () if late else after)
         if late and after:
             copies += whole(out.shape).bound(out, out, after=after)
@@ -98,14 +102,15 @@ class Direct(Method):
 
         def made(arrays: list[Array]) -> list[Copy]:
             out, *others = arrays
-            return self._copies(transfer, out, dict(zip(blocks, others, strict=True)), factors)
+            return self._reading.copies(dict(zip(blocks, others, strict=True)), out, transfer.after, factors)
 
         run(self._prepared([transfer.out, *blocks.values()], made))
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:
+        blocks, factors = self._shown(transfer)
         meet = self._comm.barrier  # called before blocks are read, and after
-        return [meet, *self._copies(transfer, transfer.out, *self._shown(transfer)), meet]
+        return [meet, *self._reading.copies(blocks, transfer.out, transfer.after, factors), meet]
 
     def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
         """The blocks that this rank reads, and their factors; all ranks share references to theirs now."""
@@ -115,8 +120,3 @@ class Direct(Method):
         for peer, at in self._places.items():
             blocks[peer], factors[peer] = shown[at]
         return blocks, factors
-
-    def _copies(
-        self, transfer: Transfer, out: Array, blocks: Mapping[int, Array], factors: Mapping[int, Sequence[Factor]]
-    ) -> list[Copy]:
-        return self._reading.copies(blocks, out, transfer.after, factors)

@@ -75,11 +75,6 @@ class MessageMove:
         (packed, arrived), item, sent = self.method.sizes, self.messages.dtype.itemsize, self.messages.wire.itemsize
         return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
 
-    @property
-    def rounds(self) -> bool:
-        """Whether elements are rounded while they travel."""
-        return self.messages.wire != self.messages.dtype
-
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
         """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
         messages = self.messages
@@ -264,7 +259,7 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
                     packed, arrived, tight = OUT, packed, False
             elif tight and arrives <= out:
                 arrived, tight = OUT, False
-            if tight and arrives and sweep.move.rounds:  # kept elements must not be rounded in a message
+            if tight and arrives and sweep.move.messages.step.wire is not None:  # kept elements must not be rounded
                 placed.append(_beside(sweep, source, target, (), swept))
                 continue
             if tight and arrives:
@@ -313,8 +308,9 @@ def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
 def _at(sweep: Sweep[MessageMove], memories: Sequence[int], offsets: Sequence[int] = (0, 0, 0, 0)) -> _Placed:
     """A sweep with the places of the block before and after it, of packed messages and of arrived ones."""
     first, last = sweep.first, sweep.last
-    packed, arrived = (0, 0) if sweep.move is None else sweep.move.method.sizes
-    wire = first.dtype if sweep.move is None else sweep.move.messages.wire
+    packed, arrived, wire = 0, 0, first.dtype
+    if sweep.move is not None:
+        (packed, arrived), wire = sweep.move.method.sizes, sweep.move.messages.wire
     shapes = first.shape, last.out_shape, (packed,), (arrived,)
     dtypes = first.dtype, last.out_dtype, wire, wire
     return _Placed(sweep, *map(Slot, memories, shapes, dtypes, offsets))

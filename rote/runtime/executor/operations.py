@@ -122,8 +122,8 @@ class Multiply(LocalWork, BlockWork):
     def __call__(self, source: Array, target: Array) -> None:
         if not self.factors:
             target[...] = source
-        for number, factor in enumerate(self.factors):
-            times(target if number else source, factor, target)
+        for factor in self.factors:
+            source = times(source, factor, target)
 
 
 @dataclass(frozen=True, slots=True)

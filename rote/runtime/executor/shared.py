@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...compiler.step import LOCAL, Step
-from ..comm.cache import AtAddresses, DoubleBuffer
+from ..comm.cache import AtAddresses, DoubleBuffer, InHalves
 from ..comm.protocol import Array
 from ..copy.strided import Copy, Factor
 from ..exchange.shared import Reading
@@ -39,9 +39,7 @@ class SharedTransport:
             return frozenset.intersection(*comm.allgather_object(frozenset(numbers)))
 
         self._sweeps = sweeps(
-            _scaled_first(operations),
-            lambda operation: Reading(operation.step, operation.dtype, comm.rank),
-            everywhere,
+            _scaled_first(operations), lambda operation: Reading(operation.step, operation.dtype, comm.rank), everywhere
         )
 
     def leave(self) -> None:
@@ -57,7 +55,7 @@ class SharedTransport:
         double_buffer.read = read
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
-        return [_BothHalves(self._double_buffer, partial(self._calls, block, out))]
+        return [InHalves(self._double_buffer, partial(self._calls, block, out))]
 
     def _calls(self, block: Array, out: Array, read: int) -> tuple[list[Copy], int]:
         """The calls of a run at whose start others may be reading half `read`, and the half they may read after it."""
@@ -77,36 +75,6 @@ class SharedTransport:
                 read = -1
             calls += each.bound(memories, turned)
         return calls, read
-
-
-class _BothHalves:
-    """A run between two given blocks. It is prepared on demand, once per half that others may still be reading.
-
-    Args:
-        double_buffer: the memory.
-        calls: makes the calls if others may be reading a given half, with the half that they may read afterwards.
-    """
-
-    __slots__ = ("__weakref__", "_calls", "_double_buffer", "_prepared")
-
-    def __init__(self, double_buffer: DoubleBuffer, calls: Callable[[int], tuple[list[Copy], int]]) -> None:
-        self._double_buffer, self._calls = double_buffer, calls
-        self._prepared: dict[int, tuple[list[Copy], int]] = {}
-        double_buffer.tenants.add(self)
-
-    def leave(self) -> None:
-        """Let go of all views, as `Tenant` asks."""
-        self._prepared = {}
-
-    def __call__(self) -> None:
-        double_buffer = self._double_buffer
-        read = double_buffer.read
-        prepared = self._prepared.get(read)
-        if prepared is None:
-            prepared = self._prepared[read] = self._calls(read)
-        for call in prepared[0]:
-            call()
-        double_buffer.read = prepared[1]
 
 
 def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:

@@ -21,29 +21,14 @@ import numpy as np
 
 from ... import wisdom
 from ..comm.cache import cached
-from ..comm.collective_errors import collective_errors
+from ..comm.collective_errors import from_root
 from ..comm.protocol import Comm
 from ..comm.threads import LocalComm
 from .leads import FEWEST, lead
 from .limits import Limits, within
 
-__all__ = [
-    "Candidate",
-    "Progress",
-    "decided",
-    "fastest",
-    "keeps",
-    "least",
-    "local_key",
-    "medians",
-    "mpi_library",
-    "ranking",
-    "ranks_key",
-    "reading",
-    "recalled",
-    "remembered",
-    "timings",
-]
+__all__ = ["Candidate", "Progress", "decided", "fastest", "keeps", "least", "local_key", "medians", "mpi_library"]
+__all__ += ["ranking", "ranks_key", "reading", "recalled", "remembered", "timings"]
 
 T = TypeVar("T")
 Progress = Callable[[float], object]
@@ -148,10 +133,7 @@ def ranking(times: Sequence[Sequence[float]], limits: Limits) -> list[int]:
 
 
 def medians(
-    comm: Comm,
-    calls: Sequence[Callable[[], object]],
-    seconds: float,
-    progress: Progress | None = None,
+    comm: Comm, calls: Sequence[Callable[[], object]], seconds: float, progress: Progress | None = None
 ) -> list[float]:
     """Time collective calls in turn; return the seconds of each. Collective; the same on all ranks.
 
@@ -209,11 +191,7 @@ def local_key(facts: Mapping[str, Any]) -> wisdom.Key:
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
     """Recall on all ranks rank 0's value for a key (see `wisdom.recall`); None if there is none. Collective."""
-    value = None
-    with collective_errors(comm):
-        if comm.rank == 0:
-            value = wisdom.recall(key, read)
-    return comm.allgather_object(value)[0]
+    return from_root(comm, lambda: wisdom.recall(key, read))
 
 
 def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
@@ -285,8 +263,7 @@ def decided(
             raise _NothingFound
         if fresh is not None:
             fresh.add(keys[own])
-        names = [own] if fresh is None else [*dict.fromkeys([own, *known])]
-        for name in names:
+        for name in dict.fromkeys([own, *known]):
             remembered(comm, keys[name], value)
         return read(value)
 

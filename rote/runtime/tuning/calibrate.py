@@ -19,15 +19,7 @@ from ..comm.protocol import Comm
 from ..program import bind
 from .autotune import Progress, medians, ranks_key, recalled, remembered
 
-__all__ = [
-    "as_machine",
-    "keep_machine",
-    "known_links",
-    "known_machine",
-    "machine_key",
-    "measure",
-    "recalled_machine",
-]
+__all__ = ["as_machine", "keep_machine", "known_links", "known_machine", "machine_key", "measure", "recalled_machine"]
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, out of twice as many

@@ -19,19 +19,8 @@ from ...errors import PlanError
 from ..comm.protocol import Comm
 from .leads import FEWEST
 
-__all__ = [
-    "ENDLESS",
-    "LIMITS",
-    "TUNES",
-    "Limits",
-    "TimeLimit",
-    "Tune",
-    "allowed",
-    "budget",
-    "check_tune",
-    "time_limit",
-    "within",
-]
+__all__ = ["ENDLESS", "LIMITS", "TUNES", "Limits", "TimeLimit", "Tune", "allowed", "budget", "check_tune", "time_limit"]
+__all__ += ["within"]
 
 Tune = Literal["model", "measure", "patient"]
 TUNES: tuple[Tune, ...] = get_args(Tune)

@@ -41,11 +41,6 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
 
     Measured decisions are kept as wisdom. All methods give the same blocks, so the choice affects only time.
 
-    Args:
-        step, dtype: the step, and the dtype of the elements that it moves.
-        comm: the communicator of the whole grid.
-        tune: one of `TUNES`.
-
     Raises:
         PlanError: there is no such `tune`.
     """
