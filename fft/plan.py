@@ -154,7 +154,7 @@ class FFT(TransformEnds):
 
                 self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
                 walk, self._options = self._tuned.walk, self._tuned.options
-            self.walk: Walk = replace(walk, wire=wire)
+            self.walk: Walk = walk if wire is None else replace(walk, wire=wire)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
         if not text:
