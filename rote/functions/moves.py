@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import LayoutError, MoveWarning
 from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
+from .calls import agree_on_call
 from .distributed import Distributed
 
 __all__ = [
@@ -197,12 +198,14 @@ def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T
     across = grid is not None and grid != x.distribution.grid
     if not across and x.distribution.layout == as_layout(layout):
         return x
+    agree_on_call(x.comm)
     with because(cause):
         return x.redistribute(layout, grid=grid if across else None)
 
 
 def asked(x: T, layout: Layout, cause: str) -> T:
     """The tensor in the layout that the caller of a function asked for; recorded by its name, never warned of."""
+    agree_on_call(x.comm)
     token = _asked.set(cause)
     try:
         return x.redistribute(layout)

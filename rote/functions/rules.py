@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
+from .calls import call_under_way
 from .distributed import Distributed
 
 __all__ = [
@@ -129,8 +130,8 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
     def enter(function: F) -> F:
         own = name or function.__name__
         FUNCTIONS[own] = rule
-        if rule in _COMPUTING:
-            function = fails_together(own)(function)
+        if rule in _MOVING:
+            function = _entered(own, function, rule in _COMPUTING)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
 
@@ -139,6 +140,9 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
 
 _COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted", "data-dependent", "agreed")
 """The rules of functions that compute in several steps; `elementwise` agrees on floating-point errors itself."""
+
+_MOVING: tuple[RuleName, ...] = (*_COMPUTING, "indexed", "joined", "relabelled")
+"""The rules of functions that may send messages; `elementwise` only moves tensors, which agrees by itself."""
 
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
@@ -155,6 +159,28 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
         return function(*args, **options)
     with floating_errors(comm, name):
         return function(*args, **options)
+
+
+def _entered(name: str, function: F, computes: bool) -> F:
+    """The function, whose outermost call is noted for its ranks to agree on, if it sends messages.
+
+    Args:
+        computes: whether all ranks raise its floating-point errors together.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        if call_under_way.get() is not None:
+            return function(*args, **options)
+        token = call_under_way.set([(name, args, options)])
+        try:
+            if computes and floating_errors_raise():
+                return failing_together(name, function, args, options)
+            return function(*args, **options)
+        finally:
+            call_under_way.reset(token)
+
+    return cast(F, called)
 
 
 def fails_together(name: str) -> Callable[[F], F]:

@@ -21,7 +21,7 @@ from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached, refuse_others
-from ..runtime.comm.collective_errors import collective_errors, floating_errors
+from ..runtime.comm.collective_errors import collective_errors, floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.executor.aliasing import bound_apart, meet, run_apart
@@ -269,7 +269,7 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         if meeting.together and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
             calls = calls[1:]  # `meet` was a barrier already; but a rank that first copies its block must be waited for
         prepared.keep(key, x, out, (prepared.kept + 1, calls))
-    if program.computes:
+    if program.computes and floating_errors_raise():
         with floating_errors(x.comm, "a move"):
             for call in calls:
                 call()

@@ -50,10 +50,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
+    "rote.functions.calls": ("rote.layout", "rote.runtime.comm", "rote.functions.distributed"),
     "rote.functions.rules": (
-        *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors", "rote.functions.distributed"),
+        *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors"),
+        *("rote.functions.distributed", "rote.functions.calls"),
     ),
-    "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed"),
+    "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed", "rote.functions.calls"),
     "rote.functions.alignment": (
         *("rote.grammar", "rote.layout", "rote.compiler"),
         *("rote.functions.distributed", "rote.functions.moves"),
@@ -61,10 +63,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.functions.elements": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        "rote.functions.calls",
     ),
     "rote.functions.rearranging": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        "rote.functions.calls",
     ),
     "rote.functions.contraction": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
@@ -78,11 +82,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.functions.sorts": (
         *("rote.errors", "rote.layout", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        "rote.functions.calls",
         *("rote.functions.rearranging", "rote.functions.reducing"),
     ),
     "rote.functions.linalg": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.runtime.comm.collective_errors"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        "rote.functions.calls",
         *("rote.functions.elements", "rote.functions.rearranging", "rote.functions.contraction"),
         "rote.functions.reducing",
     ),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...layout.layout import Distribution
 from ...runtime.comm.collective_errors import collective_errors
+from ..calls import agree_on_call
 from ..contraction.contraction import aligned, common_operands, extents_of
 from ..contraction.label_layouts import layout_of
 from ..contraction.subscripts import Term
@@ -45,6 +46,7 @@ def stackwise(
     new = extents or {}
     sizes = {**extents_of(tensors, terms, cause), **new}
     together = aligned(tensors, terms, max(results, key=len), sizes, cause, whole=(*whole, *new))
+    agree_on_call(tensors[0].comm)
     with collective_errors(tensors[0].comm):
         made = function(*together.blocks)
         values = list(map(np.asarray, made)) if isinstance(made, tuple) else [np.asarray(made)]

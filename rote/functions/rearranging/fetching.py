@@ -15,6 +15,7 @@ from ...layout.layout import Distribution
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import Comm
 from ...runtime.indexed import IndexedMove
+from ..calls import agree_on_call
 from ..distributed import Array, Distributed
 from ..moves import announce, because
 
@@ -68,6 +69,7 @@ def fetch(
         fill: the value at negative indices.
     """
     source, comm = x.distribution, x.comm
+    agree_on_call(comm)
     agree(comm, name, key)
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
     with because(name):

@@ -14,6 +14,7 @@ from ...layout.kinds import extent
 from ...layout.layout import Distribution, Layout
 from ...layout.view import View
 from ..alignment import plain, replicated
+from ..calls import agree_on_call
 from ..distributed import Array, Distributed
 from ..moves import moved
 from ..rules import follows
@@ -78,6 +79,7 @@ def of_sizes(flat: T, block: Array) -> T:
     (splits,) = dist.splits
     if not splits:
         return replicated(block, flat)
+    agree_on_call(comm)
     numbers = np.zeros(comm.size, np.int64)
     comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
     if len(splits) > 1:

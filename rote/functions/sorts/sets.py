@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..alignment import plain, replicated
+from ..calls import agree_on_call
 from ..distributed import Array, Distributed
 from ..moves import announce, asked, because, moved
 from ..rearranging.indexing import known
@@ -124,6 +125,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         least, most = int(block.min()), int(block.max())
         wrong = least < 0 or most > np.iinfo(np.int64).max
         ends[:] = (0, 1) if wrong else (most, 0)
+    agree_on_call(x.comm)
     x.comm.allreduce(ends, "max")  # so that all ranks raise one rank's error
     if ends[1] > 0 or not integers or block.ndim != 1:
         cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
@@ -151,6 +153,7 @@ def histogram(
             own = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
             ends = np.array(own, kind)
             ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
+            agree_on_call(x.comm)
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
@@ -191,6 +194,7 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
     )
     firsts += first_index(flat)
     if flat.distribution.splits[0]:
+        agree_on_call(x.comm)
         merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
     else:
         merged = [replicated(each, flat) for each in (values, firsts, amounts)]

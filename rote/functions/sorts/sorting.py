@@ -15,6 +15,7 @@ from ...layout.refine import fitted
 from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
 from ..alignment import made_whole, plain, replicated
+from ..calls import agree_on_call
 from ..distributed import Array, Distributed
 from ..moves import announce, because, moved
 from ..rearranging.indexing import known, read
@@ -192,6 +193,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     target = fitted(x.distribution, ends[1])
     if given.distribution != target:
         given = moved(plain(given, "take_along_axis"), target.layout, "take_along_axis", target.grid)
+    agree_on_call(x.comm)
     with collective_errors(x.comm):
         taken = np.take_along_axis(x.local, given.local, mode)
     return x._on(taken, target)
@@ -224,6 +226,7 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     All lines are sorted at once, with the line's number as first key: the k-th element of line j gets place n j + k.
     """
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
+    agree_on_call(comm)
     places = _places(dist, comm.rank, mode, descending)
     split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
