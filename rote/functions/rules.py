@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
-from .calls import call_under_way
 from .distributed import Distributed
+from .moves import call_under_way
 
 __all__ = [
     "ANSWERS",
@@ -177,6 +177,12 @@ def _entered(name: str, function: F, computes: bool) -> F:
             if computes and floating_errors_raise():
                 return failing_together(name, function, args, options)
             return function(*args, **options)
+        except AttributeError:
+            if comm_of(args, options) is None:
+                given = ", ".join(type(each).__name__ for each in (*args, *options.values()))
+                cure = "write DistTensor.from_global(array, layout) for an array"
+                raise TypeError(f"{name} takes a tensor, not {given}\n{cure}") from None
+            raise
         finally:
             call_under_way.reset(token)
 

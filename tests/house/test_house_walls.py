@@ -50,12 +50,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
-    "rote.functions.calls": ("rote.layout", "rote.runtime.comm", "rote.functions.distributed"),
+    "rote.functions.moves": (
+        *("rote.errors", "rote.layout", "rote.functions.distributed"),
+        *("rote.runtime.comm.protocol", "rote.runtime.comm.cache"),
+    ),
     "rote.functions.rules": (
         *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors"),
-        *("rote.functions.distributed", "rote.functions.calls"),
+        *("rote.functions.distributed", "rote.functions.moves"),
     ),
-    "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed", "rote.functions.calls"),
     "rote.functions.alignment": (
         *("rote.grammar", "rote.layout", "rote.compiler"),
         *("rote.functions.distributed", "rote.functions.moves"),
@@ -63,12 +65,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.functions.elements": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
-        "rote.functions.calls",
     ),
     "rote.functions.rearranging": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
-        "rote.functions.calls",
     ),
     "rote.functions.contraction": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
@@ -82,13 +82,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.functions.sorts": (
         *("rote.errors", "rote.layout", "rote.runtime"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
-        "rote.functions.calls",
         *("rote.functions.rearranging", "rote.functions.reducing"),
     ),
     "rote.functions.linalg": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.runtime.comm.collective_errors"),
         *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
-        "rote.functions.calls",
         *("rote.functions.elements", "rote.functions.rearranging", "rote.functions.contraction"),
         "rote.functions.reducing",
     ),
@@ -535,7 +533,7 @@ BREAKS = [
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
     ("rote.functions.moves", "from .alignment import aligned"),
-    ("rote.functions.rules", "from .moves import moved"),
+    ("rote.functions.moves", "from .rules import follows"),
     ("rote.functions.alignment", "from .elements.operands import lie_alike"),
     ("rote.functions.elements.likes", "from ..rearranging.indexing import getitem"),
     ("rote.functions.rearranging.keys", "from ..sorts import sorting"),

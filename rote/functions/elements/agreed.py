@@ -9,8 +9,8 @@ import numpy as np
 
 from ...layout.layout import Op
 from ...runtime.comm.protocol import Comm
-from ..calls import agree_on_call
 from ..distributed import Distributed
+from ..moves import agree_on_call
 from ..rules import Function, follows
 from .operands import together
 

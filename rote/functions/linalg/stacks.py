@@ -9,11 +9,11 @@ import numpy as np
 
 from ...layout.layout import Distribution
 from ...runtime.comm.collective_errors import collective_errors
-from ..calls import agree_on_call
 from ..contraction.contraction import aligned, common_operands, extents_of
 from ..contraction.label_layouts import layout_of
 from ..contraction.subscripts import Term
 from ..distributed import Distributed
+from ..moves import agree_on_call
 
 __all__ = ["floating", "stackwise"]
 

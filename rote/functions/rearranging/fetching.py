@@ -15,9 +15,8 @@ from ...layout.layout import Distribution
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import Comm
 from ...runtime.indexed import IndexedMove
-from ..calls import agree_on_call
 from ..distributed import Array, Distributed
-from ..moves import announce, because
+from ..moves import agree_on_call, announce, because
 
 __all__ = ["agree", "fetch", "fetched"]
 

@@ -14,9 +14,8 @@ from ...layout.kinds import extent
 from ...layout.layout import Distribution, Layout
 from ...layout.view import View
 from ..alignment import plain, replicated
-from ..calls import agree_on_call
 from ..distributed import Array, Distributed
-from ..moves import moved
+from ..moves import agree_on_call, moved
 from ..rules import follows
 
 __all__ = [

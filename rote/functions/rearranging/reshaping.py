@@ -15,8 +15,8 @@ from ...layout.kinds import Split
 from ...layout.layout import Distribution, Layout
 from ...runtime.comm.collective_errors import collective_errors
 from ..alignment import made_whole, plain
-from ..calls import agree_on_call
 from ..distributed import Distributed
+from ..moves import agree_on_call
 from ..rules import follows
 from .indexing import read, relabelled
 from .keys import as_indices, key_at, parse_key

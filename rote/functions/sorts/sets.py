@@ -11,9 +11,8 @@ import numpy.typing as npt
 from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..alignment import plain, replicated
-from ..calls import agree_on_call
 from ..distributed import Array, Distributed
-from ..moves import announce, asked, because, moved
+from ..moves import agree_on_call, announce, asked, because, moved
 from ..rearranging.indexing import known
 from ..rearranging.ordering import first_index, in_order, over_ranks
 from ..rearranging.reshaping import reshape

@@ -15,9 +15,8 @@ from ...layout.refine import fitted
 from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
 from ..alignment import made_whole, plain, replicated
-from ..calls import agree_on_call
 from ..distributed import Array, Distributed
-from ..moves import announce, because, moved
+from ..moves import agree_on_call, announce, because, moved
 from ..rearranging.indexing import known, read
 from ..rearranging.keys import parse_key
 from ..rearranging.ordering import over_ranks
@@ -274,7 +273,7 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
     """Apply a function to each element of a tensor; of an array or a scalar, the result is replicated."""
     if isinstance(x, Distributed):
         x = plain(x, name)
-        return x._with(function(x.local))
+        return x._with(np.asarray(function(x.local)))
     if not isinstance(other, Distributed):
         raise LayoutError(f"{name} takes a tensor, one at least")
     return replicated(np.asarray(function(replicated(x, other).local)), other)

@@ -124,7 +124,7 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
     if calls.count((name, number)) == comm.size:
         return
     if not all(isinstance(call, tuple) and call[:1] == (name,) for call in calls):
-        raise ranks_apart()
+        raise ranks_apart(calls)
     texts = comm.allgather_object([str(each) for each in key])
     other = next(rank for rank, call in enumerate(calls) if call != calls[0])
     first, second = next((pair for pair in zip(texts[0], texts[other], strict=True) if pair[0] != pair[1]), ("", ""))

@@ -1,0 +1,237 @@
+"""Calls in which one rank alone goes wrong, and the law for all of them: no rank is left waiting.
+
+`Case`s are drawn from `calls.py`. On in-process ranks, `outcome` says how each ended. Those in which all ranks raise
+are then made on ranks of MPI: `python failing.py RESULTS NUMBER...` under mpiexec, with the numbers of the cases.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from calls import (
+    APART,
+    COLUMNS,
+    GENERAL,
+    INTO,
+    KINDS,
+    LISTS,
+    MATRIX,
+    OTHERS,
+    SILENT,
+    TENSORS,
+    Arguments,
+    Function,
+    called,
+    every_function,
+    other_tensor,
+    right_arguments,
+    tensor,
+)
+
+import rote
+from rote import DistTensor
+from rote.errors import CommError, LayoutError
+from rote.runtime import world
+
+RANKS, ODD = 3, 1  # the ranks, and the one that goes wrong
+LIMIT = 30.0  # seconds, of which a case takes some thousandths
+
+# Errors that only a mistake in the product raises. A wrong argument is refused by an error that says what is wrong.
+MISTAKES = (AssertionError, AttributeError, UnboundLocalError, RecursionError, ZeroDivisionError)
+
+# Functions whose right results differ from call to call: elements that are not set, numbers that are drawn.
+UNSET = ("empty", "empty_like", "empty_input", "empty_output", "save", "copyto")
+
+
+FUNCTIONS = {function.name: function for function in every_function() if function.name not in APART}
+
+
+class Case(NamedTuple):
+    """A call to which one rank gives something else for a parameter: a value, or a tensor of a kind."""
+
+    function: Function
+    parameter: str
+    value: Any = None
+    kind: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({self.parameter}={self.kind or self.value!r})"
+
+
+class Outcome(NamedTuple):
+    """How a run ended: what each rank had at the end of the call, and the error of the run, if any.
+
+    Attributes:
+        results: by rank, a digest of its result, or its error; none for a rank that was released.
+        error: the error of the whole run.
+        hangs: whether the run had not ended in time.
+    """
+
+    results: dict[int, Any]
+    error: BaseException | None
+    hangs: bool = False
+
+
+def cases() -> Iterator[Case]:
+    """Every function with every parameter, and for each of these all that one rank may give instead."""
+    for function in FUNCTIONS.values():
+        for name in function.parameters:
+            if name in SILENT or (name == "self" and not function.name.startswith("DistTensor")):
+                continue
+            if name in (*TENSORS, *LISTS, "halo"):
+                kinds = KINDS if name != "self" else [kind for kind in KINDS if kind not in ("none", "text", "array")]
+                yield from (Case(function, name, kind=kind) for kind in kinds)
+            elif name == "out" and not function.name.startswith("numpy.fft"):  # they refuse it
+                yield from (Case(function, name, kind=kind) for kind in INTO)
+            elif name != "out":
+                yield from (Case(function, name, value) for value in OTHERS.get(name, GENERAL))
+
+
+def changed(comm: Any, case: Case, given: Arguments) -> Arguments:
+    """The arguments of the rank that goes wrong. Not collective."""
+    name, before = case.parameter, given.get(case.parameter)
+    value = case.value
+    if case.kind:
+        value = other_tensor(comm, case.kind, before if name == "out" else None)
+        value = [*before[:-1], value] if isinstance(before, list) else value
+    return {**given, name: value}
+
+
+def prepared(comm: Any, case: Case, warm: bool) -> Arguments | None:
+    """Right arguments, of a call that has been made already if it is to be warm; None if there is none. Collective."""
+    given = right_arguments(comm, case.function)
+    if case.parameter == "out":
+        result = called(case.function, given)
+        if not isinstance(result, DistTensor):
+            return None
+        given["out"] = result
+    if warm:
+        called(case.function, given)
+    return given
+
+
+def outcome(case: Case, warm: bool = False, wrong: Callable[[Any, Arguments], Any] | None = None) -> Outcome:
+    """Make the call on in-process ranks, of which one goes wrong, and see how it ends.
+
+    Args:
+        warm: whether all ranks have made the right call before.
+        wrong: the call of the rank that goes wrong; if None, with the other argument of the case.
+    """
+    results: dict[int, Any] = {}
+
+    def program(comm: Any) -> None:
+        given = prepared(comm, case, warm)
+        if given is None:
+            results[comm.rank] = "no such call"
+            return
+        comm.barrier()
+        error = None
+        try:
+            if comm.rank != ODD:
+                results[comm.rank] = digest(called(case.function, given))
+            elif wrong is not None:
+                results[comm.rank] = digest(wrong(comm, given))
+            else:
+                results[comm.rank] = digest(called(case.function, changed(comm, case, given)))
+        except Exception as raised:
+            results[comm.rank] = error = raised
+        if not comes_back(comm):
+            raise error or CommError("the ranks are in different calls")
+        assert np.array_equal(tensor(comm).redistribute(COLUMNS).to_global(), MATRIX), "the ranks cannot go on"
+
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with rote.config(implicit="allow"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rote.run(program, RANKS)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(LIMIT)
+    return Outcome(results, errors[0] if errors else None, thread.is_alive())
+
+
+def comes_back(comm: Any) -> bool:
+    """Whether all ranks come to this call, and not to others. Collective."""
+    try:
+        return bool(comm.allgather_object("end") == ["end"] * comm.size)
+    except Exception:
+        return False
+
+
+def digest(result: Any) -> Any:
+    """What is compared of a result: everything but times and addresses."""
+    if isinstance(result, DistTensor):
+        return (str(result.distribution), digest(result.local))
+    if isinstance(result, np.ndarray):
+        return (result.shape, str(result.dtype), np.nan_to_num(result.astype("c16")).round(6).tobytes())
+    if isinstance(result, list | tuple):
+        return tuple(map(digest, result))
+    return repr(result) if isinstance(result, str | int | float | complex | np.generic | np.dtype) else type(result)
+
+
+def check(case: Case, warm: bool, right: dict[int, Any]) -> str:
+    """Law: all ranks raise one error and go on, or the run ends by an error that names the rank and the cause.
+
+    A rank whose argument makes no difference, or whose call sends nothing, has no error; then all others have the right
+    result.
+
+    Args:
+        right: by rank, the right result.
+
+    Returns:
+        How the call ended: "together", "alone", "apart", "same", or "" if there is no such call.
+    """
+    results, error, hangs = outcome(case, warm)
+    assert not hangs, "the ranks wait for each other"
+    raised = {rank: each for rank, each in results.items() if isinstance(each, Exception)}
+    assert not isinstance(error, MISTAKES), error
+    if error is not None:
+        if isinstance(error, CommError | LayoutError) and "ranks" in str(error):
+            return "apart"
+        assert f"raised on rank {ODD} of {RANKS}" in error.__notes__, (error, error.__notes__)
+        return "alone"
+    if len(raised) == RANKS:
+        assert len({str(each) for each in raised.values()}) == 1, raised
+        return "together"
+    assert raised.keys() <= {ODD}, raised  # the others need nothing of that rank
+    last = case.function.name.rpartition(".")[2]
+    if last not in UNSET and "Generator" not in case.function.name:
+        assert {rank: each for rank, each in results.items() if rank != ODD} == {
+            rank: right[rank] for rank in results if rank != ODD
+        }
+    return "same"
+
+
+def check_mpi(comm: Any, case: Case) -> None:
+    """Law: on ranks of MPI all raise the same error, and go on. Collective, on a communicator that is new."""
+    given = prepared(comm, case, warm=False)
+    assert given is not None
+    try:
+        called(case.function, changed(comm, case, given) if comm.rank == ODD else given)
+    except Exception as error:
+        texts = comm.allgather_object(str(error))
+        assert texts == [texts[0]] * comm.size, (str(case), texts)
+    else:
+        raise AssertionError(f"{case} is not refused")
+    assert np.array_equal(tensor(comm).redistribute(COLUMNS).to_global(), MATRIX)
+
+
+if __name__ == "__main__":
+    numbered = dict(enumerate(cases()))
+    warnings.simplefilter("ignore")
+    rote.config(implicit="allow")
+    whole = world()
+    for number in map(int, sys.argv[1:]):
+        np.save(f"matrix{whole.rank}.npy", MATRIX)
+        check_mpi(whole.split(0, whole.rank), numbered[number])
+    print("refused")
