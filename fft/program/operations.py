@@ -16,6 +16,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.grid import row_major
 from rote.layout.layout import Distribution
+from rote.runtime.comm.cache import gathered
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
@@ -202,7 +203,7 @@ def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
     if not any(maybe):
         return tuple(maybe)
     mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
-    return tuple(map(all, zip(*comm.allgather_object(mine), strict=True)))
+    return tuple(map(all, zip(*gathered(comm, "a bound walk", mine), strict=True)))
 
 
 def _stays(move: Plan, rank: int) -> bool:

@@ -228,14 +228,13 @@ def agree_on_call(comm: Comm) -> None:
     if not calls or comm.size == 1:
         return
     name, args, options = calls[0]
-    key = (name, *_parts(args), *options, *_parts(options.values()))
 
     def refuse() -> bool:
         named = [f"{option}={value}" for option, value in zip(options, map(_text, options.values()), strict=True)]
         refuse_others(comm, name, (*map(_text, args), *named))
         return True
 
-    cached(comm, "calls", key, refuse, _KEPT)
+    cached(comm, "calls", _key(name, args, options), refuse, _KEPT)
     calls.clear()
 
 
@@ -271,17 +270,17 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
     return f"block[{','.join(['(0)', *['()'] * (len(shape) - 1)][: len(shape)])}]"
 
 
-def _parts(values: Any) -> Iterator[Any]:
-    """Hashable parts that identify arguments, with equal ones on all ranks that give equal arguments."""
-    for value in values:
-        kind = type(value)
-        if kind in _PLAIN:
-            yield value
+def _key(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Hashable parts that identify a call, with equal ones on all ranks that give equal arguments."""
+    parts: list[Any] = [name, *options]
+    for value in (*args, *options.values()):
+        if type(value) in _PLAIN:
+            parts.append(value)
         elif isinstance(value, Distributed):
-            yield value.distribution
-            yield value.local.dtype
+            parts += (value.distribution, value.local.dtype)
         else:
-            yield _text(value)
+            parts.append(_text(value))
+    return tuple(parts)
 
 
 def _text(value: Any) -> str:

@@ -177,12 +177,12 @@ def _entered(name: str, function: F, computes: bool) -> F:
             if computes and floating_errors_raise():
                 return failing_together(name, function, args, options)
             return function(*args, **options)
-        except AttributeError:
-            if comm_of(args, options) is None:
-                given = ", ".join(type(each).__name__ for each in (*args, *options.values()))
-                cure = "write DistTensor.from_global(array, layout) for an array"
-                raise TypeError(f"{name} takes a tensor, not {given}\n{cure}") from None
-            raise
+        except AttributeError as error:
+            if error.name not in ("comm", "distribution", "local") or isinstance(error.obj, Distributed):
+                raise
+            kind = type(error.obj).__name__
+            cure = "make one of an array by DistTensor.from_global(array, layout)"
+            raise TypeError(f"{name} takes a tensor, not {kind}\n{cure}") from None
         finally:
             call_under_way.reset(token)
 

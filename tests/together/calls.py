@@ -232,7 +232,7 @@ def other_tensor(comm: Any, kind: str, like: DistTensor | None = None) -> Any:
     array, layout, dtype = MATRIX, ROWS, kind if kind in ("f4", "c16", "i8") else "f8"
     layouts = {"columns": COLUMNS, "cyclic": "[(0),()]", "replicated": "[(),()]", "partial": "[(),()]+(0)"}
     layout = layouts.get(kind, "block[(0)]" if kind == "vector" else layout)
-    array = {"longer": np.ones((6, 9)), "vector": np.ones(6)}.get(kind, array)
+    array = {"longer": np.ones((6, 9)), "vector": np.ones(5)}.get(kind, array)
     dist = rote.parse(layout).on(array.shape, comm.size)
     block = np.array(rote.simulate.scatter(array.astype(dtype), dist)[comm.rank])
     if like is not None and kind in ("f4", "read-only"):

@@ -10,9 +10,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from calls import (
     APART,
     COLUMNS,
@@ -43,6 +45,9 @@ LIMIT = 30.0  # seconds, of which a case takes some thousandths
 
 # Errors that only a mistake in the product raises. A wrong argument is refused by an error that says what is wrong.
 MISTAKES = (AssertionError, AttributeError, UnboundLocalError, RecursionError, ZeroDivisionError)
+
+# Functions of NumPy that refuse `out=` for tensors.
+REFUSING = ("numpy.fft", "numpy.vecdot", "numpy.linalg.vecdot")
 
 # Functions whose right results differ from call to call: elements that are not set, numbers that are drawn.
 UNSET = ("empty", "empty_like", "empty_input", "empty_output", "save", "copyto")
@@ -86,7 +91,7 @@ def cases() -> Iterator[Case]:
             if name in (*TENSORS, *LISTS, "halo"):
                 kinds = KINDS if name != "self" else [kind for kind in KINDS if kind not in ("none", "text", "array")]
                 yield from (Case(function, name, kind=kind) for kind in kinds)
-            elif name == "out" and not function.name.startswith("numpy.fft"):  # they refuse it
+            elif name == "out" and not function.name.startswith(REFUSING):
                 yield from (Case(function, name, kind=kind) for kind in INTO)
             elif name != "out":
                 yield from (Case(function, name, value) for value in OTHERS.get(name, GENERAL))
@@ -179,7 +184,7 @@ def digest(result: Any) -> Any:
     return repr(result) if isinstance(result, str | int | float | complex | np.generic | np.dtype) else type(result)
 
 
-def check(case: Case, warm: bool, right: dict[int, Any]) -> str:
+def judge(case: Case, end: Outcome, right: dict[int, Any]) -> str:
     """Law: all ranks raise one error and go on, or the run ends by an error that names the rank and the cause.
 
     A rank whose argument makes no difference, or whose call sends nothing, has no error; then all others have the right
@@ -189,14 +194,16 @@ def check(case: Case, warm: bool, right: dict[int, Any]) -> str:
         right: by rank, the right result.
 
     Returns:
-        How the call ended: "together", "alone", "apart", "same", or "" if there is no such call.
+        How the call ended: "together", "alone", "apart" or "same".
     """
-    results, error, hangs = outcome(case, warm)
+    results, error, hangs = end
     assert not hangs, "the ranks wait for each other"
     raised = {rank: each for rank, each in results.items() if isinstance(each, Exception)}
-    assert not isinstance(error, MISTAKES), error
+    if "no such call" in results.values():
+        return "same"
+    assert not isinstance(error, MISTAKES) or case.function.name.startswith("numpy."), repr(error)  # may be NumPy's own
     if error is not None:
-        if isinstance(error, CommError | LayoutError) and "ranks" in str(error):
+        if isinstance(error, CommError | LayoutError) and "rank" in str(error):
             return "apart"
         assert f"raised on rank {ODD} of {RANKS}" in error.__notes__, (error, error.__notes__)
         return "alone"
@@ -204,12 +211,48 @@ def check(case: Case, warm: bool, right: dict[int, Any]) -> str:
         assert len({str(each) for each in raised.values()}) == 1, raised
         return "together"
     assert raised.keys() <= {ODD}, raised  # the others need nothing of that rank
-    last = case.function.name.rpartition(".")[2]
-    if last not in UNSET and "Generator" not in case.function.name:
-        assert {rank: each for rank, each in results.items() if rank != ODD} == {
-            rank: right[rank] for rank in results if rank != ODD
-        }
+    if case.function.name.rpartition(".")[2] not in UNSET and "Generator" not in case.function.name:
+        others = [rank for rank in results if rank != ODD]
+        assert [results[rank] for rank in others] == [right[rank] for rank in others]
     return "same"
+
+
+def _leaves(function: Function, comm: Any, given: Arguments) -> None:
+    """Make no call."""
+
+
+def _moves(function: Function, comm: Any, given: Arguments) -> Any:
+    """Make another call."""
+    return tensor(comm).redistribute(COLUMNS)
+
+
+def _starved(kind: type[BaseException], function: Function, comm: Any, given: Arguments) -> Any:
+    """Make the call on a rank whose next array cannot be allocated."""
+    with pytest.MonkeyPatch.context() as patch:
+        own, empty = threading.get_ident(), np.empty
+
+        def allocate(*args: Any, **options: Any) -> Any:
+            if threading.get_ident() == own:
+                raise kind("of an allocation")
+            return empty(*args, **options)
+
+        patch.setattr(np, "empty", allocate)
+        return called(function, given)
+
+
+OTHER_CALLS: dict[str, Callable[[Function, Any, Arguments], Any]] = {
+    "leaves": _leaves,
+    "makes another call": _moves,
+    "has no memory": partial(_starved, MemoryError),
+    "is interrupted": partial(_starved, KeyboardInterrupt),
+}
+"""What the rank that goes wrong does in place of the call."""
+
+
+def ends_together(case: Case) -> bool:
+    """Whether all in-process ranks raise the same error of the first call."""
+    results, error, _ = outcome(case)
+    return error is None and len([each for each in results.values() if isinstance(each, Exception)]) == RANKS
 
 
 def check_mpi(comm: Any, case: Case) -> None:
@@ -226,12 +269,18 @@ def check_mpi(comm: Any, case: Case) -> None:
     assert np.array_equal(tensor(comm).redistribute(COLUMNS).to_global(), MATRIX)
 
 
-if __name__ == "__main__":
+def main(comm: Any, numbers: list[int]) -> None:
+    """Make the cases of these numbers, each on a communicator of its own."""
     numbered = dict(enumerate(cases()))
-    warnings.simplefilter("ignore")
-    rote.config(implicit="allow")
-    whole = world()
-    for number in map(int, sys.argv[1:]):
-        np.save(f"matrix{whole.rank}.npy", MATRIX)
-        check_mpi(whole.split(0, whole.rank), numbered[number])
+    if comm.rank == 0:
+        np.save("matrix.npy", MATRIX)
+    comm.barrier()
+    with rote.config(implicit="allow"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in numbers:
+            check_mpi(comm.split(0, comm.rank), numbered[number])
+
+
+if __name__ == "__main__":
+    main(world(), [*map(int, sys.argv[1:])])
     print("refused")

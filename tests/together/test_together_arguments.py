@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from calls import MATRIX
-from failing import FUNCTIONS, RANKS, Case, cases, check, outcome
+from failing import FUNCTIONS, OTHER_CALLS, RANKS, Case, Outcome, cases, judge, outcome
 from marks import PARTS
 from parts import share
 
@@ -35,16 +36,34 @@ def test_every_function_has_a_right_call(name):
     assert right(name).keys() == set(range(RANKS))
 
 
-@pytest.mark.parametrize("warm", [False, True], ids=["first", "second"])
-@pytest.mark.parametrize("part", PARTS)
-def test_another_argument_on_one_rank(part, warm):
-    """Law: that of `failing.check`, for the first call of a function, and for one that is prepared."""
-    ends = {"together": 0, "alone": 0, "apart": 0, "same": 0, "": 0}
-    wrong = []
-    for case in share(cases(), part, every=10, first=warm):
+def judged(makes: Iterable[tuple[Case, Outcome]]) -> set[str]:
+    """How the calls ended, all of them by law."""
+    ends, wrong = set(), []
+    for case, end in makes:
         try:
-            ends[check(case, warm, right(case.function.name))] += 1
+            ends.add(judge(case, end, right(case.function.name)))
         except AssertionError as error:
             wrong.append(f"{case}: {error}"[:300])
-    assert not wrong, "\n".join([f"{len(wrong)} of {sum(ends.values())}", *wrong])
-    assert min(ends[end] for end in ("alone", "same")) > 0 and (warm or ends["together"] > ends["apart"]), ends
+    assert not wrong, "\n".join([f"{len(wrong)} calls", *wrong])
+    return ends
+
+
+FIRST_OR_SECOND = pytest.mark.parametrize("warm", [False, True], ids=["first", "second"])
+
+
+@FIRST_OR_SECOND
+@pytest.mark.parametrize("part", PARTS)
+def test_another_argument_on_one_rank(part, warm):
+    """Law: that of `judge`, for the first call of a function, and for one that is prepared."""
+    chosen = share(cases(), part, every=20, first=warm)
+    assert judged((case, outcome(case, warm)) for case in chosen) == {"together", "alone", "apart", "same"}
+
+
+@FIRST_OR_SECOND
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("way", OTHER_CALLS)
+def test_another_call_on_one_rank(way, part, warm):
+    """Law: that of `judge`, for a rank that leaves, makes another call, has no memory or is interrupted."""
+    chosen = [Case(function, "") for function in share(FUNCTIONS.values(), part, every=4, first=len(way))]
+    ends = judged((case, outcome(case, warm, partial(OTHER_CALLS[way], case.function))) for case in chosen)
+    assert len(ends) > 1

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import LayoutError
 from ...layout.layout import Layout
+from ...runtime.comm.cache import gathered
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import agree_on_call, announce, asked, because, moved
@@ -235,7 +236,7 @@ def _merged(
     order = sorting_order([values, firsts])
     values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
     starts = _starts(values, firsts, equal_nan)
-    sizes = comm.allgather_object(len(starts))
+    sizes = gathered(comm, "unique", len(starts))
     if inverse:
         group = np.zeros(len(values), np.int64)
         group[starts[1:]] = 1

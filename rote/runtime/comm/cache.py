@@ -24,7 +24,10 @@ from ...errors import LayoutError
 from .collective_errors import ranks_apart
 from .protocol import Array, Comm
 
-__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cached", "refuse_others", "shared_workspace"]
+__all__ = [
+    *("AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer"),
+    *("cached", "gathered", "refuse_others", "shared_workspace"),
+]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -85,7 +88,9 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept: OrderedDict[Hashable, T] = comm.cache.setdefault(kind, OrderedDict())
+    kept: OrderedDict[Hashable, T] | None = comm.cache.get(kind)
+    if kept is None:
+        kept = comm.cache[kind] = OrderedDict()
     value = kept.get(key)
     if value is not None:
         kept.move_to_end(key)
@@ -132,6 +137,19 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
         f"{name} is one call of all ranks, but rank 0 gives it {first} and rank {other} {second}\n"
         "give every rank the same"
     )
+
+
+def gathered(comm: Comm, call: str, value: T) -> list[T]:
+    """The values of all ranks, which are in the same call; refused on all ranks if some are in another. Collective.
+
+    >>> from rote.runtime import run
+    >>> run(lambda comm: gathered(comm, "numbers", comm.rank), ranks=2)
+    [[0, 1], [0, 1]]
+    """
+    messages = comm.allgather_object((call, value))
+    if any(not isinstance(message, tuple) or message[:1] != (call,) for message in messages):
+        raise ranks_apart(messages)
+    return [message[1] for message in messages]
 
 
 def _parts(value: object) -> object:
@@ -200,7 +218,8 @@ class DoubleBuffer:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
+        size = max(-(-nbytes // _LINE), 1) * _LINE
+        sizes = gathered(comm, "shared memory", (size, double_buffer._size))
         if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
