@@ -1,7 +1,7 @@
 """Calls in which one rank alone goes wrong, and the law for all of them: no rank is left waiting.
 
 `Case`s are drawn from `calls.py`. On in-process ranks, `outcome` says how each ended. Those in which all ranks raise
-are then made on ranks of MPI: `python failing.py RESULTS NUMBER...` under mpiexec, with the numbers of the cases.
+are then made on ranks of MPI: `python failing.py NAME...` under mpiexec, with the names of the cases.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -269,18 +270,29 @@ def check_mpi(comm: Any, case: Case) -> None:
     assert np.array_equal(tensor(comm).redistribute(COLUMNS).to_global(), MATRIX)
 
 
-def main(comm: Any, numbers: list[int]) -> None:
-    """Make the cases of these numbers, each on a communicator of its own."""
-    numbered = dict(enumerate(cases()))
+def named_cases() -> dict[str, Case]:
+    """The cases by names that are the same in every process."""
+    count: Counter[str] = Counter()
+    named = {}
+    for case in cases():
+        name = f"{case.function.name}({case.parameter})"
+        named[f"{name} {count[name]}"] = case
+        count[name] += 1
+    return named
+
+
+def main(comm: Any, names: list[str]) -> None:
+    """Make the cases of these names, each on a communicator of its own."""
+    named = named_cases()
     if comm.rank == 0:
         np.save("matrix.npy", MATRIX)
     comm.barrier()
     with rote.config(implicit="allow"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in numbers:
-            check_mpi(comm.split(0, comm.rank), numbered[number])
+        for name in names:
+            check_mpi(comm.split(0, comm.rank), named[name])
 
 
 if __name__ == "__main__":
-    main(world(), [*map(int, sys.argv[1:])])
+    main(world(), sys.argv[1:])
     print("refused")

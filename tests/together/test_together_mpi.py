@@ -9,7 +9,7 @@ import failing
 import numpy as np
 import pytest
 from calls import MATRIX
-from failing import ODD, RANKS, cases
+from failing import ODD, RANKS
 from launch import mpirun
 from marks import PARTS
 from parts import share
@@ -25,14 +25,14 @@ def test_what_threads_refuse_together_processes_do(job, part, tmp_path, monkeypa
     """Law: the first call with an argument that one rank alone gives ends alike on threads and on processes."""
     monkeypatch.chdir(tmp_path)
     np.save("matrix.npy", MATRIX)
-    numbers = []
-    for number, case in share(enumerate(cases()), part, every=60, first=7, of=10):
+    names = []
+    for name, case in share(failing.named_cases().items(), part, every=60, first=7, of=10):
         if case.function.name.rpartition(".")[2] in failing.UNSET:
             continue
         if failing.ends_together(case):
-            numbers.append(number)
-    assert len(numbers) > 15
-    done = job.run(Path(failing.__file__), *numbers, timeout=300)
+            names.append(name)
+    assert len(names) > 15
+    done = job.run(Path(failing.__file__), *names, timeout=300)
     assert (done.returncode, done.stdout) == (0, "refused\n" * RANKS), done.stderr[-3000:]
 
 
