@@ -15,6 +15,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.grid import row_major
 from rote.layout.layout import Distribution
+from rote.runtime.comm.cache import gathered
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
@@ -197,7 +198,7 @@ def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
     if not any(maybe):
         return tuple(maybe)
     mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
-    return tuple(map(all, zip(*comm.allgather_object(mine), strict=True)))
+    return tuple(map(all, zip(*gathered(comm, "a bound walk", mine), strict=True)))
 
 
 def _stays(move: Plan, rank: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.comm.cache import DoubleBuffer, refuse_others
+from rote.runtime.comm.cache import DoubleBuffer, gathered, refuse_others
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
@@ -256,7 +256,7 @@ class Batches:
         if not bound.communicates:
             return 1
         if bound not in self._widths:
-            most = max(self._comm.allgather_object(bound.needed))
+            most = max(gathered(self._comm, "a field", bound.needed))
             self._widths[bound] = min(max(_SMALL // max(most, 1), 1), _MOST)
         return self._widths[bound]
 
@@ -266,7 +266,7 @@ class Batches:
         if (bound, count) not in self._walks:
             batch, before = bound.of_components(count), self.workspace
             self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
-            if any(self._comm.allgather_object(self.workspace.scratch is not before.scratch)):
+            if any(gathered(self._comm, "a batch", self.workspace.scratch is not before.scratch)):
                 self._walks.clear()  # so that the smaller scratch is freed; all ranks bind anew together
             self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
             self._walks[bound, count] = batch

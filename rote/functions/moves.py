@@ -3,6 +3,10 @@
 The rule of each function of tensors says whether it moves data. A move is implicit if no call of `redistribute` asked
 for it. The setting of `config` forbids implicit moves, warns of them once per line of the program, or allows them
 silently. `trace` lists all moves.
+
+A function whose ranks hold all that they need sends nothing, so it may be called on one rank alone. So the ranks
+compare their calls, `agree_on_call`, only where the first message is due, and only at the first call with these
+arguments.
 """
 
 from __future__ import annotations
@@ -10,22 +14,24 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 from ..errors import LayoutError, MoveWarning
 from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
+from ..runtime.comm.cache import cached, refuse_others
+from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
 __all__ = [
-    *("Config", "DataMove", "Policy"),
+    *("Config", "DataMove", "Policy", "agree_on_call", "call_under_way"),
     *("announce", "asked", "because", "config", "default_layout", "implicit_cause", "moved", "records_open", "trace"),
 ]
 
@@ -34,9 +40,12 @@ Policy = Literal["warn", "error", "allow"]
 
 T = TypeVar("T", bound=Distributed)
 
+Call = tuple[str, Sequence[Any], Mapping[str, Any]]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
 _INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too: its operators call this package
+_KEPT = 1024  # calls that one communicator keeps
+_PLAIN = frozenset((int, str, bool, type(None), bytes, Layout, Grid))  # arguments that are equal as their values are
 
 
 class DataMove(NamedTuple):
@@ -71,6 +80,9 @@ implicit_cause: ContextVar[str] = ContextVar("cause", default="")
 """The function whose moves are implicit at present; empty if moves are asked for."""
 
 _asked: ContextVar[str] = ContextVar("asked", default="")
+
+call_under_way: ContextVar[list[Call] | None] = ContextVar("rote_call", default=None)
+"""The outermost call of a function, in a list that is empty as soon as its ranks have agreed on it; None outside."""
 
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
 """The lists to which every move is added at present."""
@@ -192,17 +204,53 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str 
         warnings.warn_explicit(str(move), MoveWarning, file, line)
 
 
+def agree_on_call(comm: Comm) -> None:
+    """Refuse the call that is under way if ranks give it different arguments, or make different calls. Collective.
+
+    It is for the moment before a message. It costs one small all-gather at the first call with these arguments, and
+    nothing later in the same call. Of arrays, shapes and dtypes are compared; `fetching.agree` compares their elements.
+
+    Raises:
+        LayoutError: the arguments differ.
+        CommError: the calls differ.
+
+    >>> from rote import DistTensor, run
+    >>> def program(comm):
+    ...     return DistTensor.zeros((4, 6), "block[(0),()]", comm).sum(axis=None if comm.rank else 0)
+    >>> run(program, ranks=2)
+    Traceback (most recent call last):
+    ...
+    rote.LayoutError: sum is one call of all ranks, but rank 0 gives it axis=0 and rank 1 axis=None
+    give every rank the same
+    raised on rank 0 of 2
+    """
+    calls = call_under_way.get()
+    if not calls or comm.size == 1:
+        return
+    name, args, options = calls[0]
+
+    def refuse() -> bool:
+        named = [f"{option}={value}" for option, value in zip(options, map(_text, options.values()), strict=True)]
+        refuse_others(comm, name, (*map(_text, args), *named))
+        return True
+
+    cached(comm, "calls", _key(name, args, options), refuse, _KEPT)
+    calls.clear()
+
+
 def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T:
     """The tensor in the layout that a function needs, moved by the compiled plan; itself if it has that layout."""
     across = grid is not None and grid != x.distribution.grid
     if not across and x.distribution.layout == as_layout(layout):
         return x
+    agree_on_call(x.comm)
     with because(cause):
         return x.redistribute(layout, grid=grid if across else None)
 
 
 def asked(x: T, layout: Layout, cause: str) -> T:
     """The tensor in the layout that the caller of a function asked for; recorded by its name, never warned of."""
+    agree_on_call(x.comm)
     token = _asked.set(cause)
     try:
         return x.redistribute(layout)
@@ -220,6 +268,32 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
     if chosen is not None:
         return chosen(shape)
     return f"block[{','.join(['(0)', *['()'] * (len(shape) - 1)][: len(shape)])}]"
+
+
+def _key(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Hashable parts that identify a call, with equal ones on all ranks that give equal arguments."""
+    parts: list[Any] = [name, *options]
+    for value in (*args, *options.values()):
+        if type(value) in _PLAIN:
+            parts.append(value)
+        elif isinstance(value, Distributed):
+            parts += (value.distribution, value.local.dtype)
+        else:
+            parts.append(_text(value))
+    return tuple(parts)
+
+
+def _text(value: Any) -> str:
+    """An argument as users read it: of tensors and arrays all but their elements."""
+    if isinstance(value, Distributed):
+        return f"{value.distribution} of {value.local.dtype}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} of {value.dtype}"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(_text, value))})"
+    if isinstance(value, Layout | Grid | np.dtype | np.generic | int | float | complex | str | bytes | slice | None):
+        return str(value)
+    return getattr(value, "__name__", type(value).__name__)
 
 
 def _caller() -> tuple[str, int]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
+from .moves import call_under_way
 
 __all__ = ["ANSWERS", "ENTERING", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
 __all__ += ["comm_of", "failing_together", "fails_together", "follows"]
@@ -106,8 +107,8 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
     def enter(function: F) -> F:
         own = name or function.__name__
         FUNCTIONS[own] = rule
-        if rule in _COMPUTING:
-            function = fails_together(own)(function)
+        if rule in _MOVING:
+            function = _entered(own, function, rule in _COMPUTING)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
 
@@ -116,6 +117,9 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
 
 _COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted", "data-dependent", "agreed")
 """The rules of functions that compute in several steps; `elementwise` agrees on floating-point errors itself."""
+
+_MOVING: tuple[RuleName, ...] = (*_COMPUTING, "indexed", "joined", "relabelled")
+"""The rules of functions that may send messages; `elementwise` only moves tensors, which agrees by itself."""
 
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
@@ -132,6 +136,34 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
         return function(*args, **options)
     with floating_errors(comm, name):
         return function(*args, **options)
+
+
+def _entered(name: str, function: F, computes: bool) -> F:
+    """The function, whose outermost call is noted for its ranks to agree on, if it sends messages.
+
+    Args:
+        computes: whether all ranks raise its floating-point errors together.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        if call_under_way.get() is not None:
+            return function(*args, **options)
+        token = call_under_way.set([(name, args, options)])
+        try:
+            if computes and floating_errors_raise():
+                return failing_together(name, function, args, options)
+            return function(*args, **options)
+        except AttributeError as error:
+            if error.name not in ("comm", "distribution", "local") or isinstance(error.obj, Distributed):
+                raise
+            kind = type(error.obj).__name__
+            cure = "make one of an array by DistTensor.from_global(array, layout)"
+            raise TypeError(f"{name} takes a tensor, not {kind}\n{cure}") from None
+        finally:
+            call_under_way.reset(token)
+
+    return cast(F, called)
 
 
 def fails_together(name: str) -> Callable[[F], F]:

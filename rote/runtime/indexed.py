@@ -19,6 +19,7 @@ from ..layout.indexset import Ints
 from ..layout.kinds import mode_set
 from ..layout.layout import Distribution
 from ..layout.selection import Selection, selection
+from .comm.cache import gathered
 from .comm.protocol import Array, Comm
 
 __all__ = ["IndexedMove"]
@@ -93,7 +94,7 @@ class IndexedMove:
         every = (slice(None),)
         negative = [(axis < 0).any(axis=0) for axis in axes]
         self._blanks = [every * m + (np.flatnonzero(each),) for m, each in enumerate(negative) if each.any()]
-        counts = comm.allgather_object([(s.peer, *s.shape) for s in self._incoming])
+        counts = gathered(comm, "an indexed move", [(s.peer, *s.shape) for s in self._incoming])
         self.received: int = max(sum(prod(shape) for _, *shape in each) for each in counts)
         foreign = [held for segment, held in asked if segment.peer != comm.rank]
         self._outgoing = _requests(comm, counts, foreign) if self.received else []

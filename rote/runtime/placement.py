@@ -12,6 +12,7 @@ from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
+from .comm.cache import gathered
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
@@ -93,7 +94,7 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
         wanted = tuple(length for _, length, _ in runs)
         if block.shape != wanted and (block.size or 0 not in wanted):
             raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
-    said = ranks.allgather_object((extents, runs))
+    said = gathered(ranks, "from_slices", (extents, runs))
     with collective_errors(ranks):
         if len({shape for shape, _ in said}) > 1:
             raise LayoutError(
@@ -107,7 +108,7 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
     """Refuse a tensor that is not the same on all ranks, with the same error on all."""
-    texts = ranks.allgather_object(f"{dist} of {dtype}")
+    texts = gathered(ranks, "a new tensor", f"{dist} of {dtype}")
     others = [(rank, text) for rank, text in enumerate(texts) if text != texts[0]]
     if others:
         rank, text = others[0]

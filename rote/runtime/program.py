@@ -20,7 +20,7 @@ from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
-from .comm.collective_errors import floating_errors
+from .comm.collective_errors import floating_errors, floating_errors_raise
 from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 from .exchange.registry import check_method
@@ -124,7 +124,7 @@ class BoundPlan:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         start = np.asarray(block, order="C")
-        if self.computes:
+        if self.computes and floating_errors_raise():
             with floating_errors(self._comm, "a move"):
                 self._transport(start, end)
         else:

@@ -18,6 +18,7 @@ from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError
 from ..layout.grid import check_grid
+from .comm.cache import gathered
 from .comm.protocol import Array, Comm
 from .exchange.bundle import Bundle
 from .exchange.messages import WHOLE, Messages, Transfer
@@ -177,7 +178,8 @@ def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
 
 def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
     """Refuse lists that differ from rank to rank, with the same error on all."""
-    texts = comm.allgather_object([f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans])
+    moves = [f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans]
+    texts = gathered(comm, "redistribute of several tensors", moves)
     for rank, theirs in enumerate(texts):
         if theirs != texts[0]:
             lengths = min(len(theirs), len(texts[0]))

@@ -17,6 +17,7 @@ from ..io.formats import format_of
 from ..io.progress import telling
 from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name, refuse_partial
 from ..layout.layout import Layout
+from ..runtime.comm.cache import gathered
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
@@ -166,7 +167,7 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 
 def _agree(comm: Comm, said: Mapping[str, Any]) -> None:
     """Refuse arguments that differ between ranks; all ranks raise the same error."""
-    replies = comm.allgather_object(said)
+    replies = gathered(comm, "a file", said)
     for what, first in replies[0].items():
         for rank, reply in enumerate(replies):
             if repr(reply[what]) != repr(first):

@@ -111,7 +111,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         number = "" if self.distribution.shape else " float(x) or"
         cure = f"write{number} x.to_global(), or x.local for this rank's block"
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.testing."):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("numpy.ma."):
+            cure = "a tensor has no mask: write array.filled(value) in place of the masked array"
+        if caller.startswith("numpy.testing."):
             cure = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
         raise LayoutError(f"a tensor is not gathered silently; {cure}")
 

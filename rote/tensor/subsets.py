@@ -11,6 +11,7 @@ from ..errors import LayoutError
 from ..functions.distributed import Distributed
 from ..layout.layout import Distribution, Layout
 from ..layout.refine import without_roots
+from ..runtime.comm.cache import gathered
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
@@ -113,7 +114,7 @@ class Subsets(Distributed):
             dist = place(shape, layout, ranks, grid)
             _check_rooted(dist)
             _check_part(x, dist, ranks.rank)
-        dtypes: list[np.dtype[Any] | None] = ranks.allgather_object(None if x is None else x.local.dtype)
+        dtypes: list[np.dtype[Any] | None] = gathered(ranks, "from_roots", None if x is None else x.local.dtype)
         element = next(dtype for dtype in dtypes if dtype is not None)
         block = np.empty(dist.local_shape(ranks.rank), element) if x is None else x.local
         same_everywhere(ranks, dist, block.dtype)

@@ -21,7 +21,7 @@ from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached, refuse_others
-from ..runtime.comm.collective_errors import collective_errors, floating_errors
+from ..runtime.comm.collective_errors import collective_errors, floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.executor.aliasing import bound_apart, meet, run_apart
@@ -157,7 +157,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        program = self._program_to(layout, grid, method, tune, wire)
+        program = self._program_to(layout, grid, method, tune, wire, "no out" if out is None else "an out")
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         if out is None:
@@ -205,10 +205,12 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             _check_out(out, program.plan)
         return BoundMove(self, out, program)
 
-    def _program_to(self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None) -> BoundPlan:
-        """The program that moves this tensor's blocks to another layout. Collective."""
+    def _program_to(
+        self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None, into: str = ""
+    ) -> BoundPlan:
+        """The program that moves this tensor's blocks to another layout, and into what, in words. Collective."""
         source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
-        key = (source, dtype, layout, method, tune, wire)
+        key = (source, dtype, layout, method, tune, wire, into)
 
         def make() -> BoundPlan:
             refuse_others(comm, "redistribute", (*key, grid))
@@ -261,15 +263,16 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         return
     key, prepared = (id(x), id(out)), program.prepared
     number, calls = prepared.runs.get(key, (0, []))
-    if not number:
+    if not number:  # perhaps on this rank alone, so that it asks nobody
         _check_out(out, program.plan)
     meeting = meet(x.comm, x.local, out.local, number)
     if not meeting.agreed:
         calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
         if meeting.together and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
             calls = calls[1:]  # `meet` was a barrier already; but a rank that first copies its block must be waited for
-        prepared.keep(key, x, out, (prepared.kept + 1, calls))
-    if program.computes:
+        x.comm.cache["prepared"] = last = x.comm.cache.get("prepared", 0) + 1  # no other run has this number
+        prepared.keep(key, x, out, (last, calls))
+    if program.computes and floating_errors_raise():
         with floating_errors(x.comm, "a move"):
             for call in calls:
                 call()

@@ -50,10 +50,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
-    "rote.functions.rules": (
-        *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors", "rote.functions.distributed"),
+    "rote.functions.moves": (
+        *("rote.errors", "rote.layout", "rote.functions.distributed"),
+        *("rote.runtime.comm.protocol", "rote.runtime.comm.cache"),
     ),
-    "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed"),
+    "rote.functions.rules": (
+        *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors"),
+        *("rote.functions.distributed", "rote.functions.moves"),
+    ),
     "rote.functions.alignment": (
         *("rote.grammar", "rote.layout", "rote.compiler"),
         *("rote.functions.distributed", "rote.functions.moves"),
@@ -528,7 +532,7 @@ BREAKS = [
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
     ("rote.functions.moves", "from .alignment import aligned"),
-    ("rote.functions.rules", "from .moves import moved"),
+    ("rote.functions.moves", "from .rules import follows"),
     ("rote.functions.alignment", "from .elements.operands import lie_alike"),
     ("rote.functions.elements.likes", "from ..rearranging.indexing import getitem"),
     ("rote.functions.rearranging.keys", "from ..sorts import sorting"),

@@ -33,8 +33,16 @@ def check(comm):
             lambda: tensor().redistribute("[(),(9)]" if last else "[(),()]"),
             lambda: tensor().redistribute("block[(),(1)]" if last else "block[(0),(1)]", grid=(1, comm.size)),
             lambda: mixed.redistribute("block[(),(0)]"),
-            lambda: mixed.sum(),
         ],
+        "sum": [
+            lambda: mixed.sum(),
+            lambda: tensor().sum(axis=None if last else 0),
+            lambda: tensor().sum(dtype="f4" if last else "f8"),
+        ],
+        "flip": [lambda: np.flip(tensor(), 0 if last else (0, 1))],
+        "quantile": [lambda: np.quantile(tensor(), 0.5 if last else 0.25)],
+        "trace": [lambda: np.trace(tensor(), 1 if last else 0)],
+        "unique": [lambda: np.unique(mixed, return_counts=True)],
         "fftn": [lambda: rote.fft.fftn(mixed), lambda: rote.fft.fftn(tensor(), norm="ortho" if last else None)],
         "FFT": [
             lambda: (

@@ -181,6 +181,14 @@ def test_a_value_with_a_mask_is_refused(call, value):
         call(x, value)
 
 
+@pytest.mark.parametrize("masked", [np.ma.masked_less(NUMBERS, 0), np.ma.masked])
+def test_a_masked_operand_in_front_is_refused_by_its_mask(masked):
+    """Law: NumPy's masked arrays do not leave the sum to the tensor, and the error says what to write all the same."""
+    x = DistTensor.from_global(NUMBERS, "block[(0)]")
+    with pytest.raises(LayoutError, match=r"no mask: write array.filled\(value\)"):
+        masked + x
+
+
 @pytest.mark.parametrize("number", [3, np.array(3), np.int64(3)])
 def test_a_value_without_a_mask_is_taken(number):
     """Law: numbers and arrays of order 0 fill, pad and limit alike, and distances may be an array of integers."""

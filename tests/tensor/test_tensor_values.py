@@ -141,3 +141,17 @@ def test_the_greatest_of_nothing(layout):
 def test_bins_of_a_number(value):
     """Law: of order 0 the bins lie about the number, which one of them has."""
     check(lambda x: np.histogram(x, 3), np.array(value), "[]")
+
+
+@pytest.mark.parametrize("ranks", (1, 3))
+def test_blocks_of_numbers_are_arrays(ranks):
+    """Law: also those of order 0, which NumPy's operators make numbers of; so a result is an output of the next one."""
+
+    def program(comm):
+        x = DistTensor.from_global(INTEGERS * 1.0, "block[(0)]" if INTEGERS.ndim == 1 else "block[(0),()]", comm)
+        number = DistTensor.from_global(np.array(2.0), "[]", comm)
+        results = [x.max(), x.min(), np.digitize(number, np.array([1.0, 3.0]))]
+        assert x.max(out=results[1]) is results[1]
+        return [type(each.local) for each in results], float(results[1])
+
+    assert rote.run(program, ranks) == [([np.ndarray] * 3, float(INTEGERS.max()))] * ranks

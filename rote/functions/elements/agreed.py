@@ -10,6 +10,7 @@ import numpy as np
 from ...layout.layout import Op
 from ...runtime.comm.protocol import Comm
 from ..distributed import Distributed
+from ..moves import agree_on_call
 from ..rules import Function, follows
 from .operands import together
 
@@ -59,6 +60,7 @@ for _function in (np.shares_memory, np.may_share_memory):
 
 
 def _agreed(comm: Comm, value: bool, op: Op) -> bool:
+    agree_on_call(comm)
     buffer = np.array([value], bool)
     comm.allreduce(buffer, op)
     return bool(buffer[0])

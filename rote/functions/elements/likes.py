@@ -177,6 +177,11 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
     """
     if indexing not in ("xy", "ij"):
         raise LayoutError(f"indexing={indexing!r} is neither 'xy' nor 'ij'")
+    for x in arrays:
+        if not isinstance(x, Distributed):
+            raise LayoutError(
+                f"meshgrid takes tensors, not {type(x).__name__}; write DistTensor.from_global(array, layout)"
+            )
     order = len(arrays)
     modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
     standing = [_standing(plain(x, "meshgrid"), mode, order) for x, mode in zip(arrays, modes, strict=True)]

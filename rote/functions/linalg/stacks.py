@@ -13,6 +13,7 @@ from ..contraction.contraction import aligned, common_operands, extents_of
 from ..contraction.label_layouts import layout_of
 from ..contraction.subscripts import Term
 from ..distributed import Distributed
+from ..moves import agree_on_call
 
 __all__ = ["floating", "stackwise"]
 
@@ -38,6 +39,7 @@ def stackwise(
     new = extents or {}
     sizes = {**extents_of(tensors, terms, cause), **new}
     together = aligned(tensors, terms, max(results, key=len), sizes, cause, whole=(*whole, *new))
+    agree_on_call(tensors[0].comm)
     with collective_errors(tensors[0].comm):
         made = function(*together.blocks)
         values = list(map(np.asarray, made)) if isinstance(made, tuple) else [np.asarray(made)]

@@ -16,7 +16,7 @@ from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import Comm
 from ...runtime.indexed import IndexedMove
 from ..distributed import Array, Distributed
-from ..moves import announce, because
+from ..moves import agree_on_call, announce, because
 
 __all__ = ["agree", "fetch", "fetched"]
 
@@ -61,6 +61,7 @@ def fetch(
         fill: the value at negative indices.
     """
     source, comm = x.distribution, x.comm
+    agree_on_call(comm)
     agree(comm, name, key)
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
     with because(name):

@@ -15,7 +15,7 @@ from ...layout.layout import Distribution, Layout
 from ...layout.view import View
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
-from ..moves import moved
+from ..moves import agree_on_call, moved
 from ..rules import follows
 
 __all__ = ["argwhere", "blocks_of", "compressed", "first_index", "flat_layout", "flatnonzero", "fused_view", "in_order"]
@@ -65,6 +65,7 @@ def of_sizes(flat: T, block: Array) -> T:
     (splits,) = dist.splits
     if not splits:
         return replicated(block, flat)
+    agree_on_call(comm)
     numbers = np.zeros(comm.size, np.int64)
     comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
     if len(splits) > 1:

@@ -16,6 +16,7 @@ from ...layout.layout import Distribution, Layout
 from ...runtime.comm.collective_errors import collective_errors
 from ..alignment import made_whole, plain
 from ..distributed import Distributed
+from ..moves import agree_on_call
 from ..rules import follows
 from .indexing import read, relabelled
 from .keys import as_indices, key_at, parse_key
@@ -70,6 +71,7 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
         y = plain(flat._on(flat.local, fused), "reshape")
     if copy is False:
+        agree_on_call(x.comm)
         with collective_errors(x.comm):  # blocks of some ranks may lie in memory as those of others do not
             if y.local.size and not np.may_share_memory(y.local, given.local):
                 raise _no_view(given.distribution, wanted)

@@ -172,5 +172,4 @@ def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
 def _turned(bits: Array) -> Array:
     """The bits of numbers as integers in their order, and back: if the sign is set, all other bits are flipped."""
     info = np.iinfo(bits.dtype)
-    result: Array = bits ^ ((bits >> (info.bits - 1)) & info.max)
-    return result
+    return np.asarray(bits ^ ((bits >> (info.bits - 1)) & info.max))

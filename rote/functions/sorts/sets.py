@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from ...errors import LayoutError
 from ...layout.layout import Layout
+from ...runtime.comm.cache import gathered
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
-from ..moves import announce, asked, because, moved
+from ..moves import agree_on_call, announce, asked, because, moved
 from ..rearranging.indexing import known
 from ..rearranging.ordering import first_index, in_order, over_ranks
 from ..rearranging.reshaping import reshape
@@ -122,6 +123,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         least, most = int(block.min()), int(block.max())
         wrong = least < 0 or most > np.iinfo(np.int64).max
         ends[:] = (0, 1) if wrong else (most, 0)
+    agree_on_call(x.comm)
     x.comm.allreduce(ends, "max")  # so that all ranks raise one rank's error
     if ends[1] > 0 or not integers or block.ndim != 1:
         cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
@@ -149,6 +151,7 @@ def histogram(
             own = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
             ends = np.array(own, kind)
             ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
+            agree_on_call(x.comm)
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
@@ -189,6 +192,7 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
     )
     firsts += first_index(flat)
     if flat.distribution.splits[0]:
+        agree_on_call(x.comm)
         merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
     else:
         merged = [replicated(each, flat) for each in (values, firsts, amounts)]
@@ -228,7 +232,7 @@ def _merged(
     order = sorting_order([values, firsts])
     values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
     starts = _starts(values, firsts, equal_nan)
-    sizes = comm.allgather_object(len(starts))
+    sizes = gathered(comm, "unique", len(starts))
     if inverse:
         group = np.zeros(len(values), np.int64)
         group[starts[1:]] = 1

@@ -16,7 +16,7 @@ from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
 from ..alignment import made_whole, plain, replicated
 from ..distributed import Array, Distributed
-from ..moves import announce, because, moved
+from ..moves import agree_on_call, announce, because, moved
 from ..rearranging.indexing import known, read
 from ..rearranging.keys import parse_key
 from ..rearranging.ordering import over_ranks
@@ -194,6 +194,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     target = fitted(x.distribution, ends[1])
     if given.distribution != target:
         given = moved(plain(given, "take_along_axis"), target.layout, "take_along_axis", target.grid)
+    agree_on_call(x.comm)
     with collective_errors(x.comm):
         taken = np.take_along_axis(x.local, given.local, mode)
     return x._on(taken, target)
@@ -218,6 +219,7 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     All lines are sorted at once, with the line's number as first key: the k-th element of line j gets place n j + k.
     """
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
+    agree_on_call(comm)
     places = _places(dist, comm.rank, mode, descending)
     split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
@@ -265,7 +267,7 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
     """Apply a function to each element of a tensor; of an array or a scalar, the result is replicated."""
     if isinstance(x, Distributed):
         x = plain(x, name)
-        return x._with(function(x.local))
+        return x._with(np.asarray(function(x.local)))
     if not isinstance(other, Distributed):
         raise LayoutError(f"{name} takes a tensor, one at least")
     return replicated(np.asarray(function(replicated(x, other).local)), other)

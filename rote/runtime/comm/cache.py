@@ -24,8 +24,8 @@ from ...errors import LayoutError
 from .collective_errors import ranks_apart
 from .protocol import Array, Comm
 
-__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "refuse_others"]
-__all__ += ["shared_workspace"]
+__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "gathered"]
+__all__ += ["refuse_others", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -86,7 +86,9 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept: OrderedDict[Hashable, T] = comm.cache.setdefault(kind, OrderedDict())
+    kept: OrderedDict[Hashable, T] | None = comm.cache.get(kind)
+    if kept is None:
+        kept = comm.cache[kind] = OrderedDict()
     value = kept.get(key)
     if value is not None:
         kept.move_to_end(key)
@@ -125,7 +127,7 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
     if calls.count((name, number)) == comm.size:
         return
     if not all(isinstance(call, tuple) and call[:1] == (name,) for call in calls):
-        raise ranks_apart()
+        raise ranks_apart(calls)
     texts = comm.allgather_object([str(each) for each in key])
     other = next(rank for rank, call in enumerate(calls) if call != calls[0])
     first, second = next((pair for pair in zip(texts[0], texts[other], strict=True) if pair[0] != pair[1]), ("", ""))
@@ -133,6 +135,19 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
         f"{name} is one call of all ranks, but rank 0 gives it {first} and rank {other} {second}\n"
         "give every rank the same"
     )
+
+
+def gathered(comm: Comm, call: str, value: T) -> list[T]:
+    """The values of all ranks, which are in the same call; refused on all ranks if some are in another. Collective.
+
+    >>> from rote.runtime import run
+    >>> run(lambda comm: gathered(comm, "numbers", comm.rank), ranks=2)
+    [[0, 1], [0, 1]]
+    """
+    messages = comm.allgather_object((call, value))
+    if any(not isinstance(message, tuple) or message[:1] != (call,) for message in messages):
+        raise ranks_apart(messages)
+    return [message[1] for message in messages]
 
 
 def _parts(value: object) -> object:
@@ -201,7 +216,8 @@ class DoubleBuffer:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
+        size = max(-(-nbytes // _LINE), 1) * _LINE
+        sizes = gathered(comm, "shared memory", (size, double_buffer._size))
         if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None

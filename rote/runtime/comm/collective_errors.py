@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from .protocol import Comm
 
 __all__ = [
     *("RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "from_root"),
-    *("ranks_apart", "where"),
+    *("name_ranks", "ranks_apart", "where"),
 ]
 
 T = TypeVar("T")
@@ -68,6 +68,13 @@ def where(ranks: list[int], size: int) -> str:
     return f"raised on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {size}"
 
 
+def name_ranks(error: BaseException, rank: int, size: int) -> None:
+    """Note on an error that ends a program that this rank raised it, unless it says already which ranks did."""
+    notes = getattr(error, "__notes__", ())
+    if size > 1 and not any(note.startswith("raised on rank") for note in notes):
+        error.add_note(where([rank], size))
+
+
 def collective_errors(comm: Comm) -> AbstractContextManager[None]:
     """All ranks leave the body together: none raises, or all raise the same error.
 
@@ -105,7 +112,7 @@ class _Agreeing(AbstractContextManager[None]):
             return
         reports = comm.allgather_object(None if error is None else _Report.of(error))
         if not all(each is None or isinstance(each, _Report) for each in reports):
-            raise ranks_apart() from error
+            raise ranks_apart(reports) from error
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
             return
@@ -134,17 +141,30 @@ def from_root(comm: Comm, make: Callable[[], T]) -> T:
     return shared
 
 
-def ranks_apart() -> CommError:
+def ranks_apart(messages: Sequence[object] = ()) -> CommError:
     """The error for ranks that receive the messages of a different call.
 
-    >>> str(ranks_apart()).partition(",")[0]
-    'the ranks make different calls'
+    Args:
+        messages: that of each rank, if known. A call begins with a pair of its name and a number.
+
+    >>> print(str(ranks_apart([("sum", 1), ("mean", 2)])).splitlines()[0])
+    the ranks make different calls, or one has raised an error that it alone knows: rank 0 sum, rank 1 mean
     """
+    calls = ", ".join(f"rank {rank} {_call_of(message)}" for rank, message in enumerate(messages))
     return CommError(
-        "the ranks make different calls, or one has raised an error that it alone knows\n"
+        f"the ranks make different calls, or one has raised an error that it alone knows{': ' * bool(calls)}{calls}\n"
         "all ranks of a communicator must make the same collective calls in the same order; "
         "with rote.runtime.collective_errors(comm): has them all raise what one does"
     )
+
+
+def _call_of(message: object) -> str:
+    """The call, in words, that has sent a message."""
+    if isinstance(message, _Report):
+        return message.text
+    if isinstance(message, tuple) and message and isinstance(message[0], str):
+        return message[0]
+    return "the end of a call or of the program" if message is None else "another call"
 
 
 def floating_errors_raise() -> bool:

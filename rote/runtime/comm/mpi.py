@@ -30,7 +30,7 @@ from ...layout.layout import Op
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
-from .collective_errors import collective_errors
+from .collective_errors import collective_errors, name_ranks
 from .datatypes import Datatype, file_view
 from .handles import UnusedHandles
 from .protocol import Array, BoundToRun, Path
@@ -271,6 +271,7 @@ def _abort_on_uncaught() -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+        name_ranks(error, MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
         before(kind, error, at)
         set_abort(error)
 

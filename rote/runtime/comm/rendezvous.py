@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import CommError
-from .collective_errors import RemoteError, where
+from .collective_errors import RemoteError, name_ranks
 
 __all__ = ["RankGroup", "Released", "ThreadedRun"]
 
@@ -80,8 +80,7 @@ class ThreadedRun:
             return self._verdict
         rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, RemoteError), rank))
         error = self._errors[rank]
-        if not any(note.startswith("raised on rank") for note in getattr(error, "__notes__", ())):
-            error.add_note(where([rank], self.size))
+        name_ranks(error, rank, self.size)
         return error
 
     def forget(self) -> None:

@@ -128,6 +128,15 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
     token = inside.set(comm)
     try:
         result = fn(comm, *args)
+    except SystemExit as error:  # the others would wait for this rank for ever
+        if error.code:
+            from .mpi import set_abort
+
+            set_abort(error)
+        else:
+            with collective_errors(comm):
+                pass  # until they end, too
+        raise
     finally:
         inside.reset(token)
     with collective_errors(comm):

@@ -12,6 +12,7 @@ import numpy as np
 from ...compiler.step import Step
 from ...errors import CommError
 from ..comm.cache import AtAddresses
+from ..comm.collective_errors import ranks_apart
 from ..comm.protocol import Array
 from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
@@ -93,6 +94,7 @@ class Direct(Method):
         if self._comm.share_reference(None) is None:
             raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
         self._reading = Reading(step, messages.dtype, messages.rank)
+        self._call = (step, messages.dtype)
         peers = {region.peer for region in self._reading.regions}
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
         self._prepared: AtAddresses[list[Copy]] = AtAddresses()
@@ -114,9 +116,11 @@ class Direct(Method):
 
     def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
         """The blocks that this rank reads, and their factors; all ranks share references to theirs now."""
-        shown = self._comm.share_reference((transfer.block, transfer.before))
+        shown = self._comm.share_reference((self._call, transfer.block, transfer.before))
         assert shown is not None, "it was possible when the method was made"
         blocks, factors = dict[int, Array](), dict[int, Sequence[Factor]]()
         for peer, at in self._places.items():
-            blocks[peer], factors[peer] = shown[at]
+            if not isinstance(shown[at], tuple) or shown[at][0] != self._call:
+                raise ranks_apart()  # that rank is in another call, and its block is another's
+            _, blocks[peer], factors[peer] = shown[at]
         return blocks, factors

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..comm.collective_errors import ranks_apart
 from ..comm.protocol import Array, Comm
 from ..copy.strided import Copy
 
@@ -46,9 +47,13 @@ def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> RunsAgreed:
     ends = None if comm.size == 1 else comm.share_reference((number, block, out))
     if ends is None:
         return RunsAgreed(number > 0, not number and np.may_share_memory(block, out), False)
-    if number and all(theirs == number for theirs, _, _ in ends):
-        return RunsAgreed(True, False, True)
-    return RunsAgreed(False, _overlap([(_span(begin), _span(end)) for _, begin, end in ends]), True)
+    try:
+        if number and all(theirs == number for theirs, _, _ in ends):
+            return RunsAgreed(True, False, True)
+        spans = [(_span(begin), _span(end)) for _, begin, end in ends]
+    except (AttributeError, TypeError, ValueError):  # some rank has shown something else, in another call
+        raise ranks_apart() from None
+    return RunsAgreed(False, _overlap(spans), True)
 
 
 def may_overlap(comm: Comm, block: Array, out: Array) -> bool:

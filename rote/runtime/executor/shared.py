@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...compiler.step import LOCAL, Step
-from ..comm.cache import AtAddresses, DoubleBuffer, InHalves
+from ..comm.cache import AtAddresses, DoubleBuffer, InHalves, gathered
 from ..comm.protocol import Array
 from ..copy.strided import Copy, Factor
 from ..exchange.shared import Reading
@@ -36,7 +36,7 @@ class SharedTransport:
         double_buffer.tenants.add(self)
 
         def everywhere(numbers: Collection[int]) -> Collection[int]:
-            return frozenset.intersection(*comm.allgather_object(frozenset(numbers)))
+            return frozenset.intersection(*gathered(comm, "a bound program", frozenset(numbers)))
 
         self._sweeps = sweeps(
             _scaled_first(operations), lambda operation: Reading(operation.step, operation.dtype, comm.rank), everywhere
