@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -234,7 +234,7 @@ def agree_on_call(comm: Comm) -> None:
         refuse_others(comm, name, (*map(_text, args), *named))
         return True
 
-    cached(comm, "calls", _key(name, args, options), refuse, _KEPT)
+    cached(comm, "calls", (name, *options, *_key((*args, *options.values()))), refuse, _KEPT)
     calls.clear()
 
 
@@ -270,17 +270,19 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
     return f"block[{','.join(['(0)', *['()'] * (len(shape) - 1)][: len(shape)])}]"
 
 
-def _key(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Hashable parts that identify a call, with equal ones on all ranks that give equal arguments."""
-    parts: list[Any] = [name, *options]
-    for value in (*args, *options.values()):
+def _key(values: Iterable[Any]) -> list[Any]:
+    """Hashable parts that identify arguments, with equal ones on all ranks that give equal arguments."""
+    parts: list[Any] = []
+    for value in values:
         if type(value) in _PLAIN:
             parts.append(value)
         elif isinstance(value, Distributed):
             parts += (value.distribution, value.local.dtype)
+        elif isinstance(value, list | tuple):
+            parts += (len(value), *_key(value))
         else:
             parts.append(_text(value))
-    return tuple(parts)
+    return parts
 
 
 def _text(value: Any) -> str:

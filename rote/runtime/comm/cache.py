@@ -216,8 +216,7 @@ class DoubleBuffer:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        size = max(-(-nbytes // _LINE), 1) * _LINE
-        sizes = gathered(comm, "shared memory", (size, double_buffer._size))
+        sizes = gathered(comm, "shared memory", (max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
         if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
@@ -269,8 +268,7 @@ class InHalves:
         self._prepared = {}
 
     def __call__(self) -> None:
-        double_buffer = self._double_buffer
-        read = double_buffer.read
+        double_buffer, read = self._double_buffer, self._double_buffer.read
         prepared = self._prepared.get(read)
         if prepared is None:
             prepared = self._prepared[read] = self._calls(read)
