@@ -93,7 +93,7 @@ part_tests() {
 }
 
 lowest_versions() { # what pyproject.toml needs at least, as constraints for pip: numpy>=2.1 becomes numpy==2.1.*
-    sed -n '/^dependencies = \[/,/^\]/s/^ *"\(.*\)>=\(.*\)",$/\1==\2.*/p' "$1"
+    sed -n '/^dependencies = \[/,/^\]/s/^ *"\([^>]*\)>=\([0-9.]*\)\(.*\)",$/\1==\2.*\3/p' "$1"
 }
 
 lowest_installed() {
