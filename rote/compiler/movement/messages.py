@@ -209,7 +209,11 @@ def _held(
         return tuple(_listed(shared, own, sending, only))
     lattices: dict[At, list[Lattice]] = {}
     single, several = _by_place(source, target, sending)
-    for k in sorted([*single.get(own, ()), *several]):
+    near = [*single.get(own, ()), *several]
+    if only is not None and min(only, default=-1) >= 0:  # either side tells which overlaps may have elements
+        single, several = _by_place(source, target, not sending)
+        near = min(near, [*single.get(only, ()), *several], key=len)
+    for k in sorted(near):
         for at, lattice in _lattices(shared[k], own, sending, only):
             lattices.setdefault(at, []).append(lattice)
     return tuple((at, tuple(each)) for at, each in lattices.items())

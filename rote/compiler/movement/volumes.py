@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from .components import Component, Reading, components, extents_of, one_by_one, 
 from .meets import Meets, communicates
 from .overlap import Scatter, boxes, overlaps
 
+if TYPE_CHECKING:
+    from .along import Along  # which only long grids need
+
 __all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
@@ -33,6 +36,7 @@ Modes = tuple[tuple[int, ...], tuple[int, ...]]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
 
 
+_LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
 _COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
 
 
@@ -215,7 +219,14 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     if factor.source == factor.target and own == theirs:  # every rank keeps its elements: no table of pairs is needed
         held = _held(factor.source)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
-    rules, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
+    rules = [*map(_meeting, met)]
+    if own == theirs and len(met) == 1 and met[0][3] > _LONG and rules[0].sender is None and rules[0].receiver is None:
+        from .along import along
+
+        counts = along(factor.source, factor.target)
+        if counts is not None:
+            return _over_one(factor, counts, sending, rules[0].equal, order)
+    sizes = _sizes(factor.source, factor.target)
     if all(rule.everywhere for rule in rules):
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
         elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
@@ -240,6 +251,15 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     elements = np.einsum(sizes, axes, *operands, [label[g] for g in over])
     messages = np.einsum((sizes > 0).astype(np.int64), axes, *operands, [label[g] for g in over])
     return _over_grid(elements, over, order) * meeting, _over_grid(messages, over, order) * meeting
+
+
+def _over_one(factor: _Factor, counts: Along, sending: bool, equal: bool, order: int) -> tuple[Ints, Ints]:
+    """The elements and messages of a component that one grid mode splits on both sides, from counts by coordinate."""
+    own = factor.modes[not sending]
+    if equal:
+        return _over_grid(counts.kept, own, order), _over_grid((counts.kept > 0).astype(np.int64), own, order)
+    held = _held(factor.source if sending else factor.target)
+    return _over_grid(held, own, order), _over_grid(counts.sent if sending else counts.received, own, order)
 
 
 def _meeting(meeting: Meeting) -> Meets:

@@ -286,6 +286,8 @@ def _cut(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> bool:
 
 def _several(part: ProvedComponent, side: int) -> bool:
     """Whether the elements at some coordinates of one side lie at several coordinates of the other."""
+    if part.ranges is not None:
+        return bool((part.ranges.peers[side] > 1).any())
     columns = [at.tolist() for at in part.at[side].values()]
     own = {*zip(*columns, strict=True)}
     return len(part.sizes) > max(len(own), 1)

@@ -19,7 +19,6 @@ from ...errors import PlanError
 from ...grammar.nodes import Kind
 from ...layout.indexset import IndexSet
 from ...layout.kinds import Split, mode_set
-from ...layout.kinds import split as deal
 from ...layout.view import to_tensor
 from ..movement.components import Reading, Row
 from ..movement.overlap import Side
@@ -119,31 +118,26 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
 def _translated(split: tuple[Kind, int], extent: int, shape: At, at: Row, local: Row) -> Row | None:
     """The index along a mode with one split, if the sets of all coordinates are one set, shifted; else None.
 
-    They are for tiles in turn and for balanced blocks. So one set says how local indices become indices, and shifts are
-    linear if the first and the last element lie where they should at all coordinates.
+    They are for tiles in turn and for balanced blocks of one length, as long as coordinates do not wrap around. So the
+    first coordinate says how local indices become indices, and each other one adds a tile's length.
     """
     (kind, parts), named = split, numbered((split,))
-    axes = varied([at])
-    rest = [axis for axis in range(len(shape)) if axis not in axes]
-    along = [(local[axis + 1], shape[axis]) for axis in rest]
-    corners = [at[0], *[at[0] + at[axis + 1] for axis in axes]]
-    if not (kind.name == "cyclic" or kind == Kind("block")) or min(corners) < 0 or max(corners) >= parts:
+    first, last = _range(at, shape)
+    if kind.name == "cyclic":
+        tile, wrap = kind.sizes[0], kind.at
+    elif kind == Kind("block"):
+        tile, wrap = extent // parts, extent % parts  # the parts below `wrap` have one index more
+        tile += last < wrap
+    else:
         return None
-    images = [_image(mode_set(named, extent, (c,)), local[0], along) for c in corners]
-    begin, steps = images[0]
+    if first < 0 or last >= parts or first < wrap <= last:
+        return None
+    rest = [axis for axis, step in enumerate(at[1:]) if not step]
+    begin, steps = _image(mode_set(named, extent, at[:1]), local[0], [(local[axis + 1], shape[axis]) for axis in rest])
     slopes = dict(zip(rest, steps, strict=True))
-    for axis, (start, _) in zip(axes, images[1:], strict=True):
-        slopes[axis] = start - begin
-    within = tuple([shape[axis] for axis in axes])
-    coordinates = spread((within, (at[0], *[at[axis + 1] for axis in axes])))
-    firsts = spread((within, (begin, *[slopes[axis] for axis in axes])))
-    reach = sum([slope * (n - 1) for slope, (_, n) in zip(steps, along, strict=True)])
-    last = local[0] + sum([step * (n - 1) for step, n in along])
-    for index, position in ((firsts, local[0]), (firsts + reach, last)):
-        where, lies = deal(kind, parts, extent, index)
-        if not ((index >= 0) & (index < extent) & (where == coordinates) & (lies == position)).all():
-            return None
-    return (begin, *[slopes[axis] for axis in range(len(shape))])
+    index = (begin, *[slopes.get(axis, step * tile) for axis, step in enumerate(at[1:])])
+    lowest, highest = _range(index, shape)
+    return index if lowest >= 0 and highest < extent else None
 
 
 def numbered(splits: Splits) -> tuple[Split, ...]:

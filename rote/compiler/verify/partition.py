@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ from .elements import (
     varied,
 )
 
+if TYPE_CHECKING:
+    from .ranges import Ranges  # which only long grids need
+
 __all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove", "rank_at", "same"]
 
 Array = npt.NDArray[Any]
@@ -42,6 +45,7 @@ Cut = tuple[Any, ...]  # elements of a group, in the form of a movement: a latti
 
 SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
 
+_MANY = 1 << 18  # pairs of coordinates that share elements: more are counted as ranges, where they are ranges
 _DIFFERENT = "not the same in the same order on both sides"
 
 
@@ -51,14 +55,16 @@ class Proof:
 
     Attributes:
         boxes: its elements.
-        at: per split of the source, then of the target, the coordinate of every pair of coordinates that have elements
-            in common.
-        sizes: the number of these elements, per pair.
+        parts: the number of coordinates of each split of the source, then of the target.
+        pairs: the pairs of coordinates that have elements in common, per split, and the number of these elements; None
+            if they are too many to list.
+        ranges: the numbers of these pairs, if they are too many to list.
     """
 
     boxes: Boxes
-    at: tuple[Array, ...]
-    sizes: Array
+    parts: tuple[int, ...]
+    pairs: tuple[tuple[Array, ...], Array] | None
+    ranges: Ranges | None
     _rows: dict[tuple[int, At, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
     _places: dict[int, tuple[dict[At, list[int]], list[int]]] = field(default_factory=dict, init=False)
 
@@ -81,10 +87,16 @@ class Proof:
                 if all(c in (-1, at) for at, c in zip(where, only, strict=False)):
                     yield where, cut
             return
-        if side not in self._places:
-            self._places[side] = _by_place(self.boxes, side)
+        ends = (side, 1 - side) if min(only, default=-1) >= 0 else (side,)
+        for k in ends:
+            if k not in self._places:
+                self._places[k] = _by_place(self.boxes, k)
         single, several = self._places[side]
-        for k in sorted([*single.get(own, ()), *several]):
+        near = [*single.get(own, ()), *several]
+        if len(ends) > 1:  # either side tells which boxes may have elements
+            single, several = self._places[1 - side]
+            near = min(near, [*single.get(only, ()), *several], key=len)
+        for k in sorted(near):
             yield from _box_cuts(self.boxes[k], side, own, only)
 
 
@@ -96,12 +108,15 @@ class ProvedComponent:
         over: on both sides, the grid modes that split it, in the order of its modes.
         at: on both sides, per grid mode, the coordinates of every pair that has elements in common.
         sizes: the number of these elements, per pair.
+        ranges: if one grid mode splits it on both sides and pairs are too many to list, their numbers in place of `at`
+            and `sizes`, which are empty then.
         proof: the proof.
     """
 
     over: tuple[At, At]
     at: tuple[dict[int, Array], dict[int, Array]]
     sizes: Array
+    ranges: Ranges | None
     proof: Proof
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
@@ -119,8 +134,11 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     given, taken = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
         proof = _proof(*readings(*ends, part))
-        at = dict(zip(given, proof.at, strict=False)), dict(zip(taken, proof.at[len(given) :], strict=True))
-        return ProvedComponent((given, taken), at, proof.sizes, proof)
+        if proof.ranges is not None and given == taken:
+            return ProvedComponent((given, taken), ({}, {}), np.zeros(0, np.int64), proof.ranges, proof)
+        pairs, sizes = proof.pairs or _pairs(proof.parts, proof.boxes)
+        at = dict(zip(given, pairs, strict=False)), dict(zip(taken, pairs[len(given) :], strict=True))
+        return ProvedComponent((given, taken), at, sizes, None, proof)
     except _WrongError as error:
         at, element, text = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (given, taken), at, strict=True))
@@ -135,7 +153,7 @@ class _WrongError(Exception):
 def _proof(source: Reading, target: Reading) -> Proof:
     boxes, extents = overlaps(source, target), extents_of(source)
     number = prod(extents.values())
-    parts = [p for _, splits, _ in (*source, *target) for _, p in splits]
+    parts = tuple([p for _, splits, _ in (*source, *target) for _, p in splits])
     if isinstance(boxes, Scatter):
         sent, taken = listed(source, boxes.source, extents), listed(target, boxes.target, extents)
         different = np.flatnonzero(sent != taken)
@@ -150,7 +168,21 @@ def _proof(source: Reading, target: Reading) -> Proof:
     if wrong:
         first = min(wrong)
         raise PlanError(f"element {index_of(first, extents)} is in {1 + wrong[first]} boxes; each element is in one")
-    return Proof(boxes, *_pairs(parts, boxes))
+    ranged = _ranges(source, target, boxes) if max(parts, default=0) ** 2 > _MANY else None
+    return Proof(boxes, parts, _pairs(parts, boxes) if ranged is None else None, ranged)
+
+
+def _ranges(source: Reading, target: Reading, boxes: Boxes) -> Ranges | None:
+    """The pairs of coordinates as ranges, if there is one split of as many parts on each side and they are many."""
+    before, after = ([parts for _, splits, _ in side for _, parts in splits] for side in (source, target))
+    if isinstance(boxes, Scatter) or len(before) != 1 or before != after:
+        return None
+    from .ranges import ranges
+
+    number = 0
+    for box in boxes:
+        number += prod([box.shape[axis] for axis in varied((*box.source.at, *box.target.at))])
+    return ranges(boxes, before[0]) if number > _MANY else None
 
 
 def _by_place(boxes: tuple[Overlap, ...], side: int) -> tuple[dict[At, list[int]], list[int]]:
@@ -233,7 +265,7 @@ def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int
     return before
 
 
-def _pairs(parts: list[int], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
+def _pairs(parts: tuple[int, ...], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
     """The pairs of coordinates that have elements in common, and the number of elements; `parts` are the extents."""
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if isinstance(boxes, Scatter):

@@ -137,9 +137,13 @@ def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets], s
     total, free = np.ones((3, *shape), np.int64), {*range(len(shape))}
     for part in parts:
         theirs, mine = part.at[sides[0]], part.at[sides[1]]
-        over = sorted({**theirs, **mine})
-        total *= _over(_sums(theirs, mine, part.sizes, met, [shape[g] for g in over]), over, shape)
-        free -= theirs.keys()
+        over = sorted({*part.over[0], *part.over[1]})
+        if part.ranges is not None:
+            sums = np.array([part.ranges.elements[sides[1]], part.ranges.peers[sides[1]], part.ranges.kept])
+        else:
+            sums = _sums(theirs, mine, part.sizes, met, [shape[g] for g in over])
+        total *= _over(sums, over, shape)
+        free -= {*part.over[sides[0]]}
     for g in free:
         number = met[g].counts(sending=False)
         total *= _over(np.array([number, number, met[g].itself()]), [g], shape)

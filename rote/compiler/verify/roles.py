@@ -68,9 +68,13 @@ def talk_over(parts: list[ProvedComponent], rule: Meets, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders: Array = np.arange(rule.number)
     receivers = senders
-    if not all(len(part.sizes) for part in parts):
+    if not all(part.ranges is not None or len(part.sizes) for part in parts):
         return False
     for part in parts:
+        if part.ranges is not None:
+            if g in part.over[SENDS]:
+                return part.ranges.talk()
+            continue
         given, taken = part.at[SENDS].get(g), part.at[RECEIVES].get(g)
         if given is not None and taken is not None:  # no other component is split by it
             return bool((rule.at(given, taken) & (given != taken)).any())
