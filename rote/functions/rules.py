@@ -155,8 +155,9 @@ def _entered(name: str, function: F, computes: bool) -> F:
                 return failing_together(name, function, args, options)
             return function(*args, **options)
         except AttributeError as error:
-            if error.name not in ("comm", "distribution", "local") or isinstance(error.obj, Distributed):
-                raise
+            mistaken = comm_of(args, options) is None or any(error.obj is value for value in args)
+            if error.name not in ("comm", "distribution", "local") or not mistaken:
+                raise  # of a function that the user passed, say
             kind = type(error.obj).__name__
             cure = "make one of an array by DistTensor.from_global(array, layout)"
             raise TypeError(f"{name} takes a tensor, not {kind}\n{cure}") from None

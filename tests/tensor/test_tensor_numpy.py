@@ -21,6 +21,7 @@ import rote.fft.functions.dispatch
 import rote.tensor.protocols
 from rote import DistTensor
 from rote.errors import LayoutError, RoteError
+from rote.functions import rules
 from rote.runtime.copy.regions import cut
 from rote.tensor.answers import ANSWERS, answer
 
@@ -572,3 +573,20 @@ def test_others_may_answer():
     """A type that is neither array nor tensor is asked in its turn."""
     x = DistTensor.zeros(3, "[(0)]")
     assert np.add(x, Foreign()) == np.array_equal(x, Foreign()) == x + Foreign() == "answered"
+
+
+class NoTensor:
+    """Something that has nothing of a tensor."""
+
+
+def test_an_array_in_place_of_a_tensor_is_named() -> None:
+    """Law: a function that is given none says so; attributes that other objects lack stay what they are."""
+    with pytest.raises(TypeError, match=r"sort takes a tensor, not ndarray\nmake one of an array"):
+        rote.array_api.sort(np.zeros(3))
+
+    def failing(x: DistTensor) -> object:
+        return NoTensor().local
+
+    called = rules._entered("failing", failing, computes=False)
+    with pytest.raises(AttributeError, match="'NoTensor' object has no attribute 'local'"):
+        called(DistTensor.zeros(3, "[()]"))
