@@ -19,7 +19,7 @@ from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 
 from .backends import composed
-from .kernel import ALIGNMENT, CHUNK, NEAR, Kernel, is_bad, is_small_power, scratch_bytes, tile_bytes, view
+from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, scratch_bytes, view
 from .passes import BoundKernel, on_threads
 from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
@@ -74,10 +74,13 @@ class Gather:
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans can
-        budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
-        columns = max(8, tile_bytes(kernel) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
+        rows = prod(shape[:first])
+        if cut:
+            rows = max(1, min(rows, kernel.part_bytes // max(*row_bytes, 1)))
+        part = replace(kernel, shape=(rows, *shape[first:]), out_shape=(rows, *kernel.out_shape[first:]))
+        columns = max(8, part.tile_bytes // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[BlockPart] = []
-        indices = [] if 0 in shape else product(*tile_ranges(shape[:first], budget))
+        indices = [] if 0 in shape else product(*tile_ranges(shape[:first], rows))
         for index in indices:
             lengths = (*map(length, index), *shape[first:])
             across = [*lengths]

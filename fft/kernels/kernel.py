@@ -19,18 +19,18 @@ from .config import KernelConfig, Study
 from .fftw_core import fftw_core, fftw_version
 
 __all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "copies_first", "in_lines", "is_bad", "is_plain"]
-__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "scratch_bytes", "tile_bytes"]
-__all__ += ["view"]
+__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "scratch_bytes", "usual_part"]
+__all__ += ["usual_tile", "view"]
 
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles
-CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next part
+CHUNK = 1 << 19  # bytes of a part of a block, of which threads share the tiles if it is larger
 NEAR = 1 << 23  # bytes of planes that stay in the cache that all cores share
 _ALIASED = 1 << 11  # bytes: points at a multiple of this distance share one or two sets of the first-level cache
 _FAR = 1 << 14  # bytes: points at this distance, in a block that is `_LARGE`, are in pages of their own
 _LARGE = 1 << 20  # bytes
-_WIDE = 1 << 20  # bytes of a tile for a library that transforms columns as fast as lines
+_LONG = 1 << 20  # bytes of a tile or part of a large block: rows are longer than a page, and calls are few
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
 _LINE = 64  # bytes of a cache line
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is not a power of two
@@ -78,6 +78,16 @@ class Kernel:
     def nbytes(self) -> int:
         """Bytes of the larger one of input and output."""
         return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of a part of the block, which goes through all passes before the next part."""
+        return self.config.part or usual_part(self.nbytes)
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile of the block."""
+        return self.config.tile or usual_tile(self.nbytes)
 
     @property
     def in_place(self) -> bool:
@@ -224,11 +234,18 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
     return aliased or far or (points >= _MANY and in_lines(kernel, axis))
 
 
-def tile_bytes(kernel: Kernel) -> int:
-    """Bytes of a tile of a block: MKL's are wider, because wide tiles of columns are read and written faster."""
-    wide = kernel.config.library == "mkl"
-    nbytes = prod(kernel.shape) * kernel.wide_dtype.itemsize
-    return kernel.config.tile or (min(_WIDE, max(CACHED, nbytes // 4)) if wide else CACHED)
+def usual_part(nbytes: int) -> int:
+    """Bytes of a part of a block of `nbytes` bytes."""
+    return min(_LONG, max(CHUNK, nbytes // 8))
+
+
+def usual_tile(nbytes: int) -> int:
+    """Bytes of a tile of a block of `nbytes` bytes.
+
+    Of a block that is in no cache, wide tiles take 0.7 to 1 of the time of tiles that fit a core's cache: their rows
+    are long, and in-process ranks wait less often for Python's lock.
+    """
+    return min(_LONG, max(CACHED, nbytes // 8))
 
 
 def in_lines(kernel: Kernel, axis: int) -> bool:

@@ -28,7 +28,7 @@ from rote.runtime.executor.operations import BlockWork
 
 from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
-from .kernel import ALIGNMENT, CHUNK, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, tile_bytes, view
+from .kernel import ALIGNMENT, CHUNK, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, view
 from .workers import Pool, parallel_for
 
 __all__ = ["BoundKernel", "on_threads"]
@@ -61,7 +61,7 @@ class BoundKernel(BlockWork):
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         row_bytes = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
         aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # parts begin where FFTW's plans can
-        number = max(1, min(outer, (kernel.config.part or CHUNK) // max(*row_bytes, 1)))
+        number = max(1, min(outer, parts.part_bytes // max(*row_bytes, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
         self._begins = range(0, outer, number)
@@ -251,7 +251,7 @@ class _TiledPass(BlockWork):
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, tile_bytes(kernel) // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        columns = max(8, kernel.tile_bytes // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of equal width, as far as possible
         deep = min(outer, max(1, columns // inner))

@@ -1,9 +1,9 @@
-"""Speeds of lines and planes: the time that each library takes for transforms of some length on this machine.
+"""Speeds of kernels: the time that each library takes for a sample of a kernel's block on this machine.
 
-The fastest library depends on the processor, the lengths and the strides. So when a plan first has lines, or planes of
-a kernel of several axes, they are timed for some milliseconds, and the times are kept as wisdom. From then on all plans
-on this machine, on any number of ranks, find the same times and take the same libraries, so that bits stay equal. If no
-wisdom is kept, nothing is timed.
+The fastest library depends on the processor, the lengths and the strides. So when a plan first has a kernel, a sample
+of its block is transformed by each library for some milliseconds, and the times are kept as wisdom. From then on all
+plans on this machine, on any number of ranks, find the same times and take the same libraries, so that bits stay equal.
+If no wisdom is kept, nothing is timed.
 """
 
 from __future__ import annotations
@@ -18,81 +18,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote.host import installed
-from rote.runtime.comm.protocol import Array, Comm
+from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.tuning.limits import Limits, allowed
 
-from ..transforms import KINDS, Kind
-from .backends import common_versions, library, prepare, transforms, usual_library, usual_library_but_mkl
-from .config import ORDERS, KernelConfig, Order
+from ..transforms import Kind
+from .backends import common_versions, library, transforms, usual_library, usual_library_but_mkl
+from .config import KernelConfig, Order
 from .gather import gathers
-from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
+from .kernel import NEAR, Kernel, scratch_bytes
 from .turns import Turns, kernel_call
 
-__all__ = ["AxisLines", "KnownSpeeds", "Planes", "Speed", "fastest", "known_speeds", "lines_of", "planes_of"]
-__all__ += ["with_usual_configs"]
+__all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
-_SMALLEST = 1 << 14  # bytes of a plane: a part has many planes that are smaller
-_BLOCK = 1 << 23  # bytes of planes that are timed: with their results more than caches hold, as in most walks
+_SMALLEST = 1 << 14  # bytes of a block that is worth timing
+_BLOCK = 1 << 23  # bytes of a sample: with its result more than caches hold, as in most walks
 _BETTER = 0.95  # another config must take less than this part of the usual config's time
-_LINES, _PLANES, _IN_TURN = 0.02, 0.06, Limits({}, rounds=10, each=True)  # seconds for the nine calls of either
+_SECONDS = 0.1  # for the nine calls of a sample
+_IN_TURN = Limits({}, rounds=10, each=True, behind=(1.6, 1.25))  # the time goes to calls that may be the fastest
 _KNOWN = "kernel speeds"  # the key in a communicator's cache for the speeds that its ranks have agreed on
 
 _Call = tuple[Callable[[], object], int]  # a call that is timed, and the number of elements that it transforms
 
 
 Speed = tuple[float, float, float]
-"""Nanoseconds per element that a library takes in each of three ways.
-
-For lines in cache: contiguous rows; columns of a tile, with the copy out of the tile; columns that become contiguous
-lines, with that copy. For planes: the configs of `_ways`.
-"""
+"""Nanoseconds per element that a library takes by each of the configs of `_ways`."""
 
 
-class AxisLines(NamedTuple):
-    """Lines that are transformed: their kind, their points, and the dtype of the input."""
-
-    kind: Kind
-    points: int
-    dtype: str
-
-    def facts(self) -> dict[str, Any]:
-        """The facts that a decision about them depends on."""
-        return {"what": "lines", **self._asdict()}
-
-    def calls(self, name: str) -> list[_Call]:
-        """The calls of a library that are timed."""
-        row, dtype = KINDS[self.kind], np.dtype(self.dtype)
-        begins, ends = row.taken(self.points), row.given(self.points)
-        cached = CACHED // (self.points * dtype.itemsize)
-        some, wide = max(1, cached // 2), max(8, cached)
-        rows = Kernel(row.name, (1,), (some, begins), (some, ends), dtype, KernelConfig(name))
-        tile = replace(rows, shape=(1, begins, wide), out_shape=(1, ends, wide))
-        source = padded(tile.shape, dtype)[..., :wide]
-        target = source if tile.in_place else padded(tile.out_shape, tile.out_dtype)[..., :wide]
-        turned = padded_lines(tile.out_shape, 1, tile.out_dtype) if row.real == "neither" else target
-        home = np.zeros(tile.out_shape, tile.out_dtype)
-        in_rows = _transform(rows, np.zeros(rows.shape, dtype), np.zeros(rows.out_shape, rows.out_dtype))
-        in_tile, to_lines = _transform(tile, source, target), _transform(tile, source, turned)
-
-        def columns() -> None:
-            in_tile()
-            home[...] = target
-
-        def turn() -> None:
-            to_lines()
-            home[...] = turned
-
-        return [(in_rows, some * self.points), (columns, wide * self.points), (turn, wide * self.points)]
-
-
-class Planes(NamedTuple):
-    """Planes that are transformed along several modes, including the first one.
+class Sample(NamedTuple):
+    """A sample of a kernel's block: planes that are transformed along several modes, or lines along one.
 
     Attributes:
-        kind, axes, shape, out_shape, dtype: those of the kernel of one plane.
+        kind, axes, shape, out_shape, dtype: those of the kernel of one plane; the first mode is an axis.
         many: whether the block has several planes.
         behind: whether the kernel reads its block out of boxes, after a move.
     """
@@ -106,8 +65,8 @@ class Planes(NamedTuple):
     behind: bool
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a decision about them depends on."""
-        return {"what": "planes", **self._asdict()}
+        """The facts that a decision about the sample depends on."""
+        return {"what": "speeds", **self._asdict()}
 
     def calls(self, name: str) -> list[_Call]:
         """The calls of a library that are timed."""
@@ -124,56 +83,62 @@ class Planes(NamedTuple):
         return [(kernel_call(replace(kernel, config=each), self.behind, scratch), elements) for each in configs]
 
 
-Timed = AxisLines | Planes
 Speeds = Mapping[str, Speed]
-"""The speeds of some lines or planes by the names of libraries."""
-KnownSpeeds = Mapping[Timed, Speeds]
+"""The speeds of a sample by the names of libraries."""
+KnownSpeeds = Mapping[Sample, Speeds]
 
 
-def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
-    """The lines of each axis of a kernel that are worth timing; forward and backward count as equally fast.
+def samples_of(kernel: Kernel, behind: bool) -> tuple[Sample, ...]:
+    """The samples of a kernel's block, whose times add up to that of the kernel: one, or one for each axis.
 
-    >>> lines_of(Kernel("irfft", (0, 1), (64, 33), (64, 64), np.dtype("c16")))
-    {0: AxisLines(kind='fft', points=64, dtype='<c16'), 1: AxisLines(kind='irfft', points=64, dtype='<c16')}
+    Planes of several axes are one sample if the shared cache holds them. Forward and backward count as equally fast.
+    There are no samples of blocks that are hardly worth timing, or of very short or long lines.
+
+    >>> block = Kernel("fft", (1, 2), (9, 64, 48), (9, 64, 48), np.dtype("c16"))
+    >>> [(each.axes, each.shape, each.many) for each in samples_of(block, False)]
+    [((0, 1), (64, 48), True)]
+    >>> lines = Kernel("ifft", (0,), (64, 32, 64), (64, 32, 64), np.dtype("c16"))
+    >>> [(each.kind, each.axes, each.shape, each.many) for each in samples_of(lines, False)]
+    [('fft', (0,), (64, 2048), False)]
     """
-    parts = kernel.of_parts()
-    every = dict.fromkeys(parts.axes[:-1], (parts.row.others, parts.wide_dtype))
-    every[parts.axes[-1]] = (parts.kind, parts.dtype)
-    lines: dict[int, AxisLines] = {}
-    for axis, (kind, dtype) in every.items():
-        points = max(parts.shape[axis], parts.out_shape[axis])
-        if _SHORTEST <= points <= _LONGEST:
-            lines[axis] = AxisLines("fft" if kind == "ifft" else kind, points, dtype.str)
-    return lines
-
-
-def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
-    """The planes of a kernel that are worth timing: several axes, and small enough for the shared cache.
-
-    >>> planes_of(Kernel("fft", (1, 2), (9, 64, 48), (9, 64, 48), np.dtype("c16")), False).shape
-    (64, 48)
-    """
+    if kernel.nbytes <= _SMALLEST:
+        return ()
     first = min(kernel.axes)
     shape, out_shape = kernel.shape[first:], kernel.out_shape[first:]
-    if len(kernel.axes) == 1 or not _SMALLEST < kernel.nbytes // max(prod(kernel.shape[:first]), 1) <= NEAR:
-        return None
-    axes = tuple(axis - first for axis in kernel.axes)
     reads = behind and gathers(kernel, ortho=False)
-    return Planes(kernel.kind, axes, shape, out_shape, kernel.dtype.str, first > 0, reads)
+    if len(kernel.axes) > 1 and kernel.nbytes // prod(kernel.shape[:first]) <= NEAR:
+        axes = tuple(axis - first for axis in kernel.axes)
+        return (Sample(_forward(kernel.kind), axes, shape, out_shape, kernel.dtype.str, first > 0, reads),)
+    samples = []
+    for axis in kernel.axes:
+        dtype, kind, ends = kernel.dtype, kernel.kind, (kernel.shape[axis], kernel.out_shape[axis])
+        if axis != kernel.axes[-1]:
+            dtype, kind, ends = kernel.wide_dtype, kernel.row.others, (ends[0], ends[0])
+        if not _SHORTEST <= max(ends) <= _LONGEST:
+            return ()
+        inner = prod(kernel.shape[axis + 1 :])
+        columns = max(1, min(inner, _BLOCK // (max(ends) * kernel.wide_dtype.itemsize)))
+        begin, end = ((points, columns) if inner > 1 else (points,) for points in ends)
+        many = inner == columns and prod(kernel.shape[:axis]) > 1
+        samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads))
+    return tuple(samples)
+
+
+def _forward(kind: Kind) -> Kind:
+    return "fft" if kind == "ifft" else kind
 
 
 def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) -> KnownSpeeds:
-    """The speeds of all lines and planes of some kernels; empty if no wisdom is kept. Collective.
+    """The speeds of all samples of some kernels; empty if no wisdom is kept. Collective.
 
     Args:
-        kernels: this rank's; a rank without elements takes part in timing the lines and planes of others.
+        kernels: this rank's; a rank without elements takes part in timing the samples of others.
         behind: whether each kernel comes after a move.
     """
-    known: dict[Timed, Speeds] = comm.cache.setdefault(_KNOWN, {})
-    own: list[Timed] = []
+    known: dict[Sample, Speeds] = comm.cache.setdefault(_KNOWN, {})
+    own: list[Sample] = []
     for kernel, after in zip(kernels, behind, strict=True):
-        planes = planes_of(kernel, after)
-        own += lines_of(kernel).values() if planes is None else [planes]
+        own += samples_of(kernel, after)
     new = [each for each in dict.fromkeys(chain(*comm.allgather_object(own))) if each not in known]
     if new and not keeps(comm):
         known |= {each: {} for each in new}
@@ -194,7 +159,7 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
 def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that they have before they are tuned.
 
-    These are the configs by which their lines or planes are fastest. Blocks that threads cannot share in parts are not
+    These are the configs by which their samples are fastest. Blocks that threads cannot share in parts are not
     timed, and MKL does not transform them. Collective.
     """
     known = known_speeds(kernels, behind, comm)
@@ -210,48 +175,25 @@ def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: 
 
 
 def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
-    """The config that is fastest for a kernel's planes or lines; the usual one unless another clearly leads."""
-    planes = planes_of(kernel, behind)
-    if planes is not None:
-        speeds = known.get(planes, {})
-        ways: list[tuple[float, KernelConfig]] = []
-        for name, times in speeds.items():
+    """The config that is fastest for a kernel's samples; the usual one unless another clearly leads."""
+    speeds = [known.get(sample, {}) for sample in samples_of(kernel, behind)]
+    ways: list[tuple[float, KernelConfig]] = []
+    before = inf
+    for name in _LIBRARIES if speeds else ():
+        if all(name in by_library for by_library in speeds):
+            times = [sum(way) for way in zip(*(by_library[name] for by_library in speeds), strict=True)]
             ways += zip(times, _ways(name, usual), strict=True)
-        before = speeds[usual.library][0] if usual.library in speeds else inf
-    else:
-        lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
-        if not lines:
-            return usual
-        names = [name for name in _LIBRARIES if all(name in speeds for speeds in lines.values())]
-        configs = list[KernelConfig]()
-        for name in names:
-            orders = ORDERS if name == "pyfftw" else ("usual", "lines")  # for others "usual" means columns
-            configs += [replace(usual, library=name, order=order) for order in orders]
-        ways = [(_seconds(replace(kernel, config=config), lines), config) for config in configs]
-        before = _seconds(replace(kernel, config=usual), lines) if usual.library in names else inf
+            if name == usual.library:
+                before = times[0]
     least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
     return best if least_time < _BETTER * before else usual
 
 
 def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
-    """Three ways in which a library may transform planes: as usual, in one call, in tiles of the other order."""
+    """Three ways in which a library may transform a block: as usual, in one call, in tiles of the other order."""
     config = replace(usual, library=name)
     other_order: Order = "columns" if name == "pyfftw" else "lines"
     return config, replace(config, tiled=False), replace(config, order=other_order)
-
-
-def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
-    """The time of a kernel's lines by its config."""
-    total = 0.0
-    for axis, by_library in speeds.items():
-        rows, columns, turned = by_library[kernel.config.library]
-        if prod(kernel.shape[axis + 1 :]) == 1:
-            total += rows
-        elif in_lines(kernel, axis):
-            total += turned
-        else:
-            total += columns
-    return total
 
 
 def _read(decision: Any) -> Speeds:
@@ -268,8 +210,8 @@ def _read(decision: Any) -> Speeds:
     return speeds
 
 
-def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
-    """Time lines or planes with those of some libraries that all ranks can load. Collective."""
+def _timed(each: Sample, names: Sequence[str], comm: Comm) -> Speeds:
+    """Time a sample with those of some libraries that all ranks can load. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
     calls: dict[str, list[_Call]] = {}
     for name in names:
@@ -277,25 +219,17 @@ def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
             calls[name] = _calls(each, name)
     calls = {name: made for name, made in calls.items() if made}
     every = [*chain(*calls.values())]
-    seconds = allowed(comm, _PLANES if isinstance(each, Planes) else _LINES)
-    times = timings(comm, [Turns(call) for call, _ in every], seconds, _IN_TURN)
+    times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
     by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}
     return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # without libraries that failed
 
 
-def _calls(each: Timed, name: str) -> list[_Call]:
-    """The calls of a library that are timed; none if it cannot transform these lines or planes."""
+def _calls(each: Sample, name: str) -> list[_Call]:
+    """The calls of a library that are timed; none if it cannot transform the sample."""
     if not transforms(name, each.kind, np.dtype(each.dtype)):
         return []
     try:
         return each.calls(name)
     except Exception:  # whatever a library may refuse
         return []
-
-
-def _transform(kernel: Kernel, source: Array, target: Array) -> Callable[[], object]:
-    """A transform of lines, prepared and called once."""
-    call = prepare(kernel, kernel.axes, source, target, 1).bound(source, target)
-    call()
-    return call

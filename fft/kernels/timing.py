@@ -20,13 +20,13 @@ from ..request.arguments import Options
 from .backends import common_versions, transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
-from .kernel import CACHED, CHUNK, Kernel, scratch_bytes
+from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, usual_part, usual_tile
 from .turns import Turns, bound_kernel, kernel_call
 from .workers import helpers
 
 __all__ = ["tuned"]
 
-_TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # sizes of other tiles, in usual sizes
+_TIMES = {"measure": (0.25, 0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # sizes of other tiles, in usual sizes
 _STUDY, _FIELD = 0.3, 0.3  # parts of the time for FFTW's planning, and for each contest of configs
 _LARGEST = 1 << 26  # bytes of a block that are timed, if it can be cut: more than caches hold
 _HUGE = 1 << 30  # bytes of a block that are timed at most
@@ -88,11 +88,11 @@ class _Job:
         """Variants with other tiles and parts, or fewer threads, that make a difference for these blocks."""
         some: list[KernelConfig] = []
         if self.nbytes > CACHED and (config.tiled or (self.behind and config.fused)):
-            some += [replace(config, tile=int(n * CACHED)) for n in times]
+            some += [replace(config, tile=int(n * usual_tile(self.nbytes))) for n in times]
             if config.library == "pyfftw":
                 some += [replace(config, order=order) for order in ORDERS[1:]]
         if self.nbytes > CHUNK and config.part != WHOLE and min(self.kernel.axes) > 0:
-            some += [replace(config, part=int(n * CHUNK)) for n in times]
+            some += [replace(config, part=int(n * usual_part(self.nbytes))) for n in times]
         return some + [replace(config, threads=2**n) for n in range((config.threads - 1).bit_length())]
 
 

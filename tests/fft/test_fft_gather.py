@@ -15,7 +15,6 @@ import rote
 from rote import DistTensor
 from rote.compiler.rules import one_step
 from rote.fft import FFT
-from rote.fft.kernels import gather
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.gather import Gather
 from rote.fft.kernels.kernel import Kernel, scratch_bytes
@@ -71,7 +70,7 @@ def test_boxes_are_the_block(ranks):
 def test_parts_and_tiles_of_any_size(cached, chunk, code, monkeypatch):
     """Law: whatever the size of parts and tiles, a gathered transform along any axes is numpy.fft's."""
     monkeypatch.setattr(kernels, "CACHED", cached)
-    monkeypatch.setattr(gather, "CHUNK", chunk)
+    monkeypatch.setattr(kernels, "CHUNK", chunk)
     scratch = scratch_bytes(1 << 20), scratch_bytes(1 << 20)
     shape = (3, 5, 4, 7)
     block = numbers(shape, code)

@@ -108,10 +108,10 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few elements are large: the usual config has parts and tiles of them."""
-    for module in (passes, gather):
+    for module in (passes, kernels):
         monkeypatch.setattr(module, "CHUNK", 1000)
     monkeypatch.setattr(gather, "NEAR", 300)
-    small = {"CACHED": 700, "_WIDE": 900, "_FAR": 160, "_LARGE": 400}
+    small = {"CACHED": 700, "_LONG": 900, "_FAR": 160, "_LARGE": 400}
     for name, number in {**small, "_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3}.items():
         monkeypatch.setattr(kernels, name, number)
 

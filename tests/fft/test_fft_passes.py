@@ -40,7 +40,8 @@ def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int
 @pytest.mark.parametrize("char", "FDG")
 def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
-    monkeypatch.setattr(passes, "CHUNK", 10 * cached)
+    for module in (kernels, passes):
+        monkeypatch.setattr(module, "CHUNK", 10 * cached)
     monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)
@@ -71,7 +72,8 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
 @pytest.mark.parametrize("part", PARTS)
 def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
-    monkeypatch.setattr(passes, "CHUNK", 10 * cached)
+    for module in (kernels, passes):
+        monkeypatch.setattr(module, "CHUNK", 10 * cached)
     monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)
@@ -90,7 +92,7 @@ def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, m
 
 
 def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tile fits the cache, and its rows do not lie a power of two of bytes apart, in columns and in lines."""
+    """A tile is no larger than usual, and its rows do not lie a power of two of bytes apart, in columns and in lines."""
     made = []
     tile = passes.padded
     for module in ("passes", "kernel"):  # in columns and in lines
@@ -104,5 +106,5 @@ def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     columns, longer, lines = (shape for shape, _ in made)
     assert (columns[1], longer[1], lines[-1]) == (64, 256, 256)
     for shape, memory in made:
-        assert memory[tuple(map(slice, shape))].nbytes <= kernels.CACHED
+        assert memory[tuple(map(slice, shape))].nbytes <= kernel.tile_bytes
         assert memory.strides[1] & (memory.strides[1] - 1)
