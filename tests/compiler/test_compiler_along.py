@@ -73,7 +73,9 @@ def test_ranges_of_pairs_are_those_of_the_table(sides):
     assert counted.talk() == bool(table.sum() > table.trace())
 
 
-@pytest.mark.parametrize("text", TRANSITIONS)
+@pytest.mark.parametrize(
+    "text", [*TRANSITIONS[3:], *(pytest.param(t, marks=pytest.mark.slow) for t in TRANSITIONS[:3])]
+)
 def test_memory_grows_in_proportion_to_the_ranks(text):
     """Law: four times the ranks take less than six times the bytes to plan and to prove."""
     most = []

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.fft
+from marks import PARTS
+from parts import share
 
 import rote
 from rote.fft.kernels.kernel import Kernel
@@ -38,9 +40,12 @@ def test_kernels_in_turn_go_from_one_to_the_other(kind: str) -> None:
         assert next(kernel for kernel in every if kernel.axes[-1] == axes[-1]).kind == kind
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("ranks, tune", [(1, "model"), (2, "model"), (2, "measure"), (7, "model")])
-def test_transforms_in_turn_are_numpys(ranks: int, tune: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transforms_in_turn_are_numpys(
+    ranks: int, tune: str, threads: int, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Law: along any axes, in any order, real and complex, with weights on faces or without; ranks may hold nothing."""
     monkeypatch.setattr(operations, "_LARGE", 0)
     rng = np.random.default_rng(3)
@@ -51,7 +56,7 @@ def test_transforms_in_turn_are_numpys(ranks: int, tune: str, threads: int, monk
         options: dict[str, Any] = {"layout": "block[(0),(),()]", "comm": comm, "threads": threads, "tune": tune}
         if tune == "measure":
             options["tune_seconds"] = 0.05
-        for axes in AXES:
+        for axes in share(AXES, part, 1, ranks):
             for dtype, values, kinds in (("c16", z, None), ("f8", real, None), ("f8", real, "dct3")):
                 for norm in ("backward", "ortho"):
                     f = rote.fft.FFT(SHAPE, dtype=dtype, axes=axes, norm=norm, kinds=kinds, **options)

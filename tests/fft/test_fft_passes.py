@@ -92,7 +92,7 @@ def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, m
 
 
 def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tile is no larger than usual, and its rows do not lie a power of two of bytes apart, in columns and in lines."""
+    """A tile is no larger than usual; its rows do not lie a power of two of bytes apart, in columns and in lines."""
     made = []
     tile = passes.padded
     for module in ("passes", "kernel"):  # in columns and in lines
