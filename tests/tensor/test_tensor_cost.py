@@ -29,16 +29,27 @@ CALLS = {
 }
 
 
+def python_calls() -> None:
+    """A hundred calls of a function of Python: they measure the machine, which may be slow for a while."""
+    table = {"key": 1}
+    for _ in range(100):
+        _look_up(table, "key")
+
+
+def _look_up(table: dict[str, int], key: str) -> int:
+    return table[key]
+
+
 @pytest.mark.parametrize("points", [16, 40_000])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_costs_little_more_than_numpys(name, points):
-    """At most 1.2 times NumPy on the block and 20 microseconds: the quickest of calls that take turns."""
+    """At most 1.2 times NumPy on the block and 600 calls of Python: the quickest of calls that take turns."""
     call, rng = CALLS[name], np.random.default_rng(0)
     arrays = [rng.random((points // 8, 8)) for _ in range(2)]
     tensors = [DistTensor.from_global(array, "block[(0),()]") for array in arrays]
-    times: tuple[list[float], list[float]] = ([], [])
+    times: tuple[list[float], ...] = ([], [], [])
     for _ in range(41):
-        for operands, taken in zip((tensors, arrays), times, strict=True):
-            taken.append(timeit.timeit(lambda operands=operands: call(*operands), number=10) / 10)
-    ours, numpys = map(min, times)
-    assert ours <= 1.2 * numpys + 20e-6, (ours, numpys)
+        for run, taken in zip((lambda: call(*tensors), lambda: call(*arrays), python_calls), times, strict=True):
+            taken.append(timeit.timeit(run, number=10) / 10)
+    ours, numpys, pythons = map(min, times)
+    assert ours <= 1.2 * numpys + 6 * pythons, (ours, numpys, pythons)
