@@ -9,6 +9,8 @@ import pytest
 from effort import calls
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import PARTS
+from parts import share
 
 import rote
 from rote.compiler.movement import overlap
@@ -44,12 +46,13 @@ def bytes_at_once(text, ranks):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("text", ALONG_ONE_GRID_MODE.values(), ids=ALONG_ONE_GRID_MODE)
-def test_memory_does_not_grow_as_the_square_of_the_ranks(text):
+@pytest.mark.parametrize("part", PARTS)
+def test_memory_does_not_grow_as_the_square_of_the_ranks(part):
     """Law: four times the ranks along one grid mode take less than eight times the bytes: there is no table."""
-    planned(text, 8)
-    few, many = (bytes_at_once(text, ranks) for ranks in (256, 1024))
-    assert many < 8 * few
+    for text in share(ALONG_ONE_GRID_MODE.values(), part, 1):
+        planned(text, 8)
+        few, many = (bytes_at_once(text, ranks) for ranks in (256, 1024))
+        assert many < 8 * few, text
 
 
 def test_a_slice_looks_at_its_own_part_alone():

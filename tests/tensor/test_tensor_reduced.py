@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from marks import PARTS
+from parts import share
 
 import rote
 from rote import DistTensor
@@ -54,12 +56,13 @@ def check(call, layout, *arrays):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd", "nanmean", "mean"])
 @pytest.mark.parametrize("dtype", ["i1", "i8", "?", "f4", "c8", "c16", None])
 @pytest.mark.filterwarnings("ignore:Casting complex")
-def test_means_and_variances_in_other_dtypes(name, dtype, layout):
+def test_means_and_variances_in_other_dtypes(name, dtype, part, layout):
     """Law: means are rounded to `dtype`, deviations are those of NumPy, and integers have no root but of one number."""
-    for element, array in ARRAYS.items():
+    for element, array in share(ARRAYS.items(), part, 1, len(name)):
         if dtype in ("i1", "?") and name.endswith(("var", "std")) and element in ("f8", "f4", "c16", "i2"):
             continue  # sums beyond the dtype wrap by the order in which they are added
         for axis in (None, 0):
@@ -67,19 +70,20 @@ def test_means_and_variances_in_other_dtypes(name, dtype, layout):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     "name", ["sum", "prod", "max", "any", "mean", "var", "std", "argmax", "nanmean", "nanvar", "ptp"]
 )
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "c16", "?"])
 @pytest.mark.filterwarnings("ignore:Casting complex")
-def test_results_that_are_written(name, dtype, layout):
+def test_results_that_are_written(name, dtype, part, layout):
     """Law: they are computed in the dtype of the elements and `out`, and cast into it, or refused, as by NumPy."""
 
     def call(x, out):
         getattr(np, name)(x, axis=0, out=out)
         return out
 
-    for element, array in ARRAYS.items():
+    for element, array in share(ARRAYS.items(), part, 1, len(name)):
         if element == "c16" and name in ("max", "argmax", "ptp"):
             continue  # which are not ordered
         if (element, dtype, name) == ("?", "?", "ptp"):
