@@ -25,7 +25,7 @@ __all__ += ["usual_tile", "view"]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles
-CHUNK = 1 << 19  # bytes of a part of a block, of which threads share the tiles if it is larger
+CHUNK = 1 << 19  # bytes of the smallest usual part of a block; threads share the tiles of a larger part
 NEAR = 1 << 23  # bytes of planes that stay in the cache that all cores share
 _ALIASED = 1 << 11  # bytes: points at a multiple of this distance share one or two sets of the first-level cache
 _FAR = 1 << 14  # bytes: points at this distance, in a block that is `_LARGE`, are in pages of their own
