@@ -82,9 +82,8 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     assert len(contests) == 2 * ranks * len(first[0])
     assert rote.run(configs, ranks) == patient
     assert len(contests) == 2 * ranks * len(first[0])
-    libraries = (
-        ["pyfftw"] if ranks == 1 else [usual_library("fft", np.dtype("D")), "pyfftw"]
-    )  # threads share no first axis
+    usual = usual_library("fft", np.dtype("D"))
+    libraries = ["pyfftw"] if ranks == 1 else [usual, usual]  # threads share no planes along the first axis
     expected = [KernelConfig(each, threads=2) for each in libraries]
     assert rote.run(configs, ranks, args=("model", 2)) == [expected] * ranks
     monkeypatch.setenv("ROTE_WISDOM", "")
