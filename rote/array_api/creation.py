@@ -21,8 +21,7 @@ from ..functions.rules import follows
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
-from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, place
+from ..runtime.placement import GridLike, compute_block, filled, place
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]

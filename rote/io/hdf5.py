@@ -23,6 +23,7 @@ from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts
+from ..runtime.placement import new_block
 from .boxes import chunk_extents, without_view
 from .positions import in_long_runs, writes
 from .progress import progress, slabs
@@ -59,7 +60,7 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
         h5py = _library()
-        block = np.empty(dist.local_shape(comm.rank), stored.dtype)
+        block = new_block(dist, comm.rank, stored.dtype)
         if block.size and dist.contributes(comm.rank):
             with h5py.File(path, "r") as file, progress(comm, "reading", path, block.nbytes) as advance:
                 for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):

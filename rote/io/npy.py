@@ -21,6 +21,7 @@ from ..layout.indexset import IndexSet
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.placement import new_block
 from .mapped import picks_from_pages, read_pages
 from .positions import LARGE, FileTransfer, is_scattered, transfers, writes
 from .progress import progress, slabs
@@ -72,7 +73,7 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     check_shape(path, header.shape, dist)
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
-        block = np.empty(dist.local_shape(comm.rank), header.dtype)
+        block = new_block(dist, comm.rank, header.dtype)
     with progress(comm, "reading", path, block.nbytes) as advance:
         staging = None if header.fortran_order else Staging.of(dist, header.dtype.itemsize, comm, writing=False)
         if staging is not None:

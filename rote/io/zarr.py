@@ -22,6 +22,7 @@ from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.placement import new_block
 from .boxes import in_chunks
 from .positions import writes
 from .progress import SLAB, progress
@@ -57,7 +58,7 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
     check_grid(dist.grid, comm.size)
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
-        block = np.empty(dist.local_shape(comm.rank), stored.dtype)
+        block = new_block(dist, comm.rank, stored.dtype)
         if block.size and dist.contributes(comm.rank):
             folder = os.path.join(path, stored.place)
             array = _library().open_array(folder, mode="r")

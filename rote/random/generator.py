@@ -20,8 +20,7 @@ from ..functions.moves import default_layout
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
-from ..runtime.copy.regions import identity
-from ..runtime.placement import GridLike, place
+from ..runtime.placement import GridLike, filled, new_block, place
 from ..tensor.tensor import DistTensor
 from .arguments import by_shape, check_numbers, check_scale, missing, real_dtype
 from .words import Array, Words, WordStream, fractions, scaled, windows, words_of
@@ -289,9 +288,8 @@ class Generator:
         dist = place(extents, layout, ranks, grid)
         start, self.position = self.position, self.position + each * prod(extents)
         if not dist.contributes(ranks.rank):
-            nothing = np.full(dist.local_shape(ranks.rank), identity(dist.layout.op, dtype), dtype)
-            return DistTensor(nothing, dist, ranks)
-        block = np.empty(dist.local_shape(ranks.rank), dtype)
+            return DistTensor(filled(dist, ranks.rank, 0, dtype), dist, ranks)
+        block = new_block(dist, ranks.rank, dtype)
         flat = block.reshape(-1)
         stream = WordStream(self._key)
         for first, indices in windows(dist, ranks.rank, block.shape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,22 @@ from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
+from .comm import segments
 from .comm.cache import gathered
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
 
-__all__ = ["GridLike", "check_values", "compute_block", "cut_block", "place", "place_slices", "same_everywhere"]
+__all__ = ["GridLike", "check_values", "compute_block", "cut_block", "filled", "new_block", "place", "place_slices"]
+__all__ += ["same_everywhere"]
 
 GridLike = Grid | Sequence[int] | int | None
 """A grid or its shape, in which -1 is computed from the number of ranks; None for the usual grid."""
 
 Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, the tensor's distribution, and its communicator."""
+
+_LARGE = 1 << 20  # bytes; the memory of a smaller block would cost as much as dozens of moves save
 
 
 def place(
@@ -48,13 +53,26 @@ def place(
     return dist
 
 
+def new_block(dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:
+    """A rank's block of a new tensor, not initialized; a large one lies where other processes can read it directly."""
+    shape = dist.local_shape(rank)
+    return segments.empty(shape, dtype, lasting=prod(shape) * dtype.itemsize >= _LARGE)
+
+
+def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
+    """A rank's block of a constant tensor; the identity of the reduction if the rank does not contribute."""
+    block = new_block(dist, rank, dtype)
+    np.copyto(block, value if dist.contributes(rank) else identity(dist.layout.op, dtype), casting="unsafe")
+    return block
+
+
 def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: GridLike) -> Placed:
     """Cut this rank's block out of an array that every rank has whole. Collective."""
     with collective_errors(ranks):
         whole = as_array(array)
         dist = place(whole.shape, layout, ranks, grid)
-        element = as_dtype(whole.dtype)
-        block = cut(whole, dist, ranks.rank).astype(element, copy=False)  # the array may be a file larger than memory
+        block = new_block(dist, ranks.rank, as_dtype(whole.dtype))
+        cut(whole, dist, ranks.rank, block)  # the array may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks
 
@@ -74,7 +92,7 @@ def compute_block(
         if dtype is not None:
             values = values.astype(dtype)
         element = as_dtype(values.dtype)
-        block = np.empty(dist.local_shape(ranks.rank), element)
+        block = new_block(dist, ranks.rank, element)
         block[...] = values if block.size else 0
         if not dist.contributes(ranks.rank):
             block[...] = identity(dist.layout.op, element)

@@ -11,12 +11,19 @@ import numpy.typing as npt
 from ..compiler.step import as_array, as_dtype
 from ..functions.distributed import Array, Distributed
 from ..layout.layout import Distribution, Layout
-from ..runtime.comm import segments
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Path
 from ..runtime.comm.resolve import as_comm
-from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.placement import (
+    GridLike,
+    compute_block,
+    cut_block,
+    filled,
+    new_block,
+    place,
+    place_slices,
+    same_everywhere,
+)
 
 __all__ = ["Constructors"]
 
@@ -170,7 +177,7 @@ class Constructors(Distributed):
         >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
         """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
-        return cls(segments.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
+        return cls(new_block(dist, ranks.rank, as_dtype(dtype)), dist, ranks)
 
     @classmethod
     def load(cls, path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> Self:

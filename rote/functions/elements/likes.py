@@ -11,7 +11,7 @@ from ...compiler.step import as_array, as_dtype
 from ...errors import LayoutError
 from ...layout.grid import integer, tensor_shape
 from ...layout.layout import Distribution, Layout, as_layout, distribute
-from ...runtime.copy.regions import filled
+from ...runtime.placement import filled
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..moves import moved

@@ -27,7 +27,7 @@ from ...caches import memoized
 from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
-from . import shared_memory
+from . import segments, shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors, name_ranks
@@ -64,6 +64,8 @@ class MpiComm(BoundToRun):
         self.size: int = owned.Get_size()
         self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
         self._windows: list[MPI.Win] = []
+        if self.size > 1:
+            segments.expect()
 
     def __repr__(self) -> str:
         return f"<MPI rank {self.rank} of {self.size}>"

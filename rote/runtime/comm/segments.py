@@ -1,8 +1,8 @@
 """Segments: reused memory for blocks, some of which other processes of the node can map to read blocks directly.
 
 A shared segment is a file in memory, which a peer opens through /proc (see `shared_memory`). To make one costs as much
-as several copies of it. So only blocks that will be read repeatedly get one, and blocks of a size that had to be packed
-before. A segment whose block is gone is kept for the next block.
+as several copies of it. So only blocks that may be read repeatedly get one (those of new tensors and of bound moves),
+and blocks of a size that had to be packed before. A segment whose block is gone is kept for the next block.
 
 A rank that reads a block meets its owner before and after. In between no other block may take its place.
 
@@ -120,6 +120,8 @@ class _Pool:
                 except (AttributeError, OSError):
                     self.refused = True
                     return None
+                except MemoryError:  # the caller will get the same one, which names its shape
+                    return None
                 self.number += shown
             self._calls[not fits] += 1
             self.leased += segment.memory.size
@@ -212,7 +214,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
 
 
 def expect(nbytes: int = 0) -> None:
-    """Note that other processes read blocks of this one, and that a block of `nbytes` bytes had to be packed."""
+    """Note that other processes may read blocks of this one, and that a block of `nbytes` bytes had to be packed."""
     _pool.expected = True
     if nbytes >= LEAST and nbytes not in _pool.sizes:
         _pool.sizes[nbytes] = None

@@ -40,7 +40,7 @@ def share(comm: Comm, nbytes: int) -> list[Array] | None:
     try:
         try:
             fd, mine = make_part(mark, nbytes)
-        except (AttributeError, OSError) as error:
+        except (AttributeError, OSError, MemoryError) as error:
             fault = str(error)
         offers = comm.allgather_object(None if fault else (os.getpid(), fd, mark, nbytes))
         try:
@@ -76,7 +76,9 @@ def make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
 
     Raises:
         AttributeError, OSError: the system does not support it, or refuses it now.
+        MemoryError: the machine has not so much memory.
     """
+    np.empty(nbytes, np.uint8)  # refused if it is beyond all memory; a file would grow until the system kills a process
     fd = os.memfd_create("rote")
     try:
         os.posix_fallocate(fd, 0, _length(nbytes))  # else a page that cannot be had later would kill the process

@@ -22,8 +22,8 @@ from .strided import Copy, Factor, IndexedCopy, Piece, StridedCopy, alike, piece
 from .transposed import transposed
 from .views import ArrayView, Lies, Shape, ViewPair, group_views
 
-__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "filled", "identity", "joined", "offsets"]
-__all__ += ["read_regions", "receive_regions", "send_regions", "whole"]
+__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "identity", "joined", "offsets", "read_regions"]
+__all__ += ["receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
@@ -253,26 +253,20 @@ def whole(shape: tuple[int, ...]) -> Region:
     return Region(0, shape, False, (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),))
 
 
-def cut(array: Array, dist: Distribution, rank: int) -> Array:
-    """A rank's block of a global array, by definition; a new C-contiguous array.
+def cut(array: Array, dist: Distribution, rank: int, out: Array | None = None) -> Array:
+    """A rank's block of a global array, by definition, written into `out`, or a new C-contiguous array.
 
     If the distribution is partial, coordinate 0 holds the values and the others hold the identity of the reduction.
     """
     from ...layout.selection import selection  # transforms do not need it
 
-    if not dist.holds(rank):
-        return np.empty(dist.local_shape(rank), array.dtype)
-    if not dist.contributes(rank):
-        return filled(dist, rank, 0, array.dtype)
-    part = as_view(array, dist)[(*selection(dist.indices(rank)), ...)]  # an array, also of order 0
-    return np.array(part, order="C")
-
-
-def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
-    """A rank's block of a constant tensor; the identity of the reduction if the rank does not contribute."""
-    if not dist.contributes(rank):
-        value = identity(dist.layout.op, dtype)
-    return np.full(dist.local_shape(rank), value, dtype)
+    if out is None:
+        out = np.empty(dist.local_shape(rank), array.dtype)
+    if dist.holds(rank) and dist.contributes(rank):
+        out[...] = as_view(array, dist)[(*selection(dist.indices(rank)), ...)]
+    elif dist.holds(rank):
+        out[...] = identity(dist.layout.op, out.dtype)
+    return out
 
 
 def as_view(array: Array, dist: Distribution) -> Array:

@@ -57,7 +57,6 @@ class Shared(Method):
         self._reading: Reading | None = None
         self._places = dict[int, int]()  # by a peer's rank in the whole grid, its rank in the communicator
         if max(size for _, size in others) >= segments.LEAST:
-            segments.expect()
             self._reading = Reading(step, dtype, messages.rank)
             grid = step.before.grid
             peers = [region.peer for region in self._reading.regions]
