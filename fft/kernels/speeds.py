@@ -36,15 +36,16 @@ _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost mos
 _SMALLEST = 1 << 14  # bytes of a block that is worth timing
 _BLOCK = 1 << 23  # bytes of a sample: with its result more than caches hold, as in most walks
 _BETTER = 0.95  # another config must take less than this part of the usual config's time
-_SECONDS = 0.1  # for the nine calls of a sample
+_SECONDS = 0.1  # for the nine to twelve calls of a sample
 _IN_TURN = Limits({}, rounds=10, each=True, behind=(1.6, 1.25))  # the time goes to calls that may be the fastest
+_USUAL = KernelConfig()
 _KNOWN = "kernel speeds"  # the key in a communicator's cache for the speeds that its ranks have agreed on
 
 _Call = tuple[Callable[[], object], int]  # a call that is timed, and the number of elements that it transforms
 
 
-Speed = tuple[float, float, float]
-"""Nanoseconds per element that a library takes by each of the configs of `_ways`."""
+Speed = tuple[float, ...]
+"""Nanoseconds per element that a library takes by each of the configs of `Sample.ways`."""
 
 
 class Sample(NamedTuple):
@@ -66,7 +67,22 @@ class Sample(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """The facts that a decision about the sample depends on."""
-        return {"what": "speeds", **self._asdict()}
+        return {"what": "speeds", "ways": len(self.ways("")), **self._asdict()}
+
+    def ways(self, name: str, usual: KernelConfig = _USUAL) -> list[KernelConfig]:
+        """The configs by which a library may transform the sample.
+
+        They are: as usual; in tiles of the other order; in one call; and in one call on a block that was moved before.
+        """
+        config = replace(usual, library=name)
+        other_order: Order = "columns" if name == "pyfftw" else "lines"
+        once = replace(config, tiled=False)
+        ways = [config, replace(config, order=other_order)]
+        if len(self.axes) > 1 or not self.behind:  # lines are read out of boxes tile by tile
+            ways.append(once)
+        if self.behind:
+            ways.append(replace(once, fused=False))
+        return ways
 
     def calls(self, name: str) -> list[_Call]:
         """The calls of a library that are timed."""
@@ -79,8 +95,20 @@ class Sample(NamedTuple):
         for memory in scratch:
             memory[...] = 0
         elements = max(prod(kernel.shape), prod(kernel.out_shape))
-        configs = _ways(name, KernelConfig())
-        return [(kernel_call(replace(kernel, config=each), self.behind, scratch), elements) for each in configs]
+        return [(kernel_call(replace(kernel, config=each), self.behind, scratch), elements) for each in self.ways(name)]
+
+    def read(self, decision: Any) -> Speeds:
+        """The speeds in a decision that was kept.
+
+        Raises:
+            TypeError, ValueError: the decision does not contain speeds of the sample.
+        """
+        if not isinstance(decision, Mapping):
+            raise ValueError("speeds are by library")
+        speeds = {name: tuple(map(float, speed)) for name, speed in decision.items()}
+        if any(len(speed) != len(self.ways(name)) for name, speed in speeds.items()):
+            raise ValueError("every way has a speed")
+        return speeds
 
 
 Speeds = Mapping[str, Speed]
@@ -148,7 +176,7 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
         libraries = common_versions(comm.allgather_object(present))
         for each in new:
             key = local_key({**each.facts(), "libraries": libraries})
-            kept: Speeds | None = recalled(comm, key, _read)
+            kept: Speeds | None = recalled(comm, key, each.read)
             if kept is None:
                 kept = _timed(each, [*libraries], comm)
                 remembered(comm, key, {name: [*speed] for name, speed in kept.items()})
@@ -176,52 +204,32 @@ def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: 
 
 def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
     """The config that is fastest for a kernel's samples; the usual one unless another clearly leads."""
-    speeds = [known.get(sample, {}) for sample in samples_of(kernel, behind)]
+    samples = samples_of(kernel, behind)
+    speeds = [known.get(sample, {}) for sample in samples]
     ways: list[tuple[float, KernelConfig]] = []
     before = inf
     for name in _LIBRARIES if speeds else ():
         if all(name in by_library for by_library in speeds):
             times = [sum(way) for way in zip(*(by_library[name] for by_library in speeds), strict=True)]
-            ways += zip(times, _ways(name, usual), strict=True)
+            ways += zip(times, samples[0].ways(name, usual), strict=True)
             if name == usual.library:
                 before = times[0]
-    least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
+    near = kernel.nbytes <= NEAR  # a larger block is in no cache any more when it has been moved as a whole
+    least_time, best = min((way for way in ways if near or way[1].fused), key=itemgetter(0), default=(inf, usual))
     return best if least_time < _BETTER * before else usual
-
-
-def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
-    """Three ways in which a library may transform a block: as usual, in one call, in tiles of the other order."""
-    config = replace(usual, library=name)
-    other_order: Order = "columns" if name == "pyfftw" else "lines"
-    return config, replace(config, tiled=False), replace(config, order=other_order)
-
-
-def _read(decision: Any) -> Speeds:
-    """The speeds in a decision that was kept.
-
-    Raises:
-        TypeError, ValueError: the decision does not contain speeds.
-    """
-    if not isinstance(decision, Mapping):
-        raise ValueError("speeds are by library")
-    speeds = dict[str, Speed]()
-    for name, (first, second, third) in decision.items():
-        speeds[name] = float(first), float(second), float(third)
-    return speeds
 
 
 def _timed(each: Sample, names: Sequence[str], comm: Comm) -> Speeds:
     """Time a sample with those of some libraries that all ranks can load. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
-    calls: dict[str, list[_Call]] = {}
+    calls: list[tuple[str, _Call]] = []
     for name in names:
         if all(name in of_rank for of_rank in loaded):
-            calls[name] = _calls(each, name)
-    calls = {name: made for name, made in calls.items() if made}
-    every = [*chain(*calls.values())]
-    times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
-    speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
-    by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}
+            calls += [(name, call) for call in _calls(each, name)]
+    times = timings(comm, [Turns(call) for _, (call, _) in calls], allowed(comm, _SECONDS), _IN_TURN)
+    by_library: dict[str, Speed] = {}
+    for time, (name, (_, elements)) in zip(times, calls, strict=True):
+        by_library[name] = (*by_library.get(name, ()), float(f"{least(time) / elements * 1e9:.4g}"))
     return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # without libraries that failed
 
 

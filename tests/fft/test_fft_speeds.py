@@ -39,8 +39,8 @@ def timed(monkeypatch, tmp_path):
 
     def time(each, names, comm):
         samples.append(each)
-        times = {"pyfftw": (1.2, 3.0, 2.0), "ducc0": (1.5, 1.0, 1.0), "mkl": (2.0, 2.0, 2.0)}
-        return {name: times[name] for name in names}
+        times = {"pyfftw": (1.2, 2.0, 3.0, 3.0), "ducc0": (1.5, 1.0, 1.0, 1.0), "mkl": (2.0, 2.0, 2.0, 2.0)}
+        return {name: times[name][: len(each.ways(name))] for name in names}
 
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
     monkeypatch.setattr(speeds, "_timed", time)
@@ -57,9 +57,11 @@ def taken(kernel, known, usual=USUAL):
     return fastest(kernel, False, usual, known)
 
 
-def ways(name):
-    """The configs of a library that are timed."""
-    return [KernelConfig(name, **way) for way in ({}, {"tiled": False}, {"order": OTHER.get(name, "lines")})]
+def ways(name, sample):
+    """The configs of a library that are timed for a sample; no lines are read out of boxes in one call."""
+    some = [{}, {"order": OTHER.get(name, "lines")}, {"tiled": False}, {"tiled": False, "fused": False}]
+    kept = [True, True, len(sample.axes) > 1 or not sample.behind, sample.behind]
+    return [KernelConfig(name, **way) for way, keep in zip(some, kept, strict=True) if keep]
 
 
 def test_lines_are_samples_along_each_axis() -> None:
@@ -94,17 +96,22 @@ def test_planes_that_a_cache_holds_are_one_sample() -> None:
 @pytest.mark.parametrize("kind", ["fft", "rfft", "irfft"])
 @pytest.mark.parametrize("axes, shape", [((1, 2), (9, 64, 64)), ((0, 2), LARGE), ((0,), LARGE)])
 def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
-    """Law: of all libraries and ways the one whose samples take least together, if it clearly leads."""
+    """Law: of all libraries and ways the one whose samples take least together, if it clearly leads.
+
+    Only a block that a cache holds may be moved as a whole before it is transformed.
+    """
     rng = np.random.default_rng(6)
     block = kernel(kind, axes, shape, "f8" if KINDS[kind].real == "input" else "c16")
     samples = samples_of(block, behind)
     assert len(samples) == (1 if axes != (0, 2) else 2)
     for _ in range(50):
-        known = {s: {name: tuple(rng.uniform(1, 1.5, 3)) for name in ("pyfftw", "ducc0", "mkl")} for s in samples}
+        number = len(ways("mkl", samples[0]))
+        known = {s: {name: tuple(rng.uniform(1, 1.5, number)) for name in ("pyfftw", "ducc0", "mkl")} for s in samples}
         times = {}
         for name in ("pyfftw", "ducc0", "mkl"):
-            for n, way in enumerate(ways(name)):
-                times[way] = sum(known[s][name][n] for s in samples)
+            for n, way in enumerate(ways(name, samples[0])):
+                if way.fused or shape != LARGE:
+                    times[way] = sum(known[s][name][n] for s in samples)
         config, best = fastest(block, behind, USUAL, known), min(times.values())
         assert times[config] == best or (config == USUAL and best >= 0.95 * times[USUAL])
 
@@ -198,7 +205,7 @@ def test_a_library_that_fails_while_it_is_timed_is_none(monkeypatch) -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_all_that_is_installed_is_timed(kind, monkeypatch) -> None:
-    """Law: each library that does a kind has three times, all of them positive and finite, of planes and of lines."""
+    """Law: each library that does a kind has a positive, finite time per way, of planes and of lines."""
     monkeypatch.setattr(speeds, "_BLOCK", 1 << 18)
     names = [name for name in ("pyfftw", "ducc0", "mkl") if name in versions()]
     for dtype, behind in product("fd", (False, True)):
@@ -207,4 +214,5 @@ def test_all_that_is_installed_is_timed(kind, monkeypatch) -> None:
         for (each,) in (samples_of(planes, behind), samples_of(replace(planes, axes=(2,)), behind)):
             measured = speeds._timed(each, names, alone())
             assert "pyfftw" in measured
-            assert all(len(times) == 3 and all(0 < time < inf for time in times) for times in measured.values())
+            for name, times in measured.items():
+                assert len(times) == len(ways(name, each)) and all(0 < time < inf for time in times)
