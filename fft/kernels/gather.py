@@ -16,10 +16,11 @@ from math import prod
 import numpy as np
 
 from rote.runtime.comm.protocol import Array
+from rote.runtime.comm.segments import at_line
 from rote.runtime.copy.strided import Copy
 
 from .backends import composed
-from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, scratch_bytes, view
+from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, view
 from .passes import BoundKernel, on_threads
 from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
@@ -163,7 +164,7 @@ class _Worker:
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # the part stays complex until the last pass
         apart = bool(rest) and ((at_once and kernel.dtype != kernel.out_dtype) or _reads_apart(kernel, largest))
-        self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later or apart else None
+        self._room = at_line(prod(largest) * kernel.dtype.itemsize) if later or apart else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))

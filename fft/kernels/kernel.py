@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from rote.host import installed
 from rote.runtime.comm.protocol import Array
+from rote.runtime.comm.segments import LINE, at_line
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig, Study
 from .fftw_core import fftw_core, fftw_version
 
 __all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "copies_first", "in_lines", "is_bad", "is_plain"]
-__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "scratch_bytes", "usual_part"]
+__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "usual_part"]
 __all__ += ["usual_tile", "view"]
 
 
@@ -32,7 +33,6 @@ _FAR = 1 << 14  # bytes: points at this distance, in a block that is `_LARGE`, a
 _LARGE = 1 << 20  # bytes
 _LONG = 1 << 20  # bytes of a tile or part of a large block: rows are longer than a page, and calls are few
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
-_LINE = 64  # bytes of a cache line
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is not a power of two
 _USUAL = KernelConfig()
 
@@ -132,13 +132,6 @@ class Kernel:
         return replace(self, shape=shape, out_shape=shape, dtype=real_dtype(self.dtype))
 
 
-def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Scratch memory that begins at a cache line; pages that are never touched take no memory."""
-    memory = np.empty(nbytes + _LINE, np.uint8)
-    begin = -memory.__array_interface__["data"][0] % _LINE
-    return memory[begin : begin + nbytes]
-
-
 def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The start of scratch memory as a block."""
     return scratch[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
@@ -146,9 +139,9 @@ def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros for a tile, with a padded last mode: the tile is the first part along that mode."""
-    row = -(-shape[-1] * dtype.itemsize // _LINE) * _LINE + _PADDING  # rows begin at a cache line, too
+    row = -(-shape[-1] * dtype.itemsize // LINE) * LINE + _PADDING  # rows begin at a cache line, too
     long = (*shape[:-1], row // dtype.itemsize)
-    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
+    memory = view(at_line(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0
     return memory
 
@@ -189,7 +182,7 @@ def _is_byte_aligned(array: Array, n: int) -> bool:
 def plain(array: Array) -> Array:
     """The array in `normal` form, without a copy if it is plain; else a copy."""
     if not is_plain(array):
-        copy = view(scratch_bytes(array.nbytes), array.shape, array.dtype)
+        copy = view(at_line(array.nbytes), array.shape, array.dtype)
         copy[...] = array
         array = copy
     return normal(array)

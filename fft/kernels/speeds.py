@@ -19,6 +19,7 @@ import numpy as np
 
 from rote.host import installed
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.segments import at_line
 from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.tuning.limits import Limits, allowed
 
@@ -26,7 +27,7 @@ from ..transforms import Kind
 from .backends import common_versions, library, transforms, usual_library, usual_library_but_mkl
 from .config import KernelConfig, Order
 from .gather import gathers
-from .kernel import NEAR, Kernel, scratch_bytes
+from .kernel import NEAR, Kernel
 from .turns import Turns, kernel_call
 
 __all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
@@ -91,7 +92,7 @@ class Sample(NamedTuple):
             count = max(1, _BLOCK // kernel.nbytes)
             axes = tuple(axis + 1 for axis in self.axes)
             kernel = replace(kernel, axes=axes, shape=(count, *self.shape), out_shape=(count, *self.out_shape))
-        scratch = scratch_bytes(kernel.nbytes), scratch_bytes(kernel.nbytes)
+        scratch = at_line(kernel.nbytes), at_line(kernel.nbytes)
         for memory in scratch:
             memory[...] = 0
         elements = max(prod(kernel.shape), prod(kernel.out_shape))
@@ -214,8 +215,9 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
             ways += zip(times, samples[0].ways(name, usual), strict=True)
             if name == usual.library:
                 before = times[0]
-    near = kernel.nbytes <= NEAR  # a larger block is in no cache any more when it has been moved as a whole
-    least_time, best = min((way for way in ways if near or way[1].fused), key=itemgetter(0), default=(inf, usual))
+    if kernel.nbytes > NEAR:  # unlike its sample, it is in no cache when it has been moved, or when lines run across it
+        ways = [way for way in ways if way[1].fused and (way[1].tiled or len(samples[0].axes) > 1)]
+    least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
     return best if least_time < _BETTER * before else usual
 
 

@@ -13,6 +13,7 @@ from math import inf, prod
 from typing import Any
 
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.segments import at_line
 from rote.runtime.tuning.autotune import Candidate, decided, ranking, timings
 from rote.runtime.tuning.limits import LIMITS, budget
 
@@ -20,7 +21,7 @@ from ..request.arguments import Options
 from .backends import common_versions, transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
-from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, usual_part, usual_tile
+from .kernel import CACHED, CHUNK, Kernel, usual_part, usual_tile
 from .turns import Turns, bound_kernel, kernel_call
 from .workers import helpers
 
@@ -117,7 +118,7 @@ class _Contest:
     def __init__(self, job: _Job, comm: Comm, options: Options, seconds: float) -> None:
         self._job, self._comm, self._options, self._seconds = job, comm, options, seconds
         self._tune, self._kernel = options.tune, _bounded(job.kernel)
-        self._scratch = scratch_bytes(job.kernel.nbytes), scratch_bytes(job.kernel.nbytes)
+        self._scratch = at_line(job.kernel.nbytes), at_line(job.kernel.nbytes)
         self._place = job.behind, self._scratch, helpers(comm, options.threads)
         self._plans = ""
 

@@ -13,6 +13,7 @@ import numpy as np
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.cache import DoubleBuffer, gathered, refuse_others
 from rote.runtime.comm.protocol import Array, Comm
+from rote.runtime.comm.segments import at_line
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
 from rote.runtime.executor.messages import MessageTransport
@@ -22,7 +23,7 @@ from rote.runtime.executor.shared import SharedTransport
 from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
-from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
+from ..kernels.kernel import is_plain, normal, plain
 from ..request.arguments import USUAL, Norm, Options, scale
 from ..transforms import real_dtype
 from ..walk.walk import Walk
@@ -195,7 +196,7 @@ def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) ->
     sent = [walk.send() for walk in walks]
     needed = max(max(transport.sizes) for transport in sent)
     if scratch is None or scratch[0].nbytes < needed:
-        scratch = scratch_bytes(needed), scratch_bytes(needed)
+        scratch = at_line(needed), at_line(needed)
     for transport in sent:
         transport.bind(scratch)
     return Workspace(2 * scratch[0].nbytes + max(transport.held for transport in sent), scratch)

@@ -12,11 +12,10 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
-import numpy as np
-
 from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
+from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning.autotune import Progress, decided, fastest, ranking, timings
 from rote.runtime.tuning.limits import LIMITS, budget
@@ -137,8 +136,9 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
     """The seconds of a walk forward and back, on real blocks."""
     pair = bind_pair(walk, comm, norm, options)
     dtypes = pair.forward.dtypes
-    x = np.ones(walk.source.local_shape(comm.rank), dtypes[0])
-    spectrum = np.empty(walk.target.local_shape(comm.rank), dtypes[-1])
+    ends = zip((walk.source, walk.target), (dtypes[0], dtypes[-1]), strict=True)
+    x, spectrum = (segments.empty(dist.local_shape(comm.rank), dtype) for dist, dtype in ends)
+    x[...] = 1
     return fastest(comm, partial(pair.there_and_back, x, spectrum), seconds, progress)
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..layout.grid import Grid
+from ..runtime.comm import segments
 from ..runtime.comm.protocol import Array, Comm
 from .arrays import check_values, fill, mesh, spectrum_shape
 from .contest import Contestant, Job, Missing, Round, Work, measure, on_all
@@ -102,8 +103,8 @@ def _local(name: str, work: Work, parts: list[tuple[tuple[int, ...], tuple[int, 
     prepared = []
     for shape, along in parts:
         block = Work(shape, work.dtype, 1)
-        x, y = (np.zeros(shape, work.dtype) for _ in range(2))
-        X = np.empty(spectrum_shape(block), np.result_type(work.dtype, "c8"))
+        x, y = (segments.empty(shape, work.dtype) for _ in range(2))
+        X = segments.empty(spectrum_shape(block), np.result_type(work.dtype, "c8"))
         steps, scale = LIBRARIES[name](block, along, 1, x, X, y)
         fill(block, mesh(shape), x)
         prepared.append((block, steps, scale))

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..runtime.comm import segments
 from ..runtime.comm.protocol import Comm
 from .arrays import Array, mesh, spectrum_shape, transform_job
 from .contest import Contestant, Job, Missing, Round, Work, measure
@@ -53,8 +54,8 @@ def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
 
 
 def _prepare(name: str, threads: int, comm: Comm, work: Work) -> Job:
-    x, y = (np.empty(work.shape, work.dtype) for _ in range(2))
-    X = np.empty(spectrum_shape(work), np.result_type(work.dtype, "c8"))
+    x, y = (segments.empty(work.shape, work.dtype) for _ in range(2))
+    X = segments.empty(spectrum_shape(work), np.result_type(work.dtype, "c8"))
     steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
     return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), library=build(name))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..layout.grid import Grid
 from ..layout.indexset import IndexSet
+from ..runtime.comm import segments
 from ..runtime.comm.protocol import Comm, MpiHandle
 from .arrays import Array, check_values, fill, transform_job
 from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
@@ -60,7 +61,9 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
     library: Any = import_module("mpi4py_fft")
     grid = Grid.of(comm.size, _ORDERS[layout]).shape
     fft = library.PFFT(_mpi(comm).handle, work.shape, dtype=work.dtype, grid=grid)
-    x, X, y = (np.empty(fft.shape(spectral), fft.dtype(spectral)) for spectral in (False, True, False))
+    x, X, y = (
+        segments.empty(tuple(fft.shape(spectral)), np.dtype(fft.dtype(spectral))) for spectral in (False, True, False)
+    )
 
     steps = (lambda: fft.forward(x, X), lambda: fft.backward(X, y))
     wheres = np.ogrid[fft.local_slice(False)], np.ogrid[fft.local_slice(True)]
@@ -115,7 +118,7 @@ def _swap_job(
     before, after = slabs(work)
     if not moves:
         after = before
-    x, y = (np.empty(each.local_shape(comm.rank), work.dtype) for each in (before, after))
+    x, y = (segments.empty(each.local_shape(comm.rank), work.dtype) for each in (before, after))
     fill(work, before.tensor_indices(comm.rank), x)
 
     def step() -> Array:

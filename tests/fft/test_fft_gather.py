@@ -17,8 +17,9 @@ from rote.compiler.rules import one_step
 from rote.fft import FFT
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.gather import Gather
-from rote.fft.kernels.kernel import Kernel, scratch_bytes
+from rote.fft.kernels.kernel import Kernel
 from rote.fft.kernels.tiles import boxes, whole
+from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import LocalComm
 from rote.runtime.exchange.shared import Reading
 
@@ -42,7 +43,7 @@ def steps(ranks, number):
 @pytest.mark.parametrize("ranks", (2, 3, 4, 6))
 def test_boxes_are_the_block(ranks):
     """Law: the boxes that a rank reads make up its new block, and a transform out of them is that of the block."""
-    scratch = scratch_bytes(1 << 20), scratch_bytes(1 << 20)
+    scratch = at_line(1 << 20), at_line(1 << 20)
     read = 0
     for step, shape in steps(ranks, 250):
         array = np.arange(np.prod(shape), dtype=D).reshape(shape)
@@ -71,7 +72,7 @@ def test_parts_and_tiles_of_any_size(cached, chunk, code, monkeypatch):
     """Law: whatever the size of parts and tiles, a gathered transform along any axes is numpy.fft's."""
     monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(kernels, "CHUNK", chunk)
-    scratch = scratch_bytes(1 << 20), scratch_bytes(1 << 20)
+    scratch = at_line(1 << 20), at_line(1 << 20)
     shape = (3, 5, 4, 7)
     block = numbers(shape, code)
     for axes in ((0,), (1,), (3,), (1, 2), (1, 3), (2, 3), (0, 1, 2, 3)):

@@ -15,8 +15,9 @@ from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, transforms, versions
 from rote.fft.kernels.config import KernelConfig
-from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import real_dtype
+from rote.runtime.comm.segments import at_line
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # transforms of one axis
 
@@ -51,7 +52,7 @@ def test_every_library_does_it_there_and_back(name, monkeypatch):
                     ("hc2r", want, block * np.prod([shape[axis] for axis in axes])),
                 ):
                     kernel = Kernel(kind, axes, shape, shape, block.dtype, KernelConfig(library=name))
-                    run = passes.BoundKernel(kernel, (scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)))
+                    run = passes.BoundKernel(kernel, (at_line(block.nbytes), at_line(block.nbytes)))
                     source, target = plain(given.copy()), plain(np.empty_like(block))
                     run(source, target)
                     assert np.array_equal(source, given)

@@ -20,9 +20,10 @@ from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, composed, library, transforms, versions
 from rote.fft.kernels.config import KernelConfig
-from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import KINDS, REAL_TO_REAL, Kind, complex_dtype, real_dtype
 from rote.grammar import TRANSFORMS
+from rote.runtime.comm.segments import at_line
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # transforms of one axis
 
@@ -66,7 +67,7 @@ def test_every_library_does_it(name, monkeypatch):
             for count in range(1, len(shape) + 1):
                 for axes in combinations(range(len(shape)), count):
                     kernel = Kernel("dht", axes, shape, shape, block.dtype, KernelConfig(library=name))
-                    scratch = scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)
+                    scratch = at_line(block.nbytes), at_line(block.nbytes)
                     run, want = passes.BoundKernel(kernel, scratch), hartley.hartley(block, axes, None)
                     source, target = plain(block.copy()), plain(np.empty_like(block))
                     run(source, target)

@@ -22,10 +22,11 @@ from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual_library, versions
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
-from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain, scratch_bytes
+from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
 from rote.fft.kernels.tiles import whole
 from rote.fft.kernels.workers import helpers, parallel_for
 from rote.fft.transforms import KINDS, real_dtype
+from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
 
 TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
@@ -89,7 +90,7 @@ def exact(kind: str, shape: tuple[int, ...], char: str, axes: tuple[int, ...], l
 def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
     """The results of a kernel: of blocks of their own, in place, and gathered."""
     size = max(block.nbytes, int(np.prod(kernel.out_shape)) * kernel.out_dtype.itemsize)
-    scratch = scratch_bytes(size), scratch_bytes(size)
+    scratch = at_line(size), at_line(size)
     pool = helpers(alone(), kernel.config.threads)
     bound = passes.BoundKernel(kernel, scratch, pool=pool)
     found = []
@@ -168,8 +169,7 @@ def test_no_bit_depends_on_where_a_block_lies() -> None:
         kernel, results = Kernel("fft", axes, shape, shape, values.dtype, KernelConfig(name)), []
         for offset in range(0, 64, ALIGNMENT):
             source, target = (
-                scratch_bytes(values.nbytes + 64)[offset : offset + values.nbytes].view("D").reshape(shape)
-                for _ in range(2)
+                at_line(values.nbytes + 64)[offset : offset + values.nbytes].view("D").reshape(shape) for _ in range(2)
             )
             source[...] = values
             prepare(kernel, axes, source, target, 1)(source, target)
@@ -210,7 +210,7 @@ def test_plans_belong_to_their_recipe() -> None:
     block = np.random.default_rng(0).standard_normal(shape) + 0j
     estimated = runs(kernel, block)
     known = wisdom_lines()
-    scratch = scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)
+    scratch = at_line(block.nbytes), at_line(block.nbytes)
     study = Study("measure", 20)
     passes.BoundKernel(replace(kernel, config=KernelConfig(tiled=False), study=study), scratch).ready()
     assert wisdom_lines() == known
@@ -265,7 +265,7 @@ def test_a_study_is_of_its_kernels_alone():
     """Law: FFTW times plans for the kernels that carry a study, and for no other of the same thread meanwhile."""
     shape = (2, 64, 64)
     kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"), KernelConfig(tiled=False))
-    scratch = scratch_bytes(1 << 17), scratch_bytes(1 << 17)
+    scratch = at_line(1 << 17), at_line(1 << 17)
     study = Study("measure", 20)
     passes.BoundKernel(kernel, scratch).ready()
     assert study.plans == ""

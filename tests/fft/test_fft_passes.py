@@ -12,8 +12,9 @@ from parts import share
 
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
-from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import KINDS, complex_dtype, real_dtype
+from rote.runtime.comm.segments import at_line
 
 TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
@@ -26,7 +27,7 @@ def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int
         out_shape[axes[-1]] = length // 2 + 1 if kind == "rfft" else length
     kernel = Kernel(kind, axes, block.shape, tuple(out_shape), block.dtype)
     size = max(block.nbytes, int(np.prod(out_shape)) * kernel.out_dtype.itemsize)
-    bound = passes.BoundKernel(kernel, (scratch_bytes(size), scratch_bytes(size)))
+    bound = passes.BoundKernel(kernel, (at_line(size), at_line(size)))
     source = plain(block.copy())
     target = source if in_place else plain(np.empty(out_shape, kernel.out_dtype))
     for _ in range(2):  # the second time over tiles that hold what the first has left
@@ -102,7 +103,7 @@ def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     shape = (64, 256, 512)
     kernel = Kernel("fft", (0, 1, 2), shape, shape, np.dtype("c16"))
-    passes.BoundKernel(kernel, (scratch_bytes(1 << 27), scratch_bytes(1 << 27)))
+    passes.BoundKernel(kernel, (at_line(1 << 27), at_line(1 << 27)))
     columns, longer, lines = (shape for shape, _ in made)
     assert (columns[1], longer[1], lines[-1]) == (64, 256, 256)
     for shape, memory in made:

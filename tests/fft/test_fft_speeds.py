@@ -98,7 +98,8 @@ def test_planes_that_a_cache_holds_are_one_sample() -> None:
 def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
     """Law: of all libraries and ways the one whose samples take least together, if it clearly leads.
 
-    Only a block that a cache holds may be moved as a whole before it is transformed.
+    Only a block that a cache holds may be moved as a whole before it is transformed, or have lines across it
+    transformed in one call.
     """
     rng = np.random.default_rng(6)
     block = kernel(kind, axes, shape, "f8" if KINDS[kind].real == "input" else "c16")
@@ -110,7 +111,7 @@ def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
         times = {}
         for name in ("pyfftw", "ducc0", "mkl"):
             for n, way in enumerate(ways(name, samples[0])):
-                if way.fused or shape != LARGE:
+                if shape != LARGE or (way.fused and way.tiled):
                     times[way] = sum(known[s][name][n] for s in samples)
         config, best = fastest(block, behind, USUAL, known), min(times.values())
         assert times[config] == best or (config == USUAL and best >= 0.95 * times[USUAL])

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from execute import segments as program
 
+import rote
 from rote.caches import cache_info
 from rote.runtime.comm import segments
+from rote.runtime.comm.cache import DoubleBuffer
 
 SHAPE, DTYPE = (40, 512), np.dtype("f8")
 NBYTES = 40 * 512 * 8
@@ -145,6 +147,26 @@ def test_a_forked_process_takes_none_of_its_parents(pool):
     assert segments.empty(SHAPE, DTYPE, lasting=True).ctypes.data in taken
 
 
+def test_blocks_begin_at_a_cache_line(pool, monkeypatch):
+    """Law: all blocks but small ones do: in plain memory, in either kind of segment, and what ranks share."""
+    monkeypatch.setattr(segments, "_LARGE", NBYTES)
+    segments.expect()
+    kept = []
+    for shape, lasting in (((3, 200), False), ((40, 511), False), ((40, 513), False), (SHAPE, True)):
+        kept.append(segments.empty(shape, DTYPE, lasting))
+    assert [segments.place_of(block) is not None for block in kept] == [False, False, False, True]
+
+    def program(comm):
+        x = rote.DistTensor.from_function(lambda i, j, k: i + j + k, (16, 18, 20), "block[(0),(),()]", comm)
+        y = x.redistribute("block[(),(),(0)]")
+        transformed = rote.fft.fftn(y)
+        halves = DoubleBuffer.of(comm, 1000).halves[comm.rank]
+        return [x.local, y.local, transformed.local, rote.fft.ifftn(transformed).local, *halves]
+
+    kept += [block for blocks in rote.run(program, 3) for block in blocks]
+    assert [block.ctypes.data % segments.LINE for block in kept] == [0] * len(kept)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("job, number", [(3, 12), pytest.param(4, 120, marks=pytest.mark.slow)], indirect=["job"])
 def test_what_is_read_where_it_lies_is_what_is_packed(job, number):
@@ -158,7 +180,7 @@ def test_large_blocks_of_one_process_take_up_memory_too(pool, monkeypatch):
     """One lies where the last one did, unset; no other process is shown it, and nothing shown lies there."""
     monkeypatch.setattr(segments, "_LARGE", NBYTES)
     small = segments.empty((NBYTES // 8 - 1,), DTYPE)
-    assert small.base is None and pool.cache_info() == (0, 0, segments._IDLE, 0)
+    assert small.size and pool.leased == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
     first = segments.empty(SHAPE, DTYPE)
     first[...] = 3
     address = first.ctypes.data

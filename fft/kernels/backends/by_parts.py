@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from rote.runtime.comm.segments import at_line
+
 from ...transforms import HALVING, RESTORING, complex_dtype
-from ..kernel import Kernel, scratch_bytes, view
+from ..kernel import Kernel, view
 from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["ByParts", "OfHalves"]
@@ -75,4 +77,4 @@ def _half_spectrum(block: Array, axis: int) -> Array:
     """Memory for half the spectrum of a real block."""
     dtype = complex_dtype(block.dtype)
     shape = (*block.shape[:axis], block.shape[axis] // 2 + 1, *block.shape[axis + 1 :])
-    return view(scratch_bytes(int(np.prod(shape)) * dtype.itemsize), shape, dtype)
+    return view(at_line(int(np.prod(shape)) * dtype.itemsize), shape, dtype)

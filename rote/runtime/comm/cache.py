@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import LayoutError
 from .collective_errors import ranks_apart
 from .protocol import Array, Comm
+from .segments import LINE, at_line
 
 __all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "gathered"]
 __all__ += ["refuse_others", "shared_workspace"]
@@ -30,7 +31,6 @@ __all__ += ["refuse_others", "shared_workspace"]
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
 
-_LINE = 64  # bytes of a cache line; each half begins with one, and so is a whole number of items of any dtype
 _MOST = 32  # places whose calls are kept; the blocks of a loop alternate between fewer places
 
 
@@ -174,7 +174,7 @@ def shared_workspace(comm: Comm, nbytes: int) -> Array:
     memory: Array | None = comm.cache.get("workspace")
     if memory is None or memory.nbytes < nbytes:
         memory = comm.cache["workspace"] = None  # free the old memory before allocating
-        memory = comm.cache["workspace"] = np.empty(nbytes, np.uint8)
+        memory = comm.cache["workspace"] = at_line(nbytes)
     return memory
 
 
@@ -216,7 +216,7 @@ class DoubleBuffer:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        sizes = gathered(comm, "shared memory", (max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
+        sizes = gathered(comm, "shared memory", (max(-(-nbytes // LINE), 1) * LINE, double_buffer._size))
         if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
@@ -280,8 +280,7 @@ class InHalves:
 class AtAddresses(Generic[T]):
     """Calls prepared for C-contiguous arrays, by their addresses. It keeps `_MOST` entries and drops the oldest first.
 
-    It stores addresses only. So an entry serves all arrays of the same shapes and dtypes that ever lie there, and keeps
-    no memory alive: the caller holds the arrays until the calls have run.
+    An entry serves all arrays, of equal shapes and dtypes, that ever lie there; the caller holds them until calls end.
 
     >>> prepared, block = AtAddresses(), np.zeros(2)
     >>> fill = prepared([block], lambda arrays: lambda: arrays[0].fill(1))
@@ -297,13 +296,14 @@ class AtAddresses(Generic[T]):
 
     def __call__(self, arrays: Sequence[Array], make: Callable[[list[Array]], T], state: Hashable = None) -> T:
         """The result of `make` for arrays at these addresses and for a state; `make` must keep no other arrays."""
-        place = (state, *[array.__array_interface__["data"][0] for array in arrays])
+        place: tuple[Hashable, ...] = (state,)
+        for array in arrays:
+            place += (array.__array_interface__["data"][0],)
         prepared = self._kept.get(place)
         if prepared is None:
-            prepared = make([np.asarray(_Lying(array.__array_interface__)) for array in arrays])
             if len(self._kept) >= _MOST:
                 del self._kept[next(iter(self._kept))]
-            self._kept[place] = prepared
+            prepared = self._kept[place] = make([np.asarray(_Lying(array.__array_interface__)) for array in arrays])
         return prepared
 
     def clear(self) -> None:

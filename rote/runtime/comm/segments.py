@@ -27,11 +27,15 @@ from ...caches import register
 from . import shared_memory
 from .protocol import Array
 
-__all__ = ["LEAST", "BlockPlace", "empty", "expect", "place_of", "reach"]
+__all__ = ["LEAST", "LINE", "BlockPlace", "at_line", "empty", "expect", "place_of", "reach"]
 
 LEAST = 1 << 16
 """Bytes from which on it pays to read a block directly: the second meeting costs as much as copying so many bytes."""
 
+LINE = 64
+"""Bytes of a cache line. MKL takes up to 2.4 times as long if the vectors that it stores lie across two lines."""
+
+_ANYWHERE = 1 << 12  # bytes of a block whose memory may begin anywhere: to find a line takes as long as to fill it
 _GRAIN = 1 << 16  # bytes; the size of a segment is a multiple, so that blocks of nearly one size can reuse it
 _LARGE = 1 << 23  # bytes from which on the C library does not keep a block's pages
 _IDLE = 1 << 26  # bytes of segments without a block that may always be kept
@@ -71,7 +75,7 @@ class _Segment:
     @classmethod
     def make(cls, size: int, shown: bool) -> _Segment:
         if not shown:
-            return cls(os.getpid(), None, np.empty(size, np.uint8))
+            return cls(os.getpid(), None, at_line(size))
         text = os.urandom(_MARK.size)
         mark, more = _MARK.unpack(text)
         fd, memory = shared_memory.make_part(text, size)
@@ -120,7 +124,7 @@ class _Pool:
                 except (AttributeError, OSError):
                     self.refused = True
                     return None
-                except MemoryError:  # the caller will get the same one, which names its shape
+                except MemoryError:
                     return None
                 self.number += shown
             self._calls[not fits] += 1
@@ -194,8 +198,23 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
+def at_line(nbytes: int) -> Array:
+    """Uninitialized bytes that begin at a cache line, as those of `numpy.empty` seldom do.
+
+    Pages that are never touched take no memory.
+
+    >>> at_line(3).ctypes.data % LINE, at_line(3).nbytes
+    (0, 3)
+    """
+    memory = np.empty(nbytes + LINE, np.uint8)
+    begin = -memory.__array_interface__["data"][0] % LINE
+    return memory[begin : begin + nbytes]
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -> Array:
     """A new, uninitialized C-contiguous block: in a segment if that pays, which others can map if they may read it.
+
+    Unless it is small, it begins at a cache line.
 
     Args:
         lasting: whether it will be read repeatedly, if other processes read blocks of this one at all.
@@ -208,9 +227,14 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
         segment = _pool.take(nbytes, shown=True)
     if segment is None and nbytes >= _LARGE:
         segment = _pool.take(nbytes, shown=False)
-    if segment is None:
+    if segment is None and nbytes < _ANYWHERE:
         return np.empty(shape, dtype)
-    return np.asarray(_Lease(segment))[:nbytes].view(dtype).reshape(shape)
+    try:
+        memory = at_line(nbytes) if segment is None else np.asarray(_Lease(segment))[:nbytes]
+    except MemoryError:
+        return np.empty(shape, dtype)  # its error says the shape
+    block: Array = memory.view(dtype).reshape(shape)
+    return block
 
 
 def expect(nbytes: int = 0) -> None:

@@ -27,6 +27,7 @@ from .collective_errors import collective_errors
 from .protocol import Array, BoundToRun, Path, inside
 from .rawfile import check_file_part, move_part
 from .rendezvous import RankGroup, Released, ThreadedRun
+from .segments import at_line
 
 __all__ = ["LocalComm", "alone", "run_threads"]
 
@@ -101,7 +102,7 @@ class LocalComm(BoundToRun):
         self._meet("reduce_scatter")
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
-        return self._meet("share", np.empty(nbytes, np.uint8))
+        return self._meet("share", at_line(nbytes))
 
     def nodes(self) -> Sequence[int]:
         return (0,) * self.size

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..comm.cache import shared_workspace
 from ..comm.protocol import Array, Comm
+from ..comm.segments import LINE
 from ..copy.regions import Region
 from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
@@ -20,8 +21,6 @@ from .operations import LocalWork, Operation, Sweep, sweeps
 from .pipeline import Piped
 
 __all__ = ["MessageMove", "MessageTransport"]
-
-_LINE = 64  # bytes of a cache line
 
 
 class MessageMove:
@@ -287,7 +286,7 @@ def _beside(
 
 def _aligned(nbytes: int) -> int:
     """A number of bytes, rounded up to whole cache lines."""
-    return -(-nbytes // _LINE) * _LINE
+    return -(-nbytes // LINE) * LINE
 
 
 def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
