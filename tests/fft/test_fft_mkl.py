@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import site
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +29,22 @@ def test_transforms_have_any_number_of_axes(order: int) -> None:
     whole = rote.fft.fftn(x)
     assert np.allclose(whole.to_global(), np.fft.fftn(block), atol=1e-11)
     assert np.allclose(rote.fft.ifftn(whole).to_global(), block, atol=1e-13)
+
+
+def test_a_process_without_a_folder_does_without(tmp_path: Path) -> None:
+    """Law: in a folder that was removed, where MKL would end the process, other libraries transform."""
+    program = """if True:
+        import os, sys
+        os.mkdir(sys.argv[1]); os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])
+        import numpy as np, rote
+        from rote.fft.kernels.backends import mkl
+        x = rote.DistTensor.from_function(lambda i, j: i + 1j * j, (64, 64), "[(),()]")
+        assert np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(x.local)) and not mkl.version()
+        print("transformed")
+    """
+    folder = str(tmp_path / "gone")
+    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "transformed\n"), done.stderr
 
 
 def test_a_partial_install_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ def _interface() -> CDLL | None:
     """The interface, on one thread; if the program runs MKL already, that one is used."""
     if sys.platform != "linux":
         return None
+    try:
+        os.getcwd()
+    except OSError:  # in a folder that is gone, MKL does not find its own libraries, and ends the process
+        return None
     paths: dict[str, str] = {}
     for base in (sys.prefix, site.getuserbase()):  # where wheels put libraries
         folder = os.path.join(base, "lib")
