@@ -180,7 +180,7 @@ def test_large_blocks_of_one_process_take_up_memory_too(pool, monkeypatch):
     """One lies where the last one did, unset; no other process is shown it, and nothing shown lies there."""
     monkeypatch.setattr(segments, "_LARGE", NBYTES)
     small = segments.empty((NBYTES // 8 - 1,), DTYPE)
-    assert small.size and pool.leased == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
+    assert segments.place_of(small) is None and pool.leased == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
     first = segments.empty(SHAPE, DTYPE)
     first[...] = 3
     address = first.ctypes.data

@@ -280,7 +280,7 @@ class InHalves:
 class AtAddresses(Generic[T]):
     """Calls prepared for C-contiguous arrays, by their addresses. It keeps `_MOST` entries and drops the oldest first.
 
-    An entry serves all arrays, of equal shapes and dtypes, that ever lie there; the caller holds them until calls end.
+    An entry serves all arrays of these shapes and dtypes that ever lie there, and keeps none alive: the caller does.
 
     >>> prepared, block = AtAddresses(), np.zeros(2)
     >>> fill = prepared([block], lambda arrays: lambda: arrays[0].fill(1))
