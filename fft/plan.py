@@ -26,8 +26,7 @@ from .families.gathered import warn_if_gathered
 from .families.registry import is_text
 from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
-from .program.fields import transformed
-from .program.program import Pair, bind_pair
+from .program.fields import Pair, bind_pair, transformed
 from .request.arguments import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
@@ -298,7 +297,7 @@ class FFT(TransformEnds):
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
         with self._lock:
-            return transformed(bound, x, out, pair.batches)
+            return transformed(bound, x, out, pair.fields)
 
     def __repr__(self) -> str:
         walk = self.walk

@@ -184,7 +184,7 @@ def transform(
         return bound
 
     bound = cached(comm, "walks", key, make, _KEPT)
-    target = bound.walk.target
+    target = bound.target
     out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block.astype(dtype, copy=False), out)
     return DistTensor._wrap(out, target, comm)

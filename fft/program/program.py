@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.comm.cache import DoubleBuffer, gathered, refuse_others
+from rote.layout.layout import Distribution
+from rote.runtime.comm.cache import DoubleBuffer
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.segments import at_line
 from rote.runtime.copy.strided import Copy
@@ -24,17 +24,13 @@ from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
 from ..kernels.kernel import is_plain, normal, plain
-from ..request.arguments import USUAL, Norm, Options, scale
+from ..request.arguments import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
 from .operations import operations
 from .work import KernelWork
 
-__all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
-
-
-_SMALL = 1 << 20  # bytes: for larger blocks one exchange of several components is no faster than one exchange each
-_MOST = 16  # components of a batch: more save next to nothing
+__all__ = ["BoundWalk", "Workspace", "bind_walks"]
 
 
 class BoundWalk:
@@ -48,6 +44,7 @@ class BoundWalk:
         options: tuning, threads and methods.
 
     Attributes:
+        source, target: the distributions before and after the walk.
         dtypes: the dtype at the start, and after every stage.
         options: as in the arguments.
         needed: bytes of the largest block; see `bind_walks`.
@@ -56,6 +53,8 @@ class BoundWalk:
     """
 
     walk: Walk
+    source: Distribution
+    target: Distribution
     dtypes: tuple[np.dtype[Any], ...]
 
     def __init__(
@@ -68,7 +67,7 @@ class BoundWalk:
     ) -> None:
         if walk.wire != options.wire:
             walk = replace(walk, wire=options.wire)
-        self.walk = walk
+        self.walk, self.source, self.target = walk, walk.source, walk.target
         self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm
@@ -82,7 +81,7 @@ class BoundWalk:
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
         self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
-        self._is_small = is_small((walk.source, self.dtypes[0]), (walk.target, self.dtypes[-1]))
+        self._is_small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
 
     @property
     def prepares(self) -> bool:
@@ -206,7 +205,7 @@ def _once(comm: Comm, walk: Walk, block: Array) -> Array:
     """Walk one block, with scratch of its own. Collective."""
     bound = BoundWalk(walk, comm)
     bind_walks(comm, bound)
-    out = np.empty(walk.target.local_shape(comm.rank), bound.dtypes[-1])
+    out = np.empty(bound.target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block, out)
     return out
 
@@ -223,94 +222,3 @@ def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[
     last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
     return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
-
-
-class Batches:
-    """Walks of several components of a field at once, in common scratch; made at first use.
-
-    Args:
-        comm: the communicator of the ranks.
-    """
-
-    __slots__ = ("_comm", "_walks", "_widths", "workspace")
-
-    workspace: Workspace
-
-    def __init__(self, comm: Comm) -> None:
-        self._comm = comm
-        self._walks: dict[tuple[BoundWalk, int], BoundWalk] = {}
-        self._widths: dict[BoundWalk, int] = {}
-        self.workspace = Workspace(0)
-
-    def of(self, bound: BoundWalk, count: int) -> list[tuple[slice, BoundWalk]]:
-        """The batches of a field of `count` components, in order; collective the first time.
-
-        A batch has as many components as fit the scratch for small blocks. It has one if none fit, or if ranks need no
-        data from each other.
-        """
-        groups = -(-count // self._width(bound))
-        ends = [count * n // groups for n in range(groups + 1)]
-        return [(slice(*pair), self._batch(bound, pair[1] - pair[0])) for pair in pairwise(ends)]
-
-    def _width(self, bound: BoundWalk) -> int:
-        """The number of components in a batch; equal on all ranks."""
-        if not bound.communicates:
-            return 1
-        if bound not in self._widths:
-            most = max(gathered(self._comm, "a field", bound.needed))
-            self._widths[bound] = min(max(_SMALL // max(most, 1), 1), _MOST)
-        return self._widths[bound]
-
-    def _batch(self, bound: BoundWalk, count: int) -> BoundWalk:
-        if count == 1:
-            return bound
-        if (bound, count) not in self._walks:
-            batch, before = bound.of_components(count), self.workspace
-            self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
-            if any(gathered(self._comm, "a batch", self.workspace.scratch is not before.scratch)):
-                self._walks.clear()  # so that the smaller scratch is freed; all ranks bind anew together
-            self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
-            self._walks[bound, count] = batch
-        return self._walks[bound, count]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Both directions of a transform, ready to run.
-
-    Attributes:
-        forward, backward: the walk, and its inverse.
-        workspace: their scratch.
-        batches: the batches of components of fields.
-    """
-
-    forward: BoundWalk
-    backward: BoundWalk
-    workspace: Workspace
-    batches: Batches
-
-    @property
-    def ways(self) -> tuple[object, ...]:
-        """The ways in which both directions run on this rank: pairs with equal ways are equally fast."""
-        return self.forward.ways, self.backward.ways
-
-    def there_and_back(self, x: Array, spectrum: Array) -> None:
-        """Transform a block forward, and back into itself."""
-        self.forward(x, spectrum)
-        self.backward(spectrum, x)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of scratch, including that for fields once a field was transformed."""
-        lone, shared = self.workspace, self.batches.workspace
-        together = lone.scratch is None and shared.scratch is None  # in shared memory, which they use in turn
-        return max(lone.nbytes, shared.nbytes) if together else lone.nbytes + shared.nbytes
-
-
-def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
-    """Bind a walk, which all ranks give alike, and its inverse, in the scratch of another pair if given. Collective."""
-    refuse_others(comm, "FFT", (walk.source, walk.dtype, str(walk), norm, options.method))
-    forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
-    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
-    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
-    return Pair(forward, backward, bind_walks(comm, forward, backward, scratch=scratch), Batches(comm))

@@ -22,7 +22,7 @@ from rote.runtime.tuning.leads import FEWEST, UNKNOWN, Lead, lead
 from rote.runtime.tuning.limits import LIMITS, Limits, budget
 
 from ..families.choose import Choice
-from ..program.program import Pair, bind_pair
+from ..program.fields import Pair, bind_pair
 from ..request.arguments import Norm, Options
 from ..request.request import Arguments
 from ..walk.walk import Walk

@@ -22,7 +22,7 @@ from rote.runtime.tuning.limits import LIMITS, budget
 
 from ..families.choose import Choice, best, farther, preferred, walks
 from ..families.resolve import reread
-from ..program.program import bind_pair
+from ..program.fields import bind_pair
 from ..request.arguments import Norm, Options
 from ..request.request import Arguments
 from ..walk.walk import Walk

@@ -28,10 +28,10 @@ from rote.runtime import Comm, world
 from rote.runtime.comm.protocol import MpiHandle
 
 CASES, EVERY = 40, 4  # random transitions, of which a quick run looks at one in nine
-CALLS = {  # Python functions of a transform and of a move into a tensor, by ranks
-    "alone": (7, 19),
-    "mpi": (11, 23),
-    "threads": (15, 33),
+CALLS = {  # Python functions of a transform, of a move and of a field's transform into a tensor, by ranks
+    "alone": (7, 19, 10),
+    "mpi": (11, 23, 14),
+    "threads": (15, 33, 18),
 }
 
 
@@ -121,6 +121,36 @@ def check_transforms(comm: Comm) -> None:
                 same(f.forward(xs[0], out=xs[0]), want)
 
 
+def check_fields(comm: Comm) -> None:
+    """Fields into tensors have the bits of those into new ones: of any number of batches, also where a rank gives
+    another tensor than the others do, and in the memory of the input."""
+    for shape, dtype, components in (
+        ((8, 6, 4), "c16", (3,)),
+        ((8, 6, 4), "f8", (2, 17)),
+        ((5, 7, 3), "f4", (2,)),
+        ((6, 2), "c8", (0,)),
+        ((64, 48, 50), "c16", (3,)),
+    ):
+        f = FFT(shape, comm=comm, dtype=dtype)
+        X, back, *xs = f.empty_output(components), *(f.empty_input(components) for _ in range(3))
+        for turn in range(6):
+            x = xs[turn % 2]
+            x.local[...] = np.random.default_rng([turn, comm.rank]).random(x.local.shape)
+            want = f.forward(x)
+            given = DistTensor(x.local.copy(), x.distribution, comm) if turn == 4 and comm.rank == 0 else x
+            same(f.forward(given, out=X), want)
+            wanted_back = f.backward(X)
+            same(f.backward(X, out=back), wanted_back)
+            same(X, want)
+        if xs[0].local.size == X.local.size and dtype[0] == "c":
+            out = DistTensor(xs[0].local.reshape(X.local.shape), X.distribution, comm)
+            for turn in range(3):
+                comm.barrier()
+                xs[0].local[...] = turn + comm.rank
+                want = f.forward(xs[0])
+                same(f.forward(xs[0], out=out), want)
+
+
 def check_refusals(comm: Comm) -> None:
     """What does not fit is refused before and after something was prepared."""
     f = FFT((8, 6, 4), comm=comm)
@@ -163,14 +193,21 @@ def check_memory_goes(comm: Comm) -> None:
 
 
 def check_effort(comm: Comm) -> None:
-    """A prepared transform passes few Python functions, as many for any small size; so does a prepared move."""
+    """A prepared transform passes few Python functions, as many for any small size; so do a prepared move, and a field
+    whose components go together."""
     ranks = "alone" if comm.size == 1 else "mpi" if isinstance(comm, MpiHandle) else "threads"
     for n in (4, 8, 16):
         f = FFT((n, n, n), "block[(0),(),()]", comm=comm)
         x, X = f.empty_input(), f.empty_output()
         x.local[...] = 1
         moved = x.redistribute("block[(),(0),()]")
-        calls = (lambda: f.forward(x, out=X)), (lambda: x.redistribute("block[(),(0),()]", out=moved))  # noqa: B023
+        field, spectra = f.empty_input((3,)), f.empty_output((3,))
+        field.local[...] = 1
+        calls = (
+            lambda: f.forward(x, out=X),  # noqa: B023
+            lambda: x.redistribute("block[(),(0),()]", out=moved),  # noqa: B023
+            lambda: f.forward(field, out=spectra),  # noqa: B023
+        )
         new = passed(lambda: f.forward(x))  # noqa: B023 - called here
         assert len(new) > 30, "the count sees nothing"
         for call, most in zip(calls, CALLS[ranks], strict=True):
@@ -186,6 +223,7 @@ CHECKS: list[Callable[..., None]] = [
     check_ranks_differ,
     check_shared_memory,
     check_transforms,
+    check_fields,
     check_refusals,
     check_memory_goes,
     check_effort,

@@ -117,6 +117,6 @@ def test_ranks_bind_batches_alike():
         field = f.empty_input((3,))
         field.local[...] = 1
         f.backward(f.forward(field))
-        return len(f._bound().batches._walks)
+        return len(f._bound().fields._batches)
 
     assert len({*rote.run(program, 3)}) == 1
