@@ -46,15 +46,14 @@ class BoundField:
 
     __slots__ = ("_batches", "_count", "_orders", "dtypes", "prepared", "prepares", "reads_first", "source", "target")
 
-    def __init__(self, bound: BoundWalk, components: tuple[int, ...], batches: list[_Batch], comm: Comm) -> None:
+    def __init__(self, bound: BoundWalk, components: tuple[int, ...], batches: list[_Batch]) -> None:
         self._batches, self._count = batches, prod(components)
         self._orders = len(bound.source.layout.modes), len(bound.target.layout.modes)  # of the blocks
         self.source, self.target = (with_components(dist, components) for dist in (bound.source, bound.target))
         self.dtypes = bound.dtypes
         self.reads_first: bool = bound.reads_first and len(batches) == 1
-        alone = comm.size == 1 or comm.share_reference(None) is None  # each rank sees by itself whether blocks overlap
         small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
-        self.prepares: bool = small and (self.reads_first or (alone and (bound.reads_first or comm.size == 1)))
+        self.prepares: bool = small and (self.reads_first or bound.alone)
         self.prepared = bound.prepared
 
     def __call__(self, block: Array, out: Array) -> None:
@@ -110,7 +109,7 @@ class Fields:
             batches: list[_Batch] = []
             for start, stop in parts:
                 batches.append((start if stop == start + 1 else slice(start, stop), walks[stop - start]))
-            self._fields[key] = BoundField(bound, components, batches, self._comm)
+            self._fields[key] = BoundField(bound, components, batches)
         return self._fields[key]
 
     def _width(self, bound: BoundWalk) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from rote.compiler.step import LOCAL, Step
 from rote.layout.layout import Distribution
 from rote.runtime.comm.cache import DoubleBuffer
-from rote.runtime.comm.protocol import Array, Comm
+from rote.runtime.comm.protocol import Array, Comm, MpiHandle
 from rote.runtime.comm.segments import at_line
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
@@ -49,6 +49,7 @@ class BoundWalk:
         options: as in the arguments.
         needed: bytes of the largest block; see `bind_walks`.
         reads_first: whether all ranks have read their blocks before the first one writes its output.
+        alone: whether each rank decides by itself whether to prepare a run: no rank of its process takes part.
         prepared: prepared runs between two tensors.
     """
 
@@ -81,12 +82,13 @@ class BoundWalk:
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
         self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
+        self.alone: bool = comm.size == 1 or isinstance(comm, MpiHandle)
         self._is_small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
 
     @property
     def prepares(self) -> bool:
         """Whether preparing runs between two tensors pays, by each rank for itself; equal on all ranks."""
-        return self._is_small and (self.reads_first or self._comm.size == 1)
+        return self._is_small and (self.reads_first or self.alone)
 
     def of_components(self, count: int) -> BoundWalk:
         """The walk on `count` components of a field at once, in a mode in front; not bound to scratch yet."""
@@ -156,7 +158,7 @@ class BoundWalk:
     def bound(self, block: Array, out: Array) -> list[Copy]:
         """The calls, in order, that walk `block` into `out`; they may be repeated. Both are blocks as for a call.
 
-        To make the calls is collective unless the walk `reads_first`.
+        To make the calls is collective unless the walk `prepares`.
         """
         assert self._transport is not None, "a walk is bound to scratch before it runs"
         if is_plain(block) and is_plain(out) and out.flags.writeable:

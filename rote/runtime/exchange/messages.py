@@ -115,7 +115,7 @@ class Transfer:
             the memory of `out`, and `arrived` in that of `block` if messages carry the kept elements: all messages are
             packed before the first may arrive, and all have left before the first is unpacked.
         before, after: factors of the two blocks.
-        unpacker: if given, called instead of unpacking, with all of `messages.coming` in order.
+        unpacker: if given, it makes the calls that take the place of unpacking, from all of `messages.coming` in order.
     """
 
     __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
@@ -140,7 +140,7 @@ class Transfer:
         self.messages: Messages = messages
         self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
         self.before, self.after = before, after
-        self.unpacker: Callable[[Sequence[Array]], None] | None = None
+        self.unpacker: Callable[[Sequence[Array]], list[Copy]] | None = None
 
     def packing(self, memory: Array) -> list[Copy]:
         """The copies that pack all messages into memory; they may run repeatedly."""
@@ -162,7 +162,7 @@ class Transfer:
     def unpacking(self, received: Sequence[Array]) -> list[Copy]:
         """The copies by which `unpack` unpacks these messages; they may run repeatedly."""
         if self.unpacker is not None:
-            return [partial(self.unpacker, received)]
+            return self.unpacker(received)
         messages, op = self.messages, self._op
         copies, target = list[Copy](), messages.step.after
         if target.partial:  # elements that receive nothing hold the identity of the reduction

@@ -38,8 +38,9 @@ class Method(ABC):
         """Run the step. Collective over the communicator of the messages."""
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        """Calls that run the step between the given blocks of a transfer, repeatedly. Collective, as is each run.
+        """Calls that run the step between the given blocks of a transfer, repeatedly. Each run is collective.
 
+        To make the calls is collective only among the ranks of one process, or if blocks are large (see `in_pieces`).
         Methods that can prepare more override this.
         """
         return [partial(self, transfer)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from ..copy.parts import part_of
 from .messages import Messages, Segment, counts
@@ -18,15 +19,19 @@ def in_pieces(messages: Messages, copied: bool) -> list[Messages]:
     """The pieces of a rank's messages, which all use the same packed memory in turn; none if the messages are small.
 
     All ranks have the same number of pieces, and both ends of a message cut it in the same way. Messages that are
-    reduced, or that no rank packs or unpacks, stay whole. Collective.
+    reduced, or that no rank packs or unpacks, stay whole. Collective if some rank has a large block.
 
     Args:
         copied: whether this rank packs the messages that leave, or unpacks those that come.
     """
+    ends = messages.step.before, messages.step.after
+    block = max(prod(dist.max_local_shape()) for dist in ends) * messages.dtype.itemsize
+    if block < _LEAST * _PIECE or any(dist.partial for dist in ends):
+        return []
     largest = max(*messages.sends, *messages.receives) * messages.dtype.itemsize
     sizes, copies = zip(*messages.comm.allgather_object((largest, copied)), strict=True)
     number = max(sizes) // _PIECE
-    if number < _LEAST or not any(copies) or messages.step.before.partial or messages.step.after.partial:
+    if number < _LEAST or not any(copies):
         return []
     return [*_cut(messages, number)]
 

@@ -157,7 +157,7 @@ class MessageTransport:
             call(memories)
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that run between these two blocks, repeatedly. Making them is collective."""
+        """The calls, in order, that run between these two blocks, repeatedly. Collective as `Method.bound` is."""
         calls, memories = self._start(block, out)
         return [copy for call in calls for copy in call.bound(memories)]
 
@@ -213,7 +213,7 @@ class _Sent:
             self._move.method(self._transfer(self._move, memories))
 
     def bound(self, memories: Memories) -> list[Copy]:
-        """The calls that do the sweep between the blocks of given memories. Collective."""
+        """The calls that do the sweep between the blocks of given memories. Collective as `Method.bound` is."""
         if self._move is None:
             copies: list[Copy] = self._run.bound(self._placed.source.of(memories), self._placed.target.of(memories))
             return copies
@@ -226,7 +226,7 @@ class _Sent:
         transfer = Transfer(move.messages, block, out, packed, arrived, self._before, self._after)
         if self._reads:
             flat = block.reshape(-1)
-            transfer.unpacker = lambda messages: run(run.reads([flat, *messages]), out)
+            transfer.unpacker = lambda messages: run.bound(run.reads([flat, *messages]), out)
         return transfer
 
 
