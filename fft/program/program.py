@@ -49,7 +49,7 @@ class BoundWalk:
         options: as in the arguments.
         needed: bytes of the largest block; see `bind_walks`.
         reads_first: whether all ranks have read their blocks before the first one writes its output.
-        alone: whether each rank decides by itself whether to prepare a run: no rank of its process takes part.
+        alone: whether this rank decides by itself whether to prepare a run, because no other rank takes part.
         prepared: prepared runs between two tensors.
     """
 
@@ -87,7 +87,7 @@ class BoundWalk:
 
     @property
     def prepares(self) -> bool:
-        """Whether preparing runs between two tensors pays, by each rank for itself; equal on all ranks."""
+        """Whether to prepare runs between two tensors on this rank; ranks that must prepare together agree on it."""
         return self._is_small and (self.reads_first or self.alone)
 
     def of_components(self, count: int) -> BoundWalk:
@@ -137,6 +137,7 @@ class BoundWalk:
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
         self._transport = transport = MessageTransport(operations, comm, method, tight=True)
+        self.alone = self.alone and not any(move.method.meets for move in transport.moves)
         names = (move.name or "auto" for move in transport.moves)
         self._methods = tuple("isend" if name == "pipelined" else name for name in names)  # a batch's work has no steps
         return transport

@@ -21,7 +21,7 @@ from ..layout.grid import check_grid
 from .comm.cache import gathered
 from .comm.protocol import Array, Comm
 from .exchange.bundle import Bundle
-from .exchange.messages import WHOLE, Messages, Transfer
+from .exchange.messages import WHOLE, Messages, Transfer, run
 from .exchange.registry import alike
 from .program import bind
 
@@ -149,7 +149,7 @@ class _Round:
         for numbers, bundle in self._bundles:
             bundle([transfers[n] for n in numbers])
         for n in self._local:
-            transfers[n].unpack()
+            run(transfers[n].unpacking())
         for n, transfer in transfers.items():
             current[n] = transfer.out
 

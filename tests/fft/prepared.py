@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import pick_grid, pick_layout, pick_shape
 from effort import passed
+from execute.methods import on_nodes
 from parts import report_checks, share
 
 import rote
@@ -154,6 +155,22 @@ def check_fields(comm: Comm) -> None:
                 same(f.forward(xs[0], out=out), want)
 
 
+def check_nodes(comm: Comm) -> None:
+    """On several nodes, of which each reads its own blocks, a rank may give another tensor than the others do."""
+    if comm.size != 4 or not isinstance(comm, MpiHandle):
+        return
+    with on_nodes(2):
+        here = comm.split(0, comm.rank)
+        for method in ("auto", "nodes", "two-level", "nonblocking", "waitsome", "put"):
+            f = FFT((24, 40, 32), "block[(0),(1),()]", comm=here, grid=(2, 2), method=method)
+            xs, X = [f.empty_input() for _ in range(2)], f.empty_output()
+            for turn in range(6):
+                x = xs[turn % 2 if here.rank == 1 else 0]
+                x.local[...] = np.random.default_rng([turn, here.rank]).random(x.local.shape)
+                want = f.forward(x)
+                same(f.forward(x, out=X), want)
+
+
 def check_refusals(comm: Comm) -> None:
     """What does not fit is refused before and after something was prepared."""
     f = FFT((8, 6, 4), comm=comm)
@@ -229,6 +246,7 @@ CHECKS: list[Callable[..., None]] = [
     check_shared_memory,
     check_transforms,
     check_fields,
+    check_nodes,
     check_refusals,
     check_memory_goes,
     check_effort,

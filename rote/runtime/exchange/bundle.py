@@ -14,7 +14,7 @@ import numpy as np
 
 from ..comm.cache import DoubleBuffer, shared_workspace
 from ..comm.protocol import Array
-from .messages import Messages, Segment, Transfer
+from .messages import Messages, Segment, Transfer, run
 
 __all__ = ["Bundle"]
 
@@ -88,7 +88,7 @@ class Bundle:
                 place = place._replace(start=place.start - begins[peer])
             received[place.step][place.number] = place.of(memory, self._dtypes[place.step])
         for transfer, arrays in zip(transfers, received, strict=True):
-            transfer.unpack(arrays)
+            run(transfer.unpacking(arrays))
 
 
 def _laid(

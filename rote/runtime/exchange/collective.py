@@ -16,7 +16,7 @@ from ..comm.protocol import Array, MpiHandle
 from ..copy.parts import long_runs
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
-from .messages import Messages, Segment, Transfer, place, run
+from .messages import Messages, Segment, Transfer, place
 from .method import Method, Packed, mpi_comm
 from .pieces import in_pieces
 
@@ -142,23 +142,18 @@ class Alltoallw(Method):
             ends.append(((counts, starts), types))
         self._sending, self._receiving = ends
 
-    def __call__(self, transfer: Transfer) -> None:
-        block, out = transfer.block, transfer.out
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        block, out, kept = transfer.block, transfer.out, transfer.messages.kept
+        copies = list[Copy]()
         if transfer.before:
             block = np.empty_like(block)
-            whole(block.shape).copy(transfer.block, block, before=transfer.before)
-        self._handle.Alltoallw([block, *self._sending], [out, *self._receiving])
-        Transfer(transfer.messages, block, out, transfer.packed, transfer.arrived).copy_kept()
+            copies += whole(block.shape).bound(transfer.block, block, before=transfer.before)
+        copies.append(partial(self._handle.Alltoallw, [block, *self._sending], [out, *self._receiving]))
+        if kept is not None:
+            copies += kept[1].bound(block, out)
         if transfer.after:
-            whole(out.shape).copy(out, out, after=transfer.after)
-
-    def bound(self, transfer: Transfer) -> list[Copy]:
-        kept, ends = transfer.messages.kept, (transfer.block, transfer.out)
-        if transfer.before or transfer.after:
-            return super().bound(transfer)
-        sending, receiving = [ends[0], *self._sending], [ends[1], *self._receiving]
-        copies = [] if kept is None else kept[1].bound(*ends)
-        return [partial(self._handle.Alltoallw, sending, receiving), *copies]
+            copies += whole(out.shape).bound(out, out, after=transfer.after)
+        return copies
 
 
 class Nonblocking(Method):
@@ -170,14 +165,18 @@ class Nonblocking(Method):
         self._messages = messages
         self.sizes: tuple[int, int] = messages.sizes
 
-    def __call__(self, transfer: Transfer) -> None:
-        messages = self._messages
-        run(transfer.packing(transfer.packed))
-        started = self._handle.Ialltoallv(
-            [transfer.packed, (messages.sends, None), self._kind],
-            [transfer.arrived, (messages.receives, None), self._kind],
-        )
-        transfer.unpack_after(started.Wait)
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        sends = [transfer.packed, (self._messages.sends, None), self._kind]
+        receives = [transfer.arrived, (self._messages.receives, None), self._kind]
+        started = list[Any]()
+
+        def start() -> None:
+            started[:] = [self._handle.Ialltoallv(sends, receives)]
+
+        def wait() -> None:
+            started.pop().Wait()
+
+        return [*transfer.packing(transfer.packed), start, *transfer.unpacking_after(wait)]
 
 
 class Persistent(Method):
@@ -198,17 +197,16 @@ class Persistent(Method):
                 "this MPI has no persistent collectives, which came with MPI 4\nwrite method='auto' or 'alltoallv'"
             ) from None
 
-    def __call__(self, transfer: Transfer) -> None:
-        run(transfer.packing(self._packed))
-        self._request.Start()
-        transfer.unpack_after(self._request.Wait, self._found)
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        unpacking = transfer.unpacking_after(self._request.Wait, self._found)
+        return [*transfer.packing(self._packed), self._request.Start, *unpacking]
 
 
 class Local(Method):
     """The method of steps in which no rank needs elements of another."""
 
-    def __call__(self, transfer: Transfer) -> None:
-        transfer.unpack()
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        return transfer.unpacking()
 
 
 class Allgather(Packed):
@@ -244,24 +242,27 @@ class Whole(Method):
         lost = step.kind == "reduce" and comm.rank != self._root  # the block is reduced elsewhere and must not change
         self.sizes: tuple[int, int] = prod(step.before.local_shape(messages.rank)) * lost, 0
 
-    def __call__(self, transfer: Transfer) -> None:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         step, comm = self._messages.step, self._messages.comm
         kind, op, block, out = step.kind, step.before.layout.op, transfer.block, transfer.out
+        copies = list[Copy]()
         if step.after.partial:
-            out[...] = identity(op, self._messages.dtype)
+            copies.append(partial(out.fill, identity(op, self._messages.dtype)))
         receives = kind == "allreduce" or kind == "broadcast" or comm.rank == self._root
         sends = kind != "broadcast" or comm.rank == self._root
         work = out if receives else transfer.packed.reshape(block.shape)
         if sends:
-            whole(block.shape).copy(block, work, before=transfer.before)
+            copies += whole(block.shape).bound(block, work, before=transfer.before)
+        flat = work.reshape(-1)
         if kind == "allreduce":
-            comm.allreduce(work.reshape(-1), op)
+            copies.append(partial(comm.allreduce, flat, op))
         elif kind == "reduce":
-            comm.reduce(work.reshape(-1), op, self._root)
+            copies.append(partial(comm.reduce, flat, op, self._root))
         else:
-            comm.bcast(work.reshape(-1), self._root)
+            copies.append(partial(comm.bcast, flat, self._root))
         if receives and transfer.after:
-            whole(out.shape).copy(out, out, after=transfer.after)
+            copies += whole(out.shape).bound(out, out, after=transfer.after)
+        return copies
 
 
 def _root(step: Step) -> list[int]:

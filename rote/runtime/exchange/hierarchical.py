@@ -14,8 +14,9 @@ import numpy as np
 
 from ...errors import CommError
 from ...layout.indexset import Ints
-from ..comm.cache import DoubleBuffer
+from ..comm.cache import DoubleBuffer, InHalves
 from ..comm.protocol import Array, Comm
+from ..copy.strided import Copy
 from .messages import Messages, Transfer
 from .method import Method
 from .point_to_point import Calls
@@ -73,36 +74,43 @@ class Nodes(Method):
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
         self._double_buffer = double_buffer
 
-    def __call__(self, transfer: Transfer) -> None:
-        outbox, inbox = self._boxes()
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        def calls(read: int) -> tuple[list[Copy], int]:
+            half = int(read == 0)  # as in `next_half`
+            return self._between(transfer, *self._boxes(half)), half
+
+        return [InHalves(self._double_buffer, calls)]
+
+    def _between(self, transfer: Transfer, outbox: Array, inbox: Array) -> list[Copy]:
+        """The calls of a transfer by way of these boxes."""
+        packing, started, meet = list[Copy](), list[Any](), self._node.barrier
         for region, peer, _ in self._messages.leaving:
-            start = self._leaving[peer]
-            region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
-        if self._together:
-            self._node.barrier()  # the whole node has packed
-        started = list[Any]()
-        for peer, at, n in self._incoming:
-            started += self._calls.receive(inbox[at : at + n], peer)
-        for peer, at, n in self._outgoing:
-            started += self._calls.send(outbox[at : at + n], peer)
-        if not self._together:
-            self._node.barrier()
-        boxes = [outbox if near else inbox for near in self._near]
-        sizes = [part.region.size for part in self._messages.coming]
-        received = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
+            at = self._leaving[peer]
+            packing += region.bound(transfer.block, outbox[at : at + region.size], before=transfer.before)
+
+        def start() -> None:
+            started.clear()
+            for peer, at, n in self._incoming:
+                started.extend(self._calls.receive(inbox[at : at + n], peer))
+            for peer, at, n in self._outgoing:
+                started.extend(self._calls.send(outbox[at : at + n], peer))
 
         def wait() -> None:
             if started:
                 started[0].Waitall(started)
             if self._together:
-                self._node.barrier()
+                meet()
 
-        transfer.unpack_after(wait, received, self._near)
+        boxes = [outbox if near else inbox for near in self._near]
+        sizes = [part.region.size for part in self._messages.coming]
+        received = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
+        first = [meet, start] if self._together else [start, meet]  # a node's message leaves when all ranks have packed
+        return [*packing, *first, *transfer.unpacking_after(wait, received, self._near)]
 
-    def _boxes(self) -> tuple[Array, Array]:
-        """The outbox and the inbox of this node, in the memory of its first rank."""
+    def _boxes(self, half: int) -> tuple[Array, Array]:
+        """The outbox and the inbox of this node, in a half of the memory of its first rank."""
         dtype, (out, into) = self._messages.wire, self._sizes
-        memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
+        memory = self._double_buffer.halves[0][half][: (out + into) * dtype.itemsize].view(dtype)
         return memory[:out], memory[out:]
 
 

@@ -106,7 +106,9 @@ class Messages:
 
 
 class Transfer:
-    """One run of a step: from a block, through packed memory, to the block after it.
+    """One step between given blocks: from a block, through packed memory, to the block after it.
+
+    Its methods make calls, which may run repeatedly.
 
     Attributes:
         messages: the messages of the step.
@@ -143,24 +145,20 @@ class Transfer:
         self.unpacker: Callable[[Sequence[Array]], list[Copy]] | None = None
 
     def packing(self, memory: Array) -> list[Copy]:
-        """The copies that pack all messages into memory; they may run repeatedly."""
+        """The calls that pack all messages into memory."""
         copies = list[Copy]()
         for region, _, at in self.messages.leaving:
             copies += region.bound(self.block, memory[at], before=self.before)
         return copies
 
-    def unpack(self, received: Sequence[Array] | None = None) -> None:
-        """Copy all messages and the kept elements into `out`, in the order of ranks.
+    def unpacking(self, received: Sequence[Array] | None = None) -> list[Copy]:
+        """The calls that copy all messages and the kept elements into `out`, in the order of ranks.
 
         Args:
             received: each of `messages.coming`; by default they are in `arrived`.
         """
         if received is None:
             received = self.where()
-        run(self.unpacking(received))
-
-    def unpacking(self, received: Sequence[Array]) -> list[Copy]:
-        """The copies by which `unpack` unpacks these messages; they may run repeatedly."""
         if self.unpacker is not None:
             return self.unpacker(received)
         messages, op = self.messages, self._op
@@ -174,36 +172,40 @@ class Transfer:
             turn, kept = messages.kept
             parts.insert(turn, (kept, self.block, self.before))
         copies += joined(parts, self.out, op, self._factors)
-        if self._late and self.after:
-            copies.append(self.scale_late)
-        return copies
+        return copies + self.scaling()
 
-    def unpack_after(
-        self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
-    ) -> None:
-        """Unpack messages that are under way until `wait` returns; those that are here are unpacked before.
+    def unpacking_after(
+        self, wait: Copy, received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+    ) -> list[Copy]:
+        """The calls of `unpacking`, if messages are under way until `wait` returns: it is called as late as possible.
 
         Args:
             wait: returns when all messages have come, and those that this rank sends have left.
-            received: as in `unpack`.
+            received: as in `unpacking`.
             ready: whether each message is here already; by default none is.
         """
-        messages = self.messages
         if received is None:
             received = self.where()
-        if self.unpacker is not None or messages.ordered or np.may_share_memory(self.out, self.packed):
-            wait()
-            self.unpack(received)
-            return
-        self.copy_kept()
-        for number, arrived in enumerate(ready):
-            if arrived:
-                self.unpack_one(number, received[number])
-        wait()
+        if self.unpacker is not None or self.messages.ordered or np.may_share_memory(self.out, self.packed):
+            return [wait, *self.unpacking(received)]
+        early, late = self.keeping(), list[Copy]()
         for number, message in enumerate(received):
-            if not (ready and ready[number]):
-                self.unpack_one(number, message)
-        self.scale_late()
+            copies = early if ready and ready[number] else late
+            copies += self.unpacking_one(number, message)
+        return [*early, wait, *late, *self.scaling()]
+
+    def unpacking_one(self, number: int, message: Array) -> list[Copy]:
+        """The calls that unpack one of `messages.coming`, where the order does not matter."""
+        return self.messages.coming[number].region.bound(message, self.out, self._op, after=self._factors)
+
+    def keeping(self) -> list[Copy]:
+        """The calls that copy the kept elements to their places."""
+        kept = self.messages.kept
+        return [] if kept is None else kept[1].bound(self.block, self.out, self._op, self.before, self._factors)
+
+    def scaling(self) -> list[Copy]:
+        """The calls that multiply the block by factors that must wait until the last message is unpacked."""
+        return whole(self.out.shape).bound(self.out, self.out, after=self.after) if self._late and self.after else []
 
     def departing(self, number: int) -> tuple[Array, int]:
         """One of `messages.leaving` in packed memory, and its receiver."""
@@ -218,24 +220,6 @@ class Transfer:
     def where(self) -> list[Array]:
         """The places of all messages that come, in `arrived`."""
         return [self.arrived[part.at] for part in self.messages.coming]
-
-    def copy_kept(self) -> None:
-        """Copy the kept elements to their places."""
-        run(self.keeping())
-
-    def keeping(self) -> list[Copy]:
-        """The copies of the kept elements to their places; they may run repeatedly."""
-        kept = self.messages.kept
-        return [] if kept is None else kept[1].bound(self.block, self.out, self._op, self.before, self._factors)
-
-    def unpack_one(self, number: int, message: Array) -> None:
-        """Unpack one of `messages.coming`."""
-        self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
-
-    def scale_late(self) -> None:
-        """Multiply the block by factors that must wait until the last message is unpacked."""
-        if self._late and self.after:
-            whole(self.out.shape).copy(self.out, self.out, after=self.after)
 
     @property
     def _op(self) -> Op:

@@ -22,8 +22,9 @@ class Method(ABC):
     Attributes:
         sizes: elements of workspace for packed messages, and for messages that arrive.
         held: bytes of memory that the method itself holds, such as shared memory.
-        unpacks: whether it unpacks only by the transfer's `unpack` or `unpack_after`.
+        unpacks: whether it unpacks only by the transfer's `unpacking` or `unpacking_after`.
         overlaps: whether messages travel while work on blocks goes on, so that they need memory apart from the blocks.
+        meets: whether the ranks meet when calls are made, because they read each other's blocks.
 
     Raises (when one is made, the same on all ranks): CommError if it cannot work on these ranks.
     """
@@ -32,18 +33,18 @@ class Method(ABC):
     held: int = 0
     unpacks: ClassVar[bool] = True
     overlaps: ClassVar[bool] = False
+    meets: ClassVar[bool] = False
 
     @abstractmethod
-    def __call__(self, transfer: Transfer) -> None:
-        """Run the step. Collective over the communicator of the messages."""
-
     def bound(self, transfer: Transfer) -> list[Copy]:
         """Calls that run the step between the given blocks of a transfer, repeatedly. Each run is collective.
 
-        To make the calls is collective only among the ranks of one process, or if blocks are large (see `in_pieces`).
-        Methods that can prepare more override this.
+        To make the calls is collective only if the method `meets`, or if blocks are large (see `in_pieces`).
         """
-        return [partial(self, transfer)]
+
+    def __call__(self, transfer: Transfer) -> None:
+        """Run the step once. Collective over the communicator of the messages."""
+        run(self.bound(transfer))
 
 
 class Packed(Method):
@@ -52,9 +53,6 @@ class Packed(Method):
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
         self.sizes: tuple[int, int] = messages.sizes
-
-    def __call__(self, transfer: Transfer) -> None:
-        run(self.bound(transfer))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
 from typing import Any, cast
 
 import numpy as np
 
 from ..comm.protocol import Array
+from ..copy.strided import Copy
 from .messages import Messages, Transfer, run
 from .method import Method, mpi_comm
 
@@ -28,9 +30,12 @@ class Put(Method):
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
-    def __call__(self, transfer: Transfer) -> None:
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        return [*transfer.packing(transfer.packed), partial(self._put, transfer)]
+
+    def _put(self, transfer: Transfer) -> None:
+        """Put the packed messages, and unpack those that come. The window may be another one than in earlier runs."""
         messages, window, dtype = self._messages, self._window.window, self._messages.wire
-        run(transfer.packing(transfer.packed))
         window.Fence()
         for region, peer, at in messages.leaving:
             if region.size:
@@ -38,7 +43,7 @@ class Put(Method):
                 window.Put([transfer.packed[at], region.size, self._kind], peer, where)
         window.Fence()
         arrived = self._window.memory[: sum(messages.receives) * dtype.itemsize].view(dtype)
-        transfer.unpack([arrived[part.at] for part in messages.coming])
+        run(transfer.unpacking([arrived[part.at] for part in messages.coming]))
 
 
 class _Window:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
@@ -113,8 +114,8 @@ class Pipelined(Method):
         """All messages that come, in the order of chunks."""
         return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
 
-    def __call__(self, transfer: Transfer) -> None:
-        self.run(transfer)
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        return [partial(self.run, transfer)]
 
     def run(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> None:
         """Run the step, together with the work before and behind it.
@@ -137,9 +138,9 @@ class Pipelined(Method):
             self._work(after, arrivals)
         elif transfer.messages.ordered:
             deque(arrivals, maxlen=0)
-            transfer.unpack()
+            run(transfer.unpacking())
         else:
-            transfer.copy_kept()
+            run(transfer.keeping())
             for _, part in arrivals:
                 run(part.unpacking(part.where()))
         self._wait(sending)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..comm.chunks import chunks
 from ..comm.protocol import Array
+from ..copy.strided import Copy
 from .messages import Messages, Transfer, run
 from .method import Method, Packed, mpi_comm
 
@@ -91,30 +93,31 @@ class Waitsome(Method):
         self._ordered = messages.ordered
         self.sizes: tuple[int, int] = messages.sizes
 
-    def __call__(self, transfer: Transfer) -> None:
-        run(transfer.packing(transfer.packed))
-        waits = self._ordered or np.may_share_memory(transfer.out, transfer.packed)
-        kept = waits
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        before = transfer.packing(transfer.packed)
+        if self._ordered or np.may_share_memory(transfer.out, transfer.packed):
+            return [*before, partial(self._exchange, transfer, [], {}), *transfer.unpacking()]
+        unpacking = {}
+        for number, message in enumerate(transfer.where()):
+            unpacking[number] = transfer.unpacking_one(number, message)
+        return [*before, partial(self._exchange, transfer, transfer.keeping(), unpacking), *transfer.scaling()]
+
+    def _exchange(self, transfer: Transfer, keeping: list[Copy], unpacking: dict[int, list[Copy]]) -> None:
+        """Exchange the packed messages. While they travel, keep what is kept, and unpack each that has come."""
         for leaving, coming in self._rounds:
             receiving = [self._calls.receive(*transfer.arriving(number))[0] for number in coming]
             sending = [self._calls.send(*transfer.departing(number))[0] for number in leaving]
-            if not kept:  # copy while messages travel
-                transfer.copy_kept()
-                kept = True
+            run(keeping)
+            keeping = []
             left = len(receiving)
             while left:
                 done = receiving[0].Waitsome(receiving) or ()
                 left -= len(done)
-                for number in () if waits else done:
-                    transfer.unpack_one(coming[number], transfer.arriving(coming[number])[0])
+                for number in done:
+                    run(unpacking.get(coming[number], ()))
             if sending:
                 sending[0].Waitall(sending)
-        if waits:
-            transfer.unpack()
-            return
-        if not kept:
-            transfer.copy_kept()
-        transfer.scale_late()
+        run(keeping)  # there was no message
 
 
 class Sendrecv(Packed):

@@ -33,6 +33,7 @@ class Shared(Method):
     """
 
     unpacks = False
+    meets = True
 
     def __init__(self, messages: Messages) -> None:
         comm, step, dtype = messages.comm, messages.step, messages.dtype

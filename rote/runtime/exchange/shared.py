@@ -87,6 +87,7 @@ class Direct(Method):
     """Ranks of one process share references to their blocks; they meet before the blocks are read, and after."""
 
     unpacks = False
+    meets = True
 
     def __init__(self, messages: Messages) -> None:
         step, grid = messages.step, messages.step.before.grid
