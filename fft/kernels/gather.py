@@ -21,9 +21,9 @@ from rote.runtime.copy.strided import Copy
 
 from .backends import composed
 from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, view
-from .passes import BoundKernel, on_threads
+from .passes import BoundKernel
+from .threads import OnThreads, Pool, bind_kernel, parallel_for, with_threads
 from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
-from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
@@ -94,7 +94,7 @@ class Gather:
         number = 1  # of workers, which share the threads
         if len(self._parts) >= threads:
             number, threads = threads, 1
-        part_kernel, self._workers = on_threads(kernel, threads), list[_Worker]()
+        part_kernel, self._workers = with_threads(kernel, threads), list[_Worker]()
         if self._parts:
             for _ in range(number):
                 self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
@@ -173,14 +173,14 @@ class _Worker:
             self._tiles = [CopiedTile(kernel.dtype, scale)] * number
         else:
             self._tiles = [BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
-        self._rests: dict[tuple[int, ...], BoundKernel] = {}
+        self._rests: dict[tuple[int, ...], BoundKernel | OnThreads] = {}
         shapes = dict.fromkeys(part.shape for part in parts) if rest else {}
         for lengths in shapes:
             out_shape = (*lengths[:first], *kernel.out_shape[first:])
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
             if kernel.row.real == "input" and not at_once:  # its real axis is complex now
                 rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
-            self._rests[lengths] = BoundKernel(rest_kernel, scratch, pool=pool)
+            self._rests[lengths] = bind_kernel(rest_kernel, scratch, pool=pool)
 
     def ready(self) -> None:
         """Prepare all transforms now; see `Gather.ready`."""

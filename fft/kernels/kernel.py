@@ -48,6 +48,7 @@ class Kernel:
         shape, dtype: of the input; `out_shape` of the output.
         config: how the kernel runs.
         study: FFTW's search for plans, while it goes on.
+        pitch: elements from row to row, if the block is some columns of a wider one; 0 for a contiguous block.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Kernel:
     dtype: np.dtype[Any]
     config: KernelConfig = _USUAL
     study: Study | None = field(default=None, compare=False)
+    pitch: int = 0
 
     @property
     def row(self) -> TransformKind:
@@ -217,7 +219,7 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
     For all libraries but MKL, which gathers columns by itself, it also holds if the points share a few sets of a cache
     that cannot hold the block, or if they are many and transformed faster in lines.
     """
-    points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
+    points, apart = kernel.shape[axis], (kernel.pitch or prod(kernel.shape[axis + 1 :])) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
     large = _LARGE if points >= _FEW else 16 * _LARGE
     far = apart >= _FAR and nbytes > large

@@ -26,32 +26,39 @@ from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.operations import BlockWork
 
+from ..transforms import real_dtype
 from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
-from .kernel import ALIGNMENT, CHUNK, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, view
-from .workers import Pool, parallel_for
+from .kernel import ALIGNMENT, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, view
 
-__all__ = ["BoundKernel", "on_threads"]
+__all__ = ["BoundKernel"]
 
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
-_TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile and for its transform, and the call
 
 
 class BoundKernel(BlockWork):
-    """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
+    """A kernel with its transforms and tiles, ready for any arrays. One thread uses it.
 
     A block is cut into parts along the modes before the first axis, and each part goes through all passes while it is
-    in cache. Threads share the parts, or the tiles of a single part. With `ortho` the first or last planes of cosine
-    and sine transforms are weighted, which makes these transforms orthogonal up to a scale.
+    in cache.
+
+    Args:
+        kernel: the kernel. Its library may use several threads, if it has any, for a part.
+        scratch: memory to plan on.
+        ortho: whether the first or last planes of cosine and sine transforms are weighted, which makes these transforms
+            orthogonal up to a scale.
+        scale: a real number by which the result is multiplied.
     """
 
-    __slots__ = ("_begins", "_copies", "_ortho", "_parts", "_pool", "_rest", "_shapes", "_stays", "_workers", "kernel")
+    __slots__ = ("_begins", "_copies", "_ortho", "_parts", "_passes", "_rest", "_scale", "_shapes", "_stays", "kernel")
 
     kernel: Kernel
 
-    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False, pool: Pool = None) -> None:
-        self.kernel, self._pool = kernel, pool
+    def __init__(
+        self, kernel: Kernel, scratch: Scratch, ortho: bool = False, scale: np.floating[Any] | float = 1
+    ) -> None:
+        self.kernel, self._scale = kernel, scale
         self._ortho = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         self._copies = copies_first(parts)
@@ -65,55 +72,47 @@ class BoundKernel(BlockWork):
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
         self._begins = range(0, outer, number)
-        workers = kernel.config.threads if outer >= number * kernel.config.threads else 1
-        threads = kernel.config.threads if workers == 1 and number * max(row_bytes) > CHUNK else 1
 
         def passes_of_rows(count: int) -> list[_Pass]:
             shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
             axes = tuple(axis - first + 1 for axis in parts.axes)
-            rows = replace(parts, axes=axes, shape=shape, out_shape=out_shape)
-            return _passes(on_threads(rows, threads), scratch, pool)
+            return _passes(replace(parts, axes=axes, shape=shape, out_shape=out_shape), scratch)
 
         last = outer % number
-        self._workers = [passes_of_rows(number) for _ in range(workers)] if prod(kernel.out_shape) else []
+        self._passes = passes_of_rows(number) if prod(kernel.out_shape) else []
         self._rest = passes_of_rows(last) if last else []
 
     def ready(self) -> None:
         """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
-        for passes in (*self._workers, self._rest):
-            for each in passes:
-                each.ready()
+        for each in (*self._passes, *self._rest):
+            each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
         """Transform `source` into `target`, both plain arrays; they may share memory if `kernel.in_place`."""
-        if not self._workers:
+        if not self._passes:
             return
-        parts = self._parts
         sources, targets = self._rows(source, target)
         if self._ortho:
-            _weigh(sources, parts, self._ortho[0], np.sqrt(np.longdouble(2)))
-        if len(self._workers) > 1:
-            parallel_for(self._pool, partial(self._run, sources, targets), self._workers, self._begins)
-        elif len(self._begins) > 1:
-            for at in self._begins:
-                self._run(sources, targets, self._workers[0], at)
-        else:
-            self._pass(sources, targets, self._workers[0])
+            _weigh(sources, self._parts, self._ortho[0], np.sqrt(np.longdouble(2)))
+        for at in self._begins:
+            self._run(sources, targets, at)
         if self._ortho:
-            _weigh(targets, parts, self._ortho[1], np.sqrt(np.longdouble(0.5)))
+            _weigh(targets, self._parts, self._ortho[1], np.sqrt(np.longdouble(0.5)))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._workers) > 1 or len(self._begins) > _FEW or self._ortho:
+        if len(self._begins) > _FEW or self._ortho:
             return [partial(self, source, target)]
         (sources, targets), calls = self._rows(source, target), list[Copy]()
-        for at in self._begins if self._workers else ():
-            part, rest = self._part(at)
+        for at in self._begins if self._passes else ():
+            part, passes = self._part(at)
             begin, end = sources[part], targets[part]
             if self._copies:
                 calls.append(partial(end.__setitem__, ..., begin))
                 begin = end
-            for each, start, stop in self._ends(begin, end, rest or self._workers[0]):
+            for each, start, stop in self._ends(begin, end, passes):
                 calls += each.bound(start, stop)
+            if self._scale != 1:
+                calls.append(partial(_multiply, end, self._scale))
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
@@ -122,14 +121,14 @@ class BoundKernel(BlockWork):
         Work that cannot be divided along this mode is one step.
         """
         parts = self._parts
-        one_pass = self._workers[0][0] if self._workers and len(self._workers[0]) == 1 else None
-        if self._ortho or len(self._workers) != 1:
+        one_pass = self._passes[0] if len(self._passes) == 1 else None
+        if self._ortho or not self._passes:
             pass
         elif min(parts.axes) > 0:
             rows, (sources, targets) = prod(parts.shape[1 : min(parts.axes)]), self._rows(source, target)
-            run, step = partial(self._run, sources, targets, self._workers[0]), self._begins.step
+            run, step = partial(self._run, sources, targets), self._begins.step
             return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
-        elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
+        elif isinstance(one_pass, _TiledPass) and parts is self.kernel and self._scale == 1:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
         return [(source.shape[parts.step_axis], partial(self, source, target))]
 
@@ -140,22 +139,23 @@ class BoundKernel(BlockWork):
             source, target = source.view(parts.dtype), target.view(parts.out_dtype)
         return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
-    def _part(self, at: int) -> tuple[slice, list[_Pass] | None]:
-        """The rows of a part of a block, and the passes of the last part if it is shorter than the others."""
+    def _part(self, at: int) -> tuple[slice, list[_Pass]]:
+        """The rows of a part of a block, and its passes: the last part may be shorter than the others."""
         part = slice(at, at + self._begins.step)
-        return part, (self._rest if part.stop > self._shapes[0][0] else None)
+        shorter = part.stop > self._shapes[0][0]
+        return part, self._rest if shorter else self._passes
 
-    def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
+    def _run(self, sources: Array, targets: Array, at: int) -> None:
         """Transform one part of a block."""
-        part, rest = self._part(at)
-        self._pass(sources[part], targets[part], rest or passes)
-
-    def _pass(self, source: Array, target: Array, passes: list[_Pass]) -> None:
+        part, passes = self._part(at)
+        begin, end = sources[part], targets[part]
         if self._copies:
-            target[...] = source
-            source = target
-        for each, begin, end in self._ends(source, target, passes):
-            each(begin, end)
+            end[...] = begin
+            begin = end
+        for each, start, stop in self._ends(begin, end, passes):
+            each(start, stop)
+        if self._scale != 1:
+            _multiply(end, self._scale)
 
     def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
         """The passes, each with the arrays that it reads and writes."""
@@ -163,6 +163,12 @@ class BoundKernel(BlockWork):
             out = source if self._stays and each is not passes[-1] else target
             yield each, source, out
             source = out
+
+
+def _multiply(block: Array, scale: np.floating[Any] | float) -> None:
+    """Multiply all numbers of a block, whose last mode is contiguous, by a real number."""
+    parts = block.view(real_dtype(block.dtype))
+    np.multiply(parts, parts.dtype.type(scale), out=parts)
 
 
 def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
@@ -173,7 +179,7 @@ def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.flo
             face *= block.dtype.type(weight)
 
 
-def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
+def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
     """One pass for all good axes, then one for each bad axis; backward to real numbers in reversed order.
 
     So the real axis of a real transform is in the first pass forward, and in the last one backward.
@@ -189,24 +195,17 @@ def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
     if kernel.kind != kind:
         real = kernel.axes[-1]
         if real in bad:
-            passes.append(_TiledPass(replace(kernel, axes=(real,)), pool))
+            passes.append(_TiledPass(replace(kernel, axes=(real,))))
             bad.remove(real)
         else:
             passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
         passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
-    passes += [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
+    passes += [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
     if backward:
         passes.reverse()
     return passes
-
-
-def on_threads(kernel: Kernel, threads: int) -> Kernel:
-    """The kernel on another number of threads."""
-    if kernel.config.threads == threads:
-        return kernel
-    return replace(kernel, config=replace(kernel.config, threads=threads))
 
 
 class _MultiAxisPass(BlockWork):
@@ -216,8 +215,8 @@ class _MultiAxisPass(BlockWork):
 
     def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
         self._kernel, self._in_place = kernel, kernel.in_place
-        source = view(scratch[0], kernel.shape, kernel.dtype)
-        self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
+        source = _columns(scratch[0], kernel.shape, kernel.pitch, kernel.dtype)
+        self._parked = source, _columns(scratch[1], kernel.out_shape, kernel.pitch, kernel.out_dtype)
         self._transforms: dict[bool, ArrayTransform] = {}
 
     def ready(self) -> None:
@@ -241,13 +240,17 @@ class _MultiAxisPass(BlockWork):
         return [self._transform(source, target).bound(source, target)]
 
 
+def _columns(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], pitch: int, dtype: np.dtype[Any]) -> Array:
+    """The start of scratch memory as a block, whose rows are `pitch` elements apart if that is not 0."""
+    return view(scratch, (*shape[:-1], pitch or shape[-1]), dtype)[..., : shape[-1]]
+
+
 class _TiledPass(BlockWork):
     """One axis with unfavourable strides, by tiles of columns; the block is read as (outer, points, inner)."""
 
-    __slots__ = ("_pool", "_shape", "_step", "_tiles", "_workers")
+    __slots__ = ("_shape", "_step", "_tile", "_tiles", "_transform")
 
-    def __init__(self, kernel: Kernel, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, kernel: Kernel) -> None:
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
@@ -258,44 +261,54 @@ class _TiledPass(BlockWork):
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        self._workers: list[_TileWorker] = []
-        lines = in_lines(kernel, axis)
-        for _ in range(min(kernel.config.threads, len(self._tiles))):
-            source = padded((deep, points, wide), kernel.dtype)[..., :wide]
-            if lines:
-                target = padded_lines(source.shape, 1, kernel.out_dtype)
-            else:
-                target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
-            transform = prepare(kernel, (1,), source, target, 1)
-            self._workers.append((source, target, transform.bound(source, target)))
+        source = padded((deep, points, wide), kernel.dtype)[..., :wide]
+        if in_lines(kernel, axis):
+            target = padded_lines(source.shape, 1, kernel.out_dtype)
+        else:
+            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
+        self._tile = source, target
+        self._transform = prepare(kernel, (1,), source, target, 1).bound(source, target)
 
     def ready(self) -> None:
         """Do nothing: all transforms are prepared."""
 
     def __call__(self, source: Array, target: Array) -> None:
-        parallel_for(self._pool, self._on(source, target), self._workers, self._tiles)
+        blocks = self._blocks(source, target)
+        for at in self._tiles:
+            self._do(blocks, at)
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        if len(self._tiles) > _FEW:
+            return [partial(self, source, target)]
+        blocks, calls = self._blocks(source, target), list[Copy]()
+        for at in self._tiles:
+            copy_in, copy_out = self._copies(blocks, at)
+            calls += [partial(np.copyto, *copy_in), self._transform, partial(np.copyto, *copy_out)]
+        return calls
 
     def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
         """The tiles of columns of one part, each with the number of whole rows (of `row` columns) done after it."""
-        do, inner, wide = self._on(source, target), self._shape[3], self._step[1]
-        return [(min(at[1] + wide, inner) // row, partial(do, self._workers[0], at)) for at in self._tiles]
+        blocks, inner, wide = self._blocks(source, target), self._shape[3], self._step[1]
+        return [(min(at[1] + wide, inner) // row, partial(self._do, blocks, at)) for at in self._tiles]
 
-    def _on(self, source: Array, target: Array) -> Callable[[_TileWorker, tuple[int, int]], None]:
-        """The function that transforms one tile of these arrays."""
+    def _blocks(self, source: Array, target: Array) -> tuple[Array, Array]:
         outer, points, out_points, inner = self._shape
-        blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
+        return source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
+
+    def _copies(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
+        """The copies into a tile and out of it, each as its target and its source."""
         deep, wide = self._step
+        place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
+        part, out = (block[place] for block in blocks)
+        filled = np.s_[: part.shape[0], :, : part.shape[2]]  # tiles at the ends are filled only in part
+        return (self._tile[0][filled], part), (out, self._tile[1][filled])
 
-        def do_tile(worker: _TileWorker, at: tuple[int, int]) -> None:
-            tile, out_tile, transform = worker
-            place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
-            part = blocks[place]
-            filled = np.s_[: part.shape[0], :, : part.shape[2]]  # tiles at the ends are filled only in part
-            tile[filled] = part
-            transform()
-            out_blocks[place] = out_tile[filled]
-
-        return do_tile
+    def _do(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> None:
+        """Transform one tile."""
+        (tile, part), (out, done) = self._copies(blocks, at)
+        tile[...] = part
+        self._transform()
+        out[...] = done
 
 
 _Pass = _MultiAxisPass | _TiledPass

@@ -28,9 +28,10 @@ from .backends import common_versions, library, transforms, usual_library, usual
 from .config import KernelConfig, Order
 from .gather import gathers
 from .kernel import NEAR, Kernel
+from .threads import SHARED, divisible
 from .turns import Turns, kernel_call
 
-__all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
+__all__ = ["KnownSpeeds", "Position", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
@@ -49,6 +50,13 @@ Speed = tuple[float, ...]
 """Nanoseconds per element that a library takes by each of the configs of `Sample.ways`."""
 
 
+class Position(NamedTuple):
+    """The position of a kernel in a walk: whether it comes behind a move, and whether the block stays where it is."""
+
+    behind: bool = False
+    stays: bool = False
+
+
 class Sample(NamedTuple):
     """A sample of a kernel's block: planes that are transformed along several modes, or lines along one.
 
@@ -56,6 +64,7 @@ class Sample(NamedTuple):
         kind, axes, shape, out_shape, dtype: those of the kernel of one plane; the first mode is an axis.
         many: whether the block has several planes.
         behind: whether the kernel reads its block out of boxes, after a move.
+        stays: whether the kernel works in place, so that its block stays where it is.
     """
 
     kind: Kind
@@ -65,6 +74,7 @@ class Sample(NamedTuple):
     dtype: str
     many: bool
     behind: bool
+    stays: bool
 
     def facts(self) -> dict[str, Any]:
         """The facts that a decision about the sample depends on."""
@@ -96,7 +106,11 @@ class Sample(NamedTuple):
         for memory in scratch:
             memory[...] = 0
         elements = max(prod(kernel.shape), prod(kernel.out_shape))
-        return [(kernel_call(replace(kernel, config=each), self.behind, scratch), elements) for each in self.ways(name)]
+        calls = list[_Call]()
+        for config in self.ways(name):
+            call = kernel_call(replace(kernel, config=config), self.behind, scratch, stays=self.stays)
+            calls.append((call, elements))
+        return calls
 
     def read(self, decision: Any) -> Speeds:
         """The speeds in a decision that was kept.
@@ -117,7 +131,7 @@ Speeds = Mapping[str, Speed]
 KnownSpeeds = Mapping[Sample, Speeds]
 
 
-def samples_of(kernel: Kernel, behind: bool) -> tuple[Sample, ...]:
+def samples_of(kernel: Kernel, behind: bool, stays: bool = False) -> tuple[Sample, ...]:
     """The samples of a kernel's block, whose times add up to that of the kernel: one, or one for each axis.
 
     Planes of several axes are one sample if the shared cache holds them. Forward and backward count as equally fast.
@@ -137,7 +151,7 @@ def samples_of(kernel: Kernel, behind: bool) -> tuple[Sample, ...]:
     reads = behind and gathers(kernel, ortho=False)
     if len(kernel.axes) > 1 and kernel.nbytes // prod(kernel.shape[:first]) <= NEAR:
         axes = tuple(axis - first for axis in kernel.axes)
-        return (Sample(_forward(kernel.kind), axes, shape, out_shape, kernel.dtype.str, first > 0, reads),)
+        return (Sample(_forward(kernel.kind), axes, shape, out_shape, kernel.dtype.str, first > 0, reads, stays),)
     samples = []
     for axis in kernel.axes:
         dtype, kind, ends = kernel.dtype, kernel.kind, (kernel.shape[axis], kernel.out_shape[axis])
@@ -149,7 +163,7 @@ def samples_of(kernel: Kernel, behind: bool) -> tuple[Sample, ...]:
         columns = max(1, min(inner, _BLOCK // (max(ends) * kernel.wide_dtype.itemsize)))
         begin, end = ((points, columns) if inner > 1 else (points,) for points in ends)
         many = inner == columns and prod(kernel.shape[:axis]) > 1
-        samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads))
+        samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads, stays))
     return tuple(samples)
 
 
@@ -157,17 +171,17 @@ def _forward(kind: Kind) -> Kind:
     return "fft" if kind == "ifft" else kind
 
 
-def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) -> KnownSpeeds:
+def known_speeds(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm) -> KnownSpeeds:
     """The speeds of all samples of some kernels; empty if no wisdom is kept. Collective.
 
     Args:
         kernels: this rank's; a rank without elements takes part in timing the samples of others.
-        behind: whether each kernel comes after a move.
+        places: the place of each kernel.
     """
     known: dict[Sample, Speeds] = comm.cache.setdefault(_KNOWN, {})
     own: list[Sample] = []
-    for kernel, after in zip(kernels, behind, strict=True):
-        own += samples_of(kernel, after)
+    for kernel, place in zip(kernels, places, strict=True):
+        own += samples_of(kernel, *place)
     new = [each for each in dict.fromkeys(chain(*comm.allgather_object(own))) if each not in known]
     if new and not keeps(comm):
         known |= {each: {} for each in new}
@@ -185,27 +199,27 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
     return known
 
 
-def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
+def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, threads: int) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that they have before they are tuned.
 
-    These are the configs by which their samples are fastest. Blocks that threads cannot share in parts are not
-    timed, and MKL does not transform them. Collective.
+    These are the configs by which their samples are fastest. The threads of a library are not timed, and MKL has none
+    here. Collective.
     """
-    known = known_speeds(kernels, behind, comm)
+    known = known_speeds(kernels, places, comm)
     made = []
-    for kernel, after in zip(kernels, behind, strict=True):
-        divisible = threads == 1 or min(kernel.axes) > 0 or len(kernel.axes) == 1
-        usual = usual_library if divisible else usual_library_but_mkl
+    for kernel, place in zip(kernels, places, strict=True):
+        by_threads = threads > 1 and kernel.nbytes > SHARED and not divisible(kernel)
+        usual = usual_library_but_mkl if by_threads else usual_library
         config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=threads)
-        if divisible and any(known.values()):
-            config = fastest(kernel, after, config, known)
+        if not by_threads and any(known.values()):
+            config = fastest(kernel, place, config, known)
         made.append(replace(kernel, config=config))
     return made
 
 
-def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
+def fastest(kernel: Kernel, place: Position, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
     """The config that is fastest for a kernel's samples; the usual one unless another clearly leads."""
-    samples = samples_of(kernel, behind)
+    samples = samples_of(kernel, *place)
     speeds = [known.get(sample, {}) for sample in samples]
     ways: list[tuple[float, KernelConfig]] = []
     before = inf

@@ -22,8 +22,8 @@ from .backends import common_versions, transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
 from .kernel import CACHED, CHUNK, Kernel, usual_part, usual_tile
+from .threads import helpers
 from .turns import Turns, bound_kernel, kernel_call
-from .workers import helpers
 
 __all__ = ["tuned"]
 

@@ -13,8 +13,8 @@ from rote.runtime.tuning.autotune import Progress
 from .gather import Gather
 from .kernel import Kernel, view
 from .passes import BoundKernel
+from .threads import OnThreads, Pool, bind_kernel
 from .tiles import whole
-from .workers import Pool
 
 __all__ = ["Turns", "bound_kernel", "kernel_call"]
 
@@ -54,15 +54,20 @@ class Turns:
         return (perf_counter() - start) / often
 
 
-def bound_kernel(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> BoundKernel | Gather:
+def bound_kernel(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> BoundKernel | OnThreads | Gather:
     """A kernel as a walk binds it: `behind` a move it reads its block out of boxes, if its config is fused."""
     if behind and kernel.config.fused:
         return Gather(kernel, whole(kernel.shape), (), scratch, pool)
-    return BoundKernel(kernel, scratch, pool=pool)
+    return bind_kernel(kernel, scratch, pool=pool)
 
 
-def kernel_call(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> Callable[[], object]:
-    """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself."""
+def kernel_call(
+    kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None, stays: bool = False
+) -> Callable[[], object]:
+    """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself.
+
+    `stays` says whether it does so in place, from the first piece of the memory to itself.
+    """
     run = bound_kernel(kernel, behind, scratch, pool)
     run.ready()
     source = view(scratch[0], kernel.shape, kernel.dtype)
@@ -70,7 +75,7 @@ def kernel_call(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = Non
     if isinstance(run, Gather):
         return partial(run, run.reads([source.reshape(-1)]), target)
     if not behind:
-        return partial(run, source, target)
+        return partial(run, source, source if stays else target)
     moved = view(scratch[1], kernel.shape, kernel.dtype)
 
     def call() -> None:

@@ -20,8 +20,8 @@ from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
-from ..kernels.speeds import with_usual_configs
-from ..kernels.workers import Pool, helpers
+from ..kernels.speeds import Position, with_usual_configs
+from ..kernels.threads import SHARED, Pool, helpers
 from ..request.arguments import Options
 from ..transforms import CASTS, KINDS
 from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
@@ -110,29 +110,36 @@ class _Lowering:
             n = KINDS[action.kind].given(action.length)
             out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
         run_list = []
-        for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage):
+        alone = self.pool is None
+        for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage, alone):
             run = KernelWork(kernel, self.ortho, self.pool)
             run_list.append(Operation(run, kernel.shape, kernel.out_shape, kernel.dtype, kernel.out_dtype))
         return run_list
 
 
-def _in_turn(kernel: Kernel, stage: Stage) -> tuple[Kernel, ...]:
-    """The kernels that replace a stage's kernel, equally many on all ranks: two if blocks are large, else itself."""
+def _in_turn(kernel: Kernel, stage: Stage, alone: bool) -> tuple[Kernel, ...]:
+    """The kernels that replace a stage's kernel, equally many on all ranks: two if blocks are large, else itself.
+
+    Threads can share each of the two, so they count smaller blocks as large than a thread `alone` does.
+    """
     if len(kernel.axes) == 1 or min(kernel.axes) > 0:
         return (kernel,)
-    large = prod(stage.before.max_local_shape()) * kernel.dtype.itemsize > _LARGE
+    large = prod(stage.before.max_local_shape()) * kernel.dtype.itemsize > (_LARGE if alone else SHARED)
     return kernel.in_turn() if large else (kernel,)
 
 
 def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> list[Operation]:
     """The operations with the configs of their kernels. Collective."""
     transforms = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
-    behind = [n > 0 and isinstance(run_list[n - 1].run, Step) for n in transforms]
-    made = with_usual_configs([work.kernel for work in transforms.values()], behind, comm, options.threads)
+    places = list[Position]()
+    for n, work in transforms.items():
+        behind = n > 0 and isinstance(run_list[n - 1].run, Step)
+        places.append(Position(behind, stays=n > 0 and not behind and work.in_place))
+    made = with_usual_configs([work.kernel for work in transforms.values()], places, comm, options.threads)
     if options.tune != "model":
         from ..kernels.timing import tuned
 
-        made = tuned(made, behind, comm, options)
+        made = tuned(made, [place.behind for place in places], comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
     return run_list

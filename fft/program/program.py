@@ -214,13 +214,18 @@ def _once(comm: Comm, walk: Walk, block: Array) -> Array:
 
 
 def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:
-    """The operations with a scale, which the last exchange applies if there is one."""
+    """The operations with a scale, which the last exchange applies, or else a kernel: one whose parts are in cache."""
     if scale == 1:
         return run_list
     moves = [n for n, operation in enumerate(run_list) if isinstance(operation.run, Step)]
     if moves:
         operation = run_list[moves[-1]]
         run_list[moves[-1]] = replace(operation, after=(np.array(scale, real_dtype(operation.dtype)), *operation.after))
+        return run_list
+    works = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
+    if works:
+        n = max(works, key=lambda n: (min(works[n].kernel.axes) > 0, n))
+        run_list[n] = replace(run_list[n], run=replace(works[n], scale=scale))
         return run_list
     last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)

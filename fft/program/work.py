@@ -17,9 +17,8 @@ from rote.runtime.executor.operations import BlockWork, LocalWork, MakeReader
 
 from ..kernels.gather import Gather, gathers
 from ..kernels.kernel import Kernel
-from ..kernels.passes import BoundKernel
+from ..kernels.threads import Pool, bind_kernel
 from ..kernels.tiles import boxes, whole
-from ..kernels.workers import Pool
 from ..walk.walk import Resize
 from .twiddles import chirp
 
@@ -33,11 +32,13 @@ class KernelWork(LocalWork):
     Attributes:
         ortho: whether cosine and sine transforms are orthogonal, up to the scale.
         pool: the kernel's threads, if there are several.
+        scale: a real number by which the result is multiplied; 1 if a move comes before the kernel.
     """
 
     kernel: Kernel
     ortho: bool
     pool: Pool
+    scale: np.floating[Any] | float = 1
 
     @property
     def in_place(self) -> bool:
@@ -64,7 +65,7 @@ class KernelWork(LocalWork):
     def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
         if behind and self.gathers:
             return _GatherOfBlock(Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool))
-        return BoundKernel(self.kernel, scratch, self.ortho, self.pool)
+        return bind_kernel(self.kernel, scratch, self.ortho, self.scale, self.pool)
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
         if not self.gathers:

@@ -17,7 +17,7 @@ from .arrays import check_values, fill, transform_job
 from .contest import Contestant, Job, Prepare, Work, measure, on_all
 from .machine import build
 
-__all__ = ["contestants", "slabs"]
+__all__ = ["contestants", "one_rank", "slabs"]
 
 
 _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
@@ -50,11 +50,18 @@ def contestants(
     return sorted(contest, key=lambda contestant: contestant.on != "MPI ranks")
 
 
-def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work) -> Job:
+def one_rank(work: Work, threads: int) -> Contestant:
+    """Rote on one rank with several threads, which have the whole array and send nothing."""
+    prepare = partial(transform, "auto", "auto", False, "measure", threads=threads)
+    return Contestant("threads", "one rank", "threads", threads, work, None, partial(measure, prepare, work))
+
+
+def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work, threads: int = 1) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; `restore` gives the spectrum the input's layout."""
     with suppress(ImportError):  # so that mkl_fft has several threads: Rote later loads MKL for one
         import_module("mkl_fft")
-    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune=tune, method=method)
+    options = {"algorithm": algorithm, "tune": tune, "method": method, "threads": threads}
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, **options)
     fft = make()
     if restore:
         begins = fft.input_layout

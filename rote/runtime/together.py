@@ -20,8 +20,9 @@ from ..errors import LayoutError
 from ..layout.grid import check_grid
 from .comm.cache import gathered
 from .comm.protocol import Array, Comm
+from .copy.strided import run
 from .exchange.bundle import Bundle
-from .exchange.messages import WHOLE, Messages, Transfer, run
+from .exchange.messages import WHOLE, Messages, Transfer
 from .exchange.registry import alike
 from .program import bind
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -17,14 +17,14 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 from rote import RoteError, host
-from rote.fft.kernels import backends, gather, passes, workers
+from rote.fft.kernels import backends, gather, passes, threads
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual_library, versions
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
+from rote.fft.kernels.threads import helpers, parallel_for
 from rote.fft.kernels.tiles import whole
-from rote.fft.kernels.workers import helpers, parallel_for
 from rote.fft.transforms import KINDS, real_dtype
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
@@ -87,30 +87,49 @@ def exact(kind: str, shape: tuple[int, ...], char: str, axes: tuple[int, ...], l
     return getattr(np.fft, f"{kind}n")(wide, s=s, axes=axes, norm=norm)
 
 
-def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
-    """The results of a kernel: of blocks of their own, in place, and gathered."""
+def runs(kernel: Kernel, block: np.ndarray, scale: float = 1) -> list[np.ndarray]:
+    """The results of a kernel: of blocks of their own, in place, called and prepared; and gathered, without a scale."""
     size = max(block.nbytes, int(np.prod(kernel.out_shape)) * kernel.out_dtype.itemsize)
     scratch = at_line(size), at_line(size)
     pool = helpers(alone(), kernel.config.threads)
-    bound = passes.BoundKernel(kernel, scratch, pool=pool)
+    bound = threads.bind_kernel(kernel, scratch, False, scale, pool)
     found = []
-    for in_place in (False, True) if kernel.in_place else (False,):
+    for in_place, prepared in product((False, True) if kernel.in_place else (False,), (False, True)):
         source = plain(block.copy())
         target = source if in_place else plain(np.empty(kernel.out_shape, kernel.out_dtype))
-        bound(source, target)
+        for call in bound.bound(source, target) if prepared else [partial(bound, source, target)]:
+            call()
         found.append(target)
-    if gathers(kernel, ortho=False):
+    if scale == 1 and gathers(kernel, ortho=False):
         found.append(np.empty(kernel.out_shape, kernel.out_dtype))
         run = Gather(kernel, whole(kernel.shape), (), scratch, pool)
         run(run.reads([block.reshape(-1)]), found[-1])
     return found
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("config", CONFIGS, ids=range(len(CONFIGS)))
+@pytest.mark.parametrize(
+    "kind, axes", [("fft", (1, 2)), ("fft", (0,)), ("rfft", (0, 1)), ("irfft", (1, 2)), ("dct2", (0,))]
+)
+def test_a_scale_multiplies_the_result(kind: str, axes: tuple[int, ...], config: KernelConfig) -> None:
+    """Law: exactly, if it is a power of two, also where threads share the rows or the columns."""
+    shape = out_shape = (12, 6, 10)
+    if kind == "rfft":
+        out_shape = (12, 4, 10)
+    elif kind == "irfft":
+        out_shape = (12, 6, 19)
+    block = numbers(shape, "F" if KINDS[kind].real in ("neither", "output") else "f")
+    kernel = Kernel(kind, axes, shape, out_shape, block.dtype, config)
+    for scaled, usual in zip(runs(kernel, block, 0.25), runs(kernel, block), strict=False):
+        np.testing.assert_array_equal(4 * scaled, usual)
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few elements are large: the usual config has parts and tiles of them."""
-    for module in (passes, kernels):
-        monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(kernels, "CHUNK", 1000)
+    monkeypatch.setattr(threads, "SHARED", 500)
     monkeypatch.setattr(gather, "NEAR", 300)
     small = {"CACHED": 700, "_LONG": 900, "_FAR": 160, "_LARGE": 400}
     for name, number in {**small, "_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3}.items():
@@ -251,7 +270,7 @@ def test_a_recipe_is_a_json_value() -> None:
 
 def test_threads_belong_to_a_communicator():
     """Law: nothing is started by an import; a communicator keeps the threads that were asked for, one alone none."""
-    assert not [name for name, value in vars(workers).items() if isinstance(value, ThreadPoolExecutor)]
+    assert not [name for name, value in vars(threads).items() if isinstance(value, ThreadPoolExecutor)]
     first, second = alone(), alone()
     assert helpers(first, 1) is None
     pool = helpers(first, 3)

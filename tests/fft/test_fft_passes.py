@@ -41,8 +41,7 @@ def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int
 @pytest.mark.parametrize("char", "FDG")
 def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
-    for module in (kernels, passes):
-        monkeypatch.setattr(module, "CHUNK", 10 * cached)
+    monkeypatch.setattr(kernels, "CHUNK", 10 * cached)
     monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)
@@ -73,8 +72,7 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
 @pytest.mark.parametrize("part", PARTS)
 def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
-    for module in (kernels, passes):
-        monkeypatch.setattr(module, "CHUNK", 10 * cached)
+    monkeypatch.setattr(kernels, "CHUNK", 10 * cached)
     monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from rote.fft.kernels import speeds
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.kernels.speeds import Sample, fastest, known_speeds, samples_of
+from rote.fft.kernels.speeds import Position, Sample, fastest, known_speeds, samples_of
 from rote.fft.transforms import KINDS
 from rote.runtime.comm.threads import alone
 
@@ -49,12 +49,12 @@ def timed(monkeypatch, tmp_path):
 
 def agreed(*kernels, ranks=2):
     """The speeds that each rank of a new communicator knows then."""
-    return rote.run(lambda comm: dict(known_speeds(kernels, [False] * len(kernels), comm)), ranks)
+    return rote.run(lambda comm: dict(known_speeds(kernels, [Position()] * len(kernels), comm)), ranks)
 
 
 def taken(kernel, known, usual=USUAL):
     """The config of a kernel that stands behind no move."""
-    return fastest(kernel, False, usual, known)
+    return fastest(kernel, Position(), usual, known)
 
 
 def ways(name, sample):
@@ -83,10 +83,10 @@ def test_lines_are_samples_along_each_axis() -> None:
 def test_planes_that_a_cache_holds_are_one_sample() -> None:
     """What lies before the first axis is not theirs; small blocks have no samples."""
     assert samples_of(kernel(axes=(0, 1), shape=(64, 64)), False) == (
-        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, behind=False),
+        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, behind=False, stays=False),
     )
     assert samples_of(kernel("rfft", (1, 2), (9, 64, 48), "f8", 48), True) == (
-        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, behind=True),
+        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, behind=True, stays=False),
     )
     assert len(samples_of(kernel(axes=(0, 1), shape=(1 << 10, 1 << 10), points=1 << 10), False)) == 2
     assert samples_of(kernel(axes=(0, 1), shape=(8, 8), points=8), False) == ()
@@ -113,7 +113,7 @@ def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
             for n, way in enumerate(ways(name, samples[0])):
                 if shape != LARGE or (way.fused and way.tiled):
                     times[way] = sum(known[s][name][n] for s in samples)
-        config, best = fastest(block, behind, USUAL, known), min(times.values())
+        config, best = fastest(block, Position(behind), USUAL, known), min(times.values())
         assert times[config] == best or (config == USUAL and best >= 0.95 * times[USUAL])
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rote.caches import memoized
+from rote.runtime.copy.strided import run
 
 from ...transforms import KINDS
 from ..kernel import Kernel
@@ -189,7 +190,7 @@ class _Plan(ArrayTransform):
         calls = []
         for start, out_start in self._starts:
             calls.append(partial(self._execute, self._handle, _Begin(source, start), _Begin(target, out_start)))
-        return calls[0] if len(calls) == 1 else partial(_all, calls)
+        return calls[0] if len(calls) == 1 else partial(run, calls)
 
 
 class _InTurn(ArrayTransform):
@@ -212,12 +213,7 @@ class _InTurn(ArrayTransform):
 
     def bound(self, source: Array, target: Array) -> Callable[[], object]:
         ends = source, target
-        return partial(_all, [plan.bound(ends[begin], ends[end]) for plan, begin, end in self._plans])
-
-
-def _all(calls: Sequence[Callable[[], object]]) -> None:
-    for call in calls:
-        call()
+        return partial(run, [plan.bound(ends[begin], ends[end]) for plan, begin, end in self._plans])
 
 
 def _address(array: Array) -> int:

@@ -7,7 +7,7 @@ two arrays differ, elements are rounded or widened in the same sweep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import product
@@ -24,7 +24,7 @@ from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "pieces"]
-__all__ += ["reduction", "times"]
+__all__ += ["reduction", "run", "times"]
 
 Array = npt.NDArray[Any]
 
@@ -173,6 +173,12 @@ def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None
         values = times(values, factor, out)
     if op is not None:
         op(into, values, out=into)
+
+
+def run(copies: Iterable[Copy]) -> None:
+    """Run copies, one after the other."""
+    for copy in copies:
+        copy()
 
 
 def times(values: Array, factor: Array, out: Array) -> Array:

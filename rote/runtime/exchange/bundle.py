@@ -14,7 +14,8 @@ import numpy as np
 
 from ..comm.cache import DoubleBuffer, shared_workspace
 from ..comm.protocol import Array
-from .messages import Messages, Segment, Transfer, run
+from ..copy.strided import run
+from .messages import Messages, Segment, Transfer
 
 __all__ = ["Bundle"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -16,7 +16,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Contribution, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
 from ..copy.strided import Copy, Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "counts", "place", "run", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "counts", "place", "sub_comm"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that work on whole blocks: nothing is packed."""
@@ -233,12 +233,6 @@ class Transfer:
     @property
     def _factors(self) -> Sequence[Factor]:
         return () if self._late else self.after
-
-
-def run(copies: Iterable[Copy]) -> None:
-    """Run copies, one after the other."""
-    for copy in copies:
-        copy()
 
 
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from ...errors import CommError
 from ..comm.protocol import Array, Comm, MpiHandle
-from ..copy.strided import Copy
-from .messages import Messages, Transfer, run
+from ..copy.strided import Copy, run
+from .messages import Messages, Transfer
 
 __all__ = ["Method", "Packed", "mpi_comm"]
 

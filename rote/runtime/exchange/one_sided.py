@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..comm.protocol import Array
-from ..copy.strided import Copy
-from .messages import Messages, Transfer, run
+from ..copy.strided import Copy, run
+from .messages import Messages, Transfer
 from .method import Method, mpi_comm
 
 __all__ = ["Put"]

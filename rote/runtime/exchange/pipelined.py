@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from ...compiler.movement.components import components
 from ..copy.parts import part_of, reach
 from ..copy.regions import Region
-from ..copy.strided import Copy
-from .messages import Messages, Segment, Transfer, counts, run
+from ..copy.strided import Copy, run
+from .messages import Messages, Segment, Transfer, counts
 from .method import Method, mpi_comm
 from .point_to_point import Calls
 

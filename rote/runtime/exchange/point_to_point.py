@@ -9,8 +9,8 @@ import numpy as np
 
 from ..comm.chunks import chunks
 from ..comm.protocol import Array
-from ..copy.strided import Copy
-from .messages import Messages, Transfer, run
+from ..copy.strided import Copy, run
+from .messages import Messages, Transfer
 from .method import Method, Packed, mpi_comm
 
 __all__ = ["Calls", "Isend", "Sendrecv", "Waitsome"]

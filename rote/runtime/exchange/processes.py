@@ -15,8 +15,8 @@ from ...errors import CommError
 from ..comm import segments
 from ..comm.cache import AtAddresses, DoubleBuffer, InHalves
 from ..comm.protocol import Array, Comm
-from ..copy.strided import Copy
-from .messages import Messages, Transfer, place, run
+from ..copy.strided import Copy, run
+from .messages import Messages, Transfer, place
 from .method import Method
 from .shared import NOTHING, Reading
 

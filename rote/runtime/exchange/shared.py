@@ -16,7 +16,7 @@ from ..comm.collective_errors import ranks_apart
 from ..comm.protocol import Array
 from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
-from .messages import Messages, Transfer, place, run
+from .messages import Messages, Transfer, place
 from .method import Method
 
 __all__ = ["NOTHING", "Direct", "Reading"]
@@ -107,7 +107,8 @@ class Direct(Method):
             out, *others = arrays
             return self._reading.copies(dict(zip(blocks, others, strict=True)), out, transfer.after, factors)
 
-        run(self._prepared([transfer.out, *blocks.values()], made))
+        for copy in self._prepared([transfer.out, *blocks.values()], made):
+            copy()
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:

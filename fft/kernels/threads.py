@@ -1,0 +1,187 @@
+"""The threads of one rank: a pool that its communicator keeps, and kernels whose blocks the threads share.
+
+Copies and the transforms of all libraries release Python's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from rote.runtime.comm.cache import cached
+from rote.runtime.comm.protocol import Array, Comm
+from rote.runtime.comm.segments import LINE
+from rote.runtime.copy.strided import Copy, run
+from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.operations import BlockWork
+
+from .kernel import Kernel
+from .passes import BoundKernel
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["SHARED", "OnThreads", "Pool", "bind_kernel", "divisible", "helpers", "parallel_for", "run_together"]
+__all__ += ["with_threads"]
+
+SHARED = 1 << 20  # bytes of a block that one thread transforms in about the time that others take to wake up
+_Worker = TypeVar("_Worker")
+_Item = TypeVar("_Item")
+
+_KEPT = 4  # pools of different sizes that a communicator keeps
+
+Pool: TypeAlias = "ThreadPoolExecutor | None"
+"""The threads beside a rank's main thread; None if the main thread works alone."""
+
+
+def helpers(comm: Comm, threads: int) -> Pool:
+    """The threads beside a rank's main thread; its communicator keeps them, and they end with it."""
+    if threads == 1:
+        return None
+    from concurrent.futures import ThreadPoolExecutor  # it imports logging, which one thread does not need
+
+    return cached(comm, "threads", threads, lambda: ThreadPoolExecutor(threads - 1, "rote"), _KEPT)
+
+
+def parallel_for(
+    pool: Pool, do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]
+) -> None:
+    """Do all items. Each worker does one item at a time; the first worker runs on this thread.
+
+    Several workers need a pool.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> products = []
+    >>> with ThreadPoolExecutor(1) as pool:
+    ...     parallel_for(pool, lambda worker, item: products.append(worker * item), [1, 10], range(4))
+    >>> sorted(products)
+    [0, 2, 10, 30]
+    """
+    number = len(workers)
+    run_together(pool, [partial(_all, do, worker, items[n::number]) for n, worker in enumerate(workers)])
+
+
+def run_together(pool: Pool, jobs: Sequence[Callable[[], object]]) -> None:
+    """Run all jobs at the same time, the first one on this thread. Several jobs need a pool."""
+    if len(jobs) == 1:
+        jobs[0]()
+        return
+    assert pool is not None, "jobs without threads"
+    others = [pool.submit(job) for job in jobs[1:]]
+    try:
+        jobs[0]()
+    finally:
+        errors = [other.exception() for other in others]  # this waits: they work in the caller's memory
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _all(do: Callable[[_Worker, _Item], object], worker: _Worker, items: Sequence[_Item]) -> None:
+    for item in items:
+        do(worker, item)
+
+
+def bind_kernel(
+    kernel: Kernel,
+    scratch: Scratch,
+    ortho: bool = False,
+    scale: np.floating[Any] | float = 1,
+    pool: Pool = None,
+) -> BoundKernel | OnThreads:
+    """A kernel on the threads of its config, which are this one and those of the pool; arguments as of `BoundKernel`.
+
+    Threads share rows of the block before its first axis, or columns along its only axis. If it has neither, its
+    library may have threads of its own. Small blocks are transformed by this thread alone.
+    """
+    threads = kernel.config.threads
+    if threads == 1 or kernel.nbytes <= SHARED:
+        return BoundKernel(with_threads(kernel, 1), scratch, ortho, scale)
+    if not divisible(kernel):
+        return BoundKernel(kernel, scratch, ortho, scale)
+    return OnThreads(kernel, scratch, ortho, scale, pool)
+
+
+def divisible(kernel: Kernel) -> bool:
+    """Whether threads can share a block: it has several rows before its first axis, or columns along its only one."""
+    first = min(kernel.axes)
+    across = kernel.shape[:first] if first else kernel.shape[len(kernel.axes) :]
+    return prod(across) > 1 and (first > 0 or len(kernel.axes) == 1)
+
+
+def with_threads(kernel: Kernel, threads: int) -> Kernel:
+    """The kernel on another number of threads."""
+    if kernel.config.threads == threads:
+        return kernel
+    return replace(kernel, config=replace(kernel.config, threads=threads))
+
+
+class OnThreads(BlockWork):
+    """A kernel whose block is cut into shares, equal but for whole cache lines; each thread transforms one of them."""
+
+    __slots__ = ("_pool", "_shapes", "_shares", "kernel")
+
+    kernel: Kernel
+
+    def __init__(
+        self, kernel: Kernel, scratch: Scratch, ortho: bool, scale: np.floating[Any] | float, pool: Pool
+    ) -> None:
+        self.kernel, self._pool = kernel, pool
+        parts = with_threads(kernel.of_parts(), 1)
+        first = min(parts.axes)
+        axes = tuple(axis - first + 1 for axis in parts.axes) if first else (0,)
+        ends = parts.shape, parts.out_shape
+        if first:
+            self._shapes = [(prod(shape[:first]), *shape[first:]) for shape in ends]
+        else:
+            self._shapes = [(shape[0], prod(shape[1:])) for shape in ends]
+        rows = replace(parts, axes=axes, shape=self._shapes[0], out_shape=self._shapes[1])
+        self._shares: list[tuple[Any, BoundKernel]] = []
+        for part in _cut(rows, kernel.config.threads):
+            n = part.stop - part.start
+            if first:
+                share = replace(rows, shape=(n, *rows.shape[1:]), out_shape=(n, *rows.out_shape[1:]))
+                place: Any = part
+            else:
+                share = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
+                place = np.s_[:, part]
+            self._shares.append((place, BoundKernel(share, scratch, ortho, scale)))
+
+    def ready(self) -> None:
+        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
+        for _, share in self._shares:
+            share.ready()
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Transform `source` into `target`, as `BoundKernel` does."""
+        run_together(self._pool, [partial(share, *ends) for share, ends in self._ends(source, target)])
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        calls = [share.bound(*ends) for share, ends in self._ends(source, target)]
+        return [partial(run_together, self._pool, [partial(run, each) for each in calls])]
+
+    def _ends(self, source: Array, target: Array) -> Iterator[tuple[BoundKernel, tuple[Array, Array]]]:
+        """The shares, with the parts of the blocks that each reads and writes."""
+        parts = self.kernel.of_parts()
+        sources, targets = source.view(parts.dtype), target.view(parts.out_dtype)
+        sources, targets = sources.reshape(self._shapes[0]), targets.reshape(self._shapes[1])
+        for place, share in self._shares:
+            yield share, (sources[place], targets[place])
+
+
+def _cut(rows: Kernel, threads: int) -> list[slice]:
+    """The shares of rows before an axis, or of the columns along the first mode, for at most so many threads."""
+    ends = (rows.shape, rows.dtype), (rows.out_shape, rows.out_dtype)
+    if rows.axes == (0,):
+        across, sizes = rows.shape[1], [dtype.itemsize for _, dtype in ends]
+    else:
+        across, sizes = rows.shape[0], [prod(shape[1:]) * dtype.itemsize for shape, dtype in ends]
+    least = LINE // gcd(LINE, *sizes)  # shares begin at a cache line
+    places = [across * n // threads // least * least for n in range(threads)] + [across]
+    return [slice(start, stop) for start, stop in pairwise(places) if start < stop]
