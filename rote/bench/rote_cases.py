@@ -60,8 +60,8 @@ def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm
     """A transform by an algorithm, in the layouts that it prefers; `restore` gives the spectrum the input's layout."""
     with suppress(ImportError):  # so that mkl_fft has several threads: Rote later loads MKL for one
         import_module("mkl_fft")
-    options = {"algorithm": algorithm, "tune": tune, "method": method, "threads": threads}
-    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, **options)
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm)
+    make = partial(make, tune=tune, method=method, threads=threads)
     fft = make()
     if restore:
         begins = fft.input_layout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -54,8 +55,9 @@ FIRST_OR_SECOND = pytest.mark.parametrize("warm", [False, True], ids=["first", "
 @FIRST_OR_SECOND
 @pytest.mark.parametrize("part", PARTS)
 def test_another_argument_on_one_rank(part, warm):
-    """Law: that of `judge`, for the first call of a function, and for one that is prepared."""
-    chosen = share(cases(), part, every=20, first=warm)
+    """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each two values that one
+    rank may give, the rest of the cases gives one to a first call and the other to a prepared one."""
+    chosen = share(islice(cases(), int(warm), None), part, every=20, of=2)
     assert judged((case, outcome(case, warm)) for case in chosen) == {"together", "alone", "apart", "same"}
 
 
