@@ -76,8 +76,7 @@ class Nodes(Method):
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         def calls(read: int) -> tuple[list[Copy], int]:
-            half = int(read == 0)  # as in `next_half`
-            return self._between(transfer, *self._boxes(half)), half
+            return self._between(transfer, *self._boxes()), self._double_buffer.read
 
         return [InHalves(self._double_buffer, calls)]
 
@@ -107,10 +106,10 @@ class Nodes(Method):
         first = [meet, start] if self._together else [start, meet]  # a node's message leaves when all ranks have packed
         return [*packing, *first, *transfer.unpacking_after(wait, received, self._near)]
 
-    def _boxes(self, half: int) -> tuple[Array, Array]:
-        """The outbox and the inbox of this node, in a half of the memory of its first rank."""
+    def _boxes(self) -> tuple[Array, Array]:
+        """The outbox and the inbox of this node, in the next half of the memory of its first rank."""
         dtype, (out, into) = self._messages.wire, self._sizes
-        memory = self._double_buffer.halves[0][half][: (out + into) * dtype.itemsize].view(dtype)
+        memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
         return memory[:out], memory[out:]
 
 

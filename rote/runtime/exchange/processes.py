@@ -117,8 +117,7 @@ class Shared(Method):
                 copies = partial(self._between, transfer, blocks, own is None)
 
         def calls(read: int) -> tuple[list[Copy], int]:
-            half = int(read == 0)  # as in `next_half`
-            return copies([pair[half] for pair in self._double_buffer.halves]), half
+            return copies(self._double_buffer.next_half()), self._double_buffer.read
 
         return [InHalves(self._double_buffer, calls)]
 
