@@ -61,7 +61,7 @@ class BoundKernel(BlockWork):
         self.kernel, self._scale = kernel, scale
         self._ortho = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
-        self._copies = copies_first(parts)
+        self._copies = copies_first(parts, scale != 1)
         self._stays = parts.row.real == "output"  # complex until the last pass
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
@@ -107,12 +107,12 @@ class BoundKernel(BlockWork):
             part, passes = self._part(at)
             begin, end = sources[part], targets[part]
             if self._copies:
-                calls.append(partial(end.__setitem__, ..., begin))
+                calls.append(partial(_scaled, begin, self._scale, end))
                 begin = end
             for each, start, stop in self._ends(begin, end, passes):
                 calls += each.bound(start, stop)
-            if self._scale != 1:
-                calls.append(partial(_multiply, end, self._scale))
+            if self._scale != 1 and not self._copies:
+                calls.append(partial(_scaled, end, self._scale, end))
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
@@ -150,12 +150,12 @@ class BoundKernel(BlockWork):
         part, passes = self._part(at)
         begin, end = sources[part], targets[part]
         if self._copies:
-            end[...] = begin
+            _scaled(begin, self._scale, end)
             begin = end
         for each, start, stop in self._ends(begin, end, passes):
             each(start, stop)
-        if self._scale != 1:
-            _multiply(end, self._scale)
+        if self._scale != 1 and not self._copies:
+            _scaled(end, self._scale, end)
 
     def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
         """The passes, each with the arrays that it reads and writes."""
@@ -165,10 +165,13 @@ class BoundKernel(BlockWork):
             source = out
 
 
-def _multiply(block: Array, scale: np.floating[Any] | float) -> None:
-    """Multiply all numbers of a block, whose last mode is contiguous, by a real number."""
-    parts = block.view(real_dtype(block.dtype))
-    np.multiply(parts, parts.dtype.type(scale), out=parts)
+def _scaled(source: Array, scale: np.floating[Any] | float, target: Array) -> None:
+    """Store the product of a block, whose last mode is contiguous, and a real number in the same or another block."""
+    if scale != 1:
+        parts, out = (block.view(real_dtype(block.dtype)) for block in (source, target))
+        np.multiply(parts, parts.dtype.type(scale), out=out)
+    elif not np.may_share_memory(source, target):
+        target[...] = source
 
 
 def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:

@@ -28,10 +28,10 @@ from .backends import common_versions, library, transforms, usual_library, usual
 from .config import KernelConfig, Order
 from .gather import gathers
 from .kernel import NEAR, Kernel
-from .threads import SHARED, divisible
-from .turns import Turns, kernel_call
+from .threads import SHARED, Pool, divisible, helpers, shared_by, with_threads
+from .turns import Position, Turns, kernel_call
 
-__all__ = ["KnownSpeeds", "Position", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
+__all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
@@ -50,13 +50,6 @@ Speed = tuple[float, ...]
 """Nanoseconds per element that a library takes by each of the configs of `Sample.ways`."""
 
 
-class Position(NamedTuple):
-    """The position of a kernel in a walk: whether it comes behind a move, and whether the block stays where it is."""
-
-    behind: bool = False
-    stays: bool = False
-
-
 class Sample(NamedTuple):
     """A sample of a kernel's block: planes that are transformed along several modes, or lines along one.
 
@@ -65,6 +58,7 @@ class Sample(NamedTuple):
         many: whether the block has several planes.
         behind: whether the kernel reads its block out of boxes, after a move.
         stays: whether the kernel works in place, so that its block stays where it is.
+        threads: the number of threads that share the block.
     """
 
     kind: Kind
@@ -75,6 +69,7 @@ class Sample(NamedTuple):
     many: bool
     behind: bool
     stays: bool
+    threads: int
 
     def facts(self) -> dict[str, Any]:
         """The facts that a decision about the sample depends on."""
@@ -95,20 +90,20 @@ class Sample(NamedTuple):
             ways.append(replace(once, fused=False))
         return ways
 
-    def calls(self, name: str) -> list[_Call]:
-        """The calls of a library that are timed."""
+    def calls(self, name: str, pool: Pool) -> list[_Call]:
+        """The calls of a library that are timed, on this thread and those of the pool."""
         kernel = Kernel(self.kind, self.axes, self.shape, self.out_shape, np.dtype(self.dtype))
         if self.many:
-            count = max(1, _BLOCK // kernel.nbytes)
+            count = max(self.threads, _BLOCK // kernel.nbytes)
             axes = tuple(axis + 1 for axis in self.axes)
             kernel = replace(kernel, axes=axes, shape=(count, *self.shape), out_shape=(count, *self.out_shape))
         scratch = at_line(kernel.nbytes), at_line(kernel.nbytes)
         for memory in scratch:
             memory[...] = 0
         elements = max(prod(kernel.shape), prod(kernel.out_shape))
-        calls = list[_Call]()
-        for config in self.ways(name):
-            call = kernel_call(replace(kernel, config=config), self.behind, scratch, stays=self.stays)
+        calls, place = list[_Call](), Position(self.behind, self.stays)
+        for config in self.ways(name, KernelConfig(threads=self.threads)):
+            call = kernel_call(replace(kernel, config=config), place, scratch, pool)
             calls.append((call, elements))
         return calls
 
@@ -146,12 +141,13 @@ def samples_of(kernel: Kernel, behind: bool, stays: bool = False) -> tuple[Sampl
     """
     if kernel.nbytes <= _SMALLEST:
         return ()
-    first = min(kernel.axes)
+    first, threads = min(kernel.axes), shared_by(kernel)
     shape, out_shape = kernel.shape[first:], kernel.out_shape[first:]
     reads = behind and gathers(kernel, ortho=False)
     if len(kernel.axes) > 1 and kernel.nbytes // prod(kernel.shape[:first]) <= NEAR:
         axes = tuple(axis - first for axis in kernel.axes)
-        return (Sample(_forward(kernel.kind), axes, shape, out_shape, kernel.dtype.str, first > 0, reads, stays),)
+        many = first > 0
+        return (Sample(_forward(kernel.kind), axes, shape, out_shape, kernel.dtype.str, many, reads, stays, threads),)
     samples = []
     for axis in kernel.axes:
         dtype, kind, ends = kernel.dtype, kernel.kind, (kernel.shape[axis], kernel.out_shape[axis])
@@ -163,7 +159,7 @@ def samples_of(kernel: Kernel, behind: bool, stays: bool = False) -> tuple[Sampl
         columns = max(1, min(inner, _BLOCK // (max(ends) * kernel.wide_dtype.itemsize)))
         begin, end = ((points, columns) if inner > 1 else (points,) for points in ends)
         many = inner == columns and prod(kernel.shape[:axis]) > 1
-        samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads, stays))
+        samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads, stays, threads))
     return tuple(samples)
 
 
@@ -202,9 +198,11 @@ def known_speeds(kernels: Sequence[Kernel], places: Sequence[Position], comm: Co
 def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, threads: int) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that they have before they are tuned.
 
-    These are the configs by which their samples are fastest. The threads of a library are not timed, and MKL has none
-    here. Collective.
+    These are the configs by which their samples are fastest. Threads of a library's own are not timed, and MKL has
+    none here. Collective.
     """
+    if threads > 1:
+        kernels = [with_threads(kernel, threads) for kernel in kernels]
     known = known_speeds(kernels, places, comm)
     made = []
     for kernel, place in zip(kernels, places, strict=True):
@@ -230,7 +228,7 @@ def fastest(kernel: Kernel, place: Position, usual: KernelConfig, known: KnownSp
             if name == usual.library:
                 before = times[0]
     if kernel.nbytes > NEAR:  # unlike its sample, it is in no cache when it has been moved, or when lines run across it
-        ways = [way for way in ways if way[1].fused and (way[1].tiled or len(samples[0].axes) > 1)]
+        ways = [way for way in ways if way[1].fused and (way[1].tiled or place.stays or len(samples[0].axes) > 1)]
     least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
     return best if least_time < _BETTER * before else usual
 
@@ -241,7 +239,7 @@ def _timed(each: Sample, names: Sequence[str], comm: Comm) -> Speeds:
     calls: list[tuple[str, _Call]] = []
     for name in names:
         if all(name in of_rank for of_rank in loaded):
-            calls += [(name, call) for call in _calls(each, name)]
+            calls += [(name, call) for call in _calls(each, name, helpers(comm, each.threads))]
     times = timings(comm, [Turns(call) for _, (call, _) in calls], allowed(comm, _SECONDS), _IN_TURN)
     by_library: dict[str, Speed] = {}
     for time, (name, (_, elements)) in zip(times, calls, strict=True):
@@ -249,11 +247,11 @@ def _timed(each: Sample, names: Sequence[str], comm: Comm) -> Speeds:
     return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # without libraries that failed
 
 
-def _calls(each: Sample, name: str) -> list[_Call]:
+def _calls(each: Sample, name: str, pool: Pool) -> list[_Call]:
     """The calls of a library that are timed; none if it cannot transform the sample."""
     if not transforms(name, each.kind, np.dtype(each.dtype)):
         return []
     try:
-        return each.calls(name)
+        return each.calls(name, pool)
     except Exception:  # whatever a library may refuse
         return []

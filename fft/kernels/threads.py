@@ -21,6 +21,7 @@ from rote.runtime.copy.strided import Copy, run
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import BlockWork
 
+from .config import WHOLE
 from .kernel import Kernel
 from .passes import BoundKernel
 
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["SHARED", "OnThreads", "Pool", "bind_kernel", "divisible", "helpers", "parallel_for", "run_together"]
-__all__ += ["with_threads"]
+__all__ += ["shared_by", "with_threads"]
 
 SHARED = 1 << 20  # bytes of a block that one thread transforms in about the time that others take to wake up
 _Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
+_AT_ONCE = 1 << 21  # bytes of a share that is one part: between two calls, threads may wait for Python's lock
 _KEPT = 4  # pools of different sizes that a communicator keeps
 
 Pool: TypeAlias = "ThreadPoolExecutor | None"
@@ -100,12 +102,11 @@ def bind_kernel(
     Threads share rows of the block before its first axis, or columns along its only axis. If it has neither, its
     library may have threads of its own. Small blocks are transformed by this thread alone.
     """
-    threads = kernel.config.threads
-    if threads == 1 or kernel.nbytes <= SHARED:
-        return BoundKernel(with_threads(kernel, 1), scratch, ortho, scale)
-    if not divisible(kernel):
-        return BoundKernel(kernel, scratch, ortho, scale)
-    return OnThreads(kernel, scratch, ortho, scale, pool)
+    if shared_by(kernel) > 1:
+        return OnThreads(kernel, scratch, ortho, scale, pool)
+    if kernel.nbytes <= SHARED:
+        kernel = with_threads(kernel, 1)
+    return BoundKernel(kernel, scratch, ortho, scale)
 
 
 def divisible(kernel: Kernel) -> bool:
@@ -113,6 +114,11 @@ def divisible(kernel: Kernel) -> bool:
     first = min(kernel.axes)
     across = kernel.shape[:first] if first else kernel.shape[len(kernel.axes) :]
     return prod(across) > 1 and (first > 0 or len(kernel.axes) == 1)
+
+
+def shared_by(kernel: Kernel) -> int:
+    """The number of threads that share a block; 1 if it is small, or only its library can have threads."""
+    return kernel.config.threads if kernel.nbytes > SHARED and divisible(kernel) else 1
 
 
 def with_threads(kernel: Kernel, threads: int) -> Kernel:
@@ -151,6 +157,8 @@ class OnThreads(BlockWork):
             else:
                 share = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
                 place = np.s_[:, part]
+            if share.nbytes <= _AT_ONCE and not share.config.part:
+                share = replace(share, config=replace(share.config, part=WHOLE))
             self._shares.append((place, BoundKernel(share, scratch, ortho, scale)))
 
     def ready(self) -> None:

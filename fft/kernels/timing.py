@@ -23,7 +23,7 @@ from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
 from .kernel import CACHED, CHUNK, Kernel, usual_part, usual_tile
 from .threads import helpers
-from .turns import Turns, bound_kernel, kernel_call
+from .turns import Position, Turns, bound_kernel, kernel_call
 
 __all__ = ["tuned"]
 
@@ -34,36 +34,36 @@ _HUGE = 1 << 30  # bytes of a block that are timed at most
 _AT_ONCE = 1 << 23  # bytes of the largest block for which FFTW plans a single call, unless tuning is patient
 
 
-def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
+def tuned(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, options: Options) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that are fastest on all ranks: timed, or recalled.
 
     Collective.
 
     Args:
         kernels: with their usual configs; all ranks pass equally many, of equal kinds and axes, of any shapes.
-        behind: whether each kernel comes after a move.
+        places: the position of each kernel, alike on all ranks but for those without elements.
     """
     if not kernels:
         return []
-    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
+    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], places, versions()))
     installed = common_versions([of_rank for *_, of_rank in replies])
     jobs: list[_Job] = []
     for n, kernel in enumerate(kernels):
         shapes = tuple(of_rank[n] for of_rank, *_ in replies)
-        reads = any(flags[n] for _, flags, _ in replies) and gathers(kernel, False)
-        jobs.append(_Job(kernel, shapes, reads))
-    different = {(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs}
+        behind, stays = map(any, zip(*(of_rank[n] for _, of_rank, _ in replies), strict=True))
+        jobs.append(_Job(kernel, shapes, Position(behind and gathers(kernel, False), stays)))
+    different = {(job.kernel.kind, job.kernel.axes, job.shapes, job.place) for job in jobs}
     seconds = budget(comm, "kernel", options.tune, max(job.nbytes for job in jobs)) / len(different)
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A kernel with its usual config, its shapes on all ranks, and whether it may read its block after a move."""
+    """A kernel with its usual config, its shapes on all ranks, and its position, behind a move if it may read boxes."""
 
     kernel: Kernel
     shapes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    behind: bool
+    place: Position
 
     @property
     def nbytes(self) -> int:
@@ -74,11 +74,11 @@ class _Job:
         """The first config, and variants that make a difference for these blocks; the last one is a single call."""
         axes, once = self.kernel.axes, replace(first, tiled=False)
         some = [first]
-        if len(axes) > 1 or not self.behind:
+        if len(axes) > 1 or not self.place.behind:
             some.append(once)
-        if self.behind:
+        if self.place.behind:
             some += [replace(first, fused=False), replace(once, fused=False)]
-        some.append(replace(once, part=WHOLE, fused=not self.behind))
+        some.append(replace(once, part=WHOLE, fused=not self.place.behind))
         if self.nbytes <= CACHED:
             some = [replace(way, tiled=True) for way in some]
         if self.nbytes <= CHUNK or min(axes) == 0:
@@ -88,7 +88,7 @@ class _Job:
     def others(self, config: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
         """Variants with other tiles and parts, or fewer threads, that make a difference for these blocks."""
         some: list[KernelConfig] = []
-        if self.nbytes > CACHED and (config.tiled or (self.behind and config.fused)):
+        if self.nbytes > CACHED and (config.tiled or (self.place.behind and config.fused)):
             some += [replace(config, tile=int(n * usual_tile(self.nbytes))) for n in times]
             if config.library == "pyfftw":
                 some += [replace(config, order=order) for order in ORDERS[1:]]
@@ -101,7 +101,10 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
     """The config for all ranks, from wisdom or by timing now."""
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
-    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": options.threads, "libraries": installed}
+    facts |= {"shapes": sorted({*job.shapes}), "behind": job.place.behind, "threads": options.threads}
+    facts["libraries"] = installed
+    if job.place.stays:  # decisions that were kept before kernels had this fact are of others
+        facts["stays"] = True
 
     def find() -> dict[str, Any] | None:
         if not seconds:
@@ -119,7 +122,7 @@ class _Contest:
         self._job, self._comm, self._options, self._seconds = job, comm, options, seconds
         self._tune, self._kernel = options.tune, _bounded(job.kernel)
         self._scratch = at_line(job.kernel.nbytes), at_line(job.kernel.nbytes)
-        self._place = job.behind, self._scratch, helpers(comm, options.threads)
+        self._place = job.place, self._scratch, helpers(comm, options.threads)
         self._plans = ""
 
     def best(self, names: Sequence[str]) -> KernelConfig:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil, inf
 from time import perf_counter
+from typing import NamedTuple
 
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.tuning.autotune import Progress
@@ -16,11 +17,18 @@ from .passes import BoundKernel
 from .threads import OnThreads, Pool, bind_kernel
 from .tiles import whole
 
-__all__ = ["Turns", "bound_kernel", "kernel_call"]
+__all__ = ["Position", "Turns", "bound_kernel", "kernel_call"]
 
 _LEAST = 2e-4  # seconds: shorter calls are repeated between two readings of the clock
 _AGAIN = 2  # times that a turn is measured again after its first time
 _SHORT = 2e-3  # seconds: shorter calls are repeated in the first turn
+
+
+class Position(NamedTuple):
+    """The position of a kernel in a walk: whether it comes behind a move, and whether the block stays where it is."""
+
+    behind: bool = False
+    stays: bool = False
 
 
 class Turns:
@@ -54,28 +62,28 @@ class Turns:
         return (perf_counter() - start) / often
 
 
-def bound_kernel(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> BoundKernel | OnThreads | Gather:
-    """A kernel as a walk binds it: `behind` a move it reads its block out of boxes, if its config is fused."""
-    if behind and kernel.config.fused:
+def bound_kernel(
+    kernel: Kernel, place: Position, scratch: Scratch, pool: Pool = None
+) -> BoundKernel | OnThreads | Gather:
+    """A kernel as a walk binds it: behind a move it reads its block out of boxes, if its config is fused."""
+    if place.behind and kernel.config.fused:
         return Gather(kernel, whole(kernel.shape), (), scratch, pool)
     return bind_kernel(kernel, scratch, pool=pool)
 
 
-def kernel_call(
-    kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None, stays: bool = False
-) -> Callable[[], object]:
+def kernel_call(kernel: Kernel, place: Position, scratch: Scratch, pool: Pool = None) -> Callable[[], object]:
     """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself.
 
-    `stays` says whether it does so in place, from the first piece of the memory to itself.
+    A kernel whose block stays works in place, in the first piece of the memory.
     """
-    run = bound_kernel(kernel, behind, scratch, pool)
+    run = bound_kernel(kernel, place, scratch, pool)
     run.ready()
     source = view(scratch[0], kernel.shape, kernel.dtype)
     target = view(scratch[1], kernel.out_shape, kernel.out_dtype)
     if isinstance(run, Gather):
         return partial(run, run.reads([source.reshape(-1)]), target)
-    if not behind:
-        return partial(run, source, source if stays else target)
+    if not place.behind:
+        return partial(run, source, source if place.stays else target)
     moved = view(scratch[1], kernel.shape, kernel.dtype)
 
     def call() -> None:

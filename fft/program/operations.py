@@ -20,8 +20,9 @@ from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
-from ..kernels.speeds import Position, with_usual_configs
+from ..kernels.speeds import with_usual_configs
 from ..kernels.threads import SHARED, Pool, helpers
+from ..kernels.turns import Position
 from ..request.arguments import Options
 from ..transforms import CASTS, KINDS
 from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
@@ -139,7 +140,7 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     if options.tune != "model":
         from ..kernels.timing import tuned
 
-        made = tuned(made, [place.behind for place in places], comm, options)
+        made = tuned(made, places, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
     return run_list

@@ -14,6 +14,8 @@ import pytest
 
 import rote
 from rote.fft.kernels.backends import mkl
+from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.kernel import Kernel
 
 
 @pytest.mark.parametrize("order", [7, 8, 9])
@@ -29,6 +31,19 @@ def test_transforms_have_any_number_of_axes(order: int) -> None:
     whole = rote.fft.fftn(x)
     assert np.allclose(whole.to_global(), np.fft.fftn(block), atol=1e-11)
     assert np.allclose(rote.fft.ifftn(whole).to_global(), block, atol=1e-13)
+
+
+@pytest.mark.parametrize("planes, columns, calls", [(64, 33, 64), (64, 8, 64), (64, 7, 7), (2, 3, 2)])
+def test_columns_side_by_side_are_one_call(planes: int, columns: int, calls: int) -> None:
+    """Law: MKL repeats along columns that share cache lines, though there are more planes, unless they are few."""
+    if not mkl.version():  # not installed
+        return
+    block = np.random.default_rng(planes).random((planes, 16, columns)).astype("c16")
+    kernel = Kernel("fft", (1,), block.shape, block.shape, block.dtype, KernelConfig("mkl"))
+    plan, found = mkl.prepare(kernel, (1,), block, block, 1), np.empty_like(block)
+    assert len(plan._starts) == calls
+    mkl.prepare(kernel, (1,), block, found, 1)(block, found)
+    assert np.allclose(found, np.fft.fft(block, axis=1))
 
 
 def test_a_process_without_a_folder_does_without(tmp_path: Path) -> None:

@@ -16,8 +16,11 @@ from rote.fft.kernels import speeds
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.kernels.speeds import Position, Sample, fastest, known_speeds, samples_of
+from rote.fft.kernels.speeds import Sample, fastest, known_speeds, samples_of
+from rote.fft.kernels.threads import helpers, with_threads
+from rote.fft.kernels.turns import Position, kernel_call
 from rote.fft.transforms import KINDS
+from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
 
 USUAL = KernelConfig("mkl")
@@ -83,27 +86,53 @@ def test_lines_are_samples_along_each_axis() -> None:
 def test_planes_that_a_cache_holds_are_one_sample() -> None:
     """What lies before the first axis is not theirs; small blocks have no samples."""
     assert samples_of(kernel(axes=(0, 1), shape=(64, 64)), False) == (
-        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, behind=False, stays=False),
+        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, behind=False, stays=False, threads=1),
     )
     assert samples_of(kernel("rfft", (1, 2), (9, 64, 48), "f8", 48), True) == (
-        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, behind=True, stays=False),
+        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, behind=True, stays=False, threads=1),
     )
     assert len(samples_of(kernel(axes=(0, 1), shape=(1 << 10, 1 << 10), points=1 << 10), False)) == 2
     assert samples_of(kernel(axes=(0, 1), shape=(8, 8), points=8), False) == ()
 
 
-@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_samples_are_of_the_threads_that_share_a_block(threads) -> None:
+    """Law: of as many as the config has, if the block is large and can be shared; else of one."""
+
+    def number(*arguments, **more):
+        return {sample.threads for sample in samples_of(with_threads(kernel(*arguments, **more), threads), False)}
+
+    assert number("fft", (0,), LARGE) == number("rfft", (1, 2), (99, 64, 64), "f8") == {threads}
+    assert number("fft", (0, 1), (512, 512)) == number("fft", (0,), (64, 64)) == {1}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("place", [Position(), Position(stays=True), Position(behind=True)])
+def test_a_call_is_in_place_if_the_block_stays(place, threads) -> None:
+    """Law: a call that is timed writes where the walk does: into its input, or into other memory."""
+    block = with_threads(kernel("fft", (0,), (64, 2048), points=2048), threads)
+    scratch = at_line(block.nbytes), at_line(block.nbytes)
+    source, other = (memory.view("c16").reshape(64, 2048) for memory in scratch)
+    call = kernel_call(block, place, scratch, helpers(alone(), threads))
+    source[...], other[...] = np.random.default_rng(threads).random(source.shape), 0
+    before, want = source.copy(), np.fft.fft(source, axis=0)
+    call()
+    assert np.allclose(source if place.stays else other, want)
+    assert not other.any() if place.stays else np.array_equal(source, before)
+
+
+@pytest.mark.parametrize("behind, stays", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("kind", ["fft", "rfft", "irfft"])
 @pytest.mark.parametrize("axes, shape", [((1, 2), (9, 64, 64)), ((0, 2), LARGE), ((0,), LARGE)])
-def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
+def test_the_fastest_way_is_taken(kind, behind, stays, axes, shape) -> None:
     """Law: of all libraries and ways the one whose samples take least together, if it clearly leads.
 
-    Only a block that a cache holds may be moved as a whole before it is transformed, or have lines across it
-    transformed in one call.
+    Only a block that a cache holds, or that stays where it is, may have lines across it transformed in one call. Only
+    the former may be moved as a whole before it is transformed.
     """
     rng = np.random.default_rng(6)
     block = kernel(kind, axes, shape, "f8" if KINDS[kind].real == "input" else "c16")
-    samples = samples_of(block, behind)
+    samples = samples_of(block, behind, stays)
     assert len(samples) == (1 if axes != (0, 2) else 2)
     for _ in range(50):
         number = len(ways("mkl", samples[0]))
@@ -111,9 +140,9 @@ def test_the_fastest_way_is_taken(kind, behind, axes, shape) -> None:
         times = {}
         for name in ("pyfftw", "ducc0", "mkl"):
             for n, way in enumerate(ways(name, samples[0])):
-                if shape != LARGE or (way.fused and way.tiled):
+                if shape != LARGE or (way.fused and (way.tiled or stays)):
                     times[way] = sum(known[s][name][n] for s in samples)
-        config, best = fastest(block, Position(behind), USUAL, known), min(times.values())
+        config, best = fastest(block, Position(behind, stays), USUAL, known), min(times.values())
         assert times[config] == best or (config == USUAL and best >= 0.95 * times[USUAL])
 
 
@@ -198,7 +227,7 @@ def test_a_library_that_fails_while_it_is_timed_is_none(monkeypatch) -> None:
     def fails() -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(speeds, "_calls", lambda sample, name: [(fails if name == "pyfftw" else int, 1)] * 3)
+    monkeypatch.setattr(speeds, "_calls", lambda sample, name, pool: [(fails if name == "pyfftw" else int, 1)] * 3)
     monkeypatch.setattr(speeds, "library", lambda name: speeds)
     monkeypatch.setattr(speeds, "version", lambda: "1", raising=False)
     assert {*speeds._timed(samples_of(kernel(), False)[0], ["pyfftw", "ducc0"], alone())} == {"ducc0"}

@@ -13,6 +13,7 @@ from rote.fft.kernels import timing
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
+from rote.fft.kernels.turns import Position
 from rote.fft.request.arguments import Options
 from rote.runtime.comm.threads import alone
 from rote.runtime.tuning import methods
@@ -133,5 +134,5 @@ def test_what_was_kept_is_still_read(monkeypatch):
         monkeypatch.setattr(module, "timings", None)
     assert rote.run(lambda comm: methods.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
     block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
-    (chosen,) = timing.tuned([block], [False], alone(), Options("measure"))
+    (chosen,) = timing.tuned([block], [Position()], alone(), Options("measure"))
     assert chosen.config == KernelConfig(**config, order="columns")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from ctypes import CDLL, POINTER, c_char, c_int, c_ssize_t, c_uint, c_void_p
 from functools import cache, partial
 from itertools import product, starmap
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ _BELOW, _INTERFACE, _ALL = ("core", "sequential"), "intel_lp64", "rt"  # MKL's l
 _ANYWHERE = "def"  # kernels for any processor: MKL ends the process if it finds neither these nor this processor's
 _ESTIMATE = 1 << 6
 _MOST = 7  # the most axes of one plan
+_NEIGHBOURS = 8  # transforms side by side that take longer than a call
 _FUNCTIONS = {"neither": "dft", "input": "dft_r2c", "output": "dft_c2r"}
 _PLANNING = threading.Lock()
 
@@ -117,7 +119,8 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     ends, back = (source, target), kernel.row_between(source, target).real == "output"
-    last = axes[-1:] if back else axes[-_MOST:]  # the real axis of a real transform is among these
+    apart = back and kernel.config.tiled
+    last = axes[-1:] if apart else axes[-_MOST:]  # the real axis of a real transform is among these
     rest = axes[: -len(last)]
     groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
     if back:
@@ -160,7 +163,9 @@ class _Plan(ArrayTransform):
         out_steps = [n // target.itemsize for n in target.strides]
         every = list(zip(points, steps, out_steps, strict=True))
         repeated = _merged([every[m] for m in range(source.ndim) if m not in axes and points[m] > 1])
-        inner = max(repeated, default=(1, 0, 0))
+        inner = min(repeated, key=itemgetter(1), default=(1, 0, 0))  # neighbours share cache lines
+        if inner[0] < _NEIGHBOURS:
+            inner = max(repeated, default=inner)
         outer = [each for each in repeated if each is not inner]
         self._starts: list[tuple[int, int]] = []
         for at in product(*(range(extent) for extent, *_ in outer)):
@@ -196,9 +201,10 @@ class _Plan(ArrayTransform):
 class _InTurn(ArrayTransform):
     """Plans one after the other, each with the arrays that it reads and writes, 0 for the source and 1 for the target.
 
-    A transform to real numbers along several axes does the complex axes in its input, because MKL's own plan writes its
-    output often, and takes up to twice as long if the output is in no cache. MKL also has no plans along more than
-    `_MOST` axes.
+    A transform to real numbers along several axes does the complex axes in its input, unless its config asks for one
+    call: MKL's own plan writes its output often, and takes up to twice as long if the output is in no cache. But it is
+    faster where several threads call MKL for short work, because each call needs Python's lock. MKL also has no plans
+    along more than `_MOST` axes.
     """
 
     __slots__ = ("_plans",)
