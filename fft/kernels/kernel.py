@@ -204,7 +204,7 @@ def copies_first(kernel: Kernel, scaled: bool) -> bool:
     """Whether a block is copied and then transformed in place, part by part; a scale is applied by the copy.
 
     If lines are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as slowly
-    as a copy does. MKL takes 0.6 to 1 of the time for columns, 0.85 to 0.98 for planes of 512 KiB and more, and for
+    as a copy does. MKL takes 0.5 to 1 of the time for columns, 0.85 to 0.98 for planes of 512 KiB and more, and for
     smaller ones if they are scaled as well.
     """
     axis, last, nbytes = kernel.axes[0], len(kernel.shape) - 1, prod(kernel.shape) * kernel.dtype.itemsize

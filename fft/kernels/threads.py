@@ -35,7 +35,7 @@ SHARED = 1 << 20  # bytes of a block that one thread transforms in about the tim
 _Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
-_AT_ONCE = 1 << 21  # bytes of a share that is one part: between two calls, threads may wait for Python's lock
+_ONE_PART = 1 << 21  # bytes of a share that is one part: between two calls, threads may wait for Python's lock
 _KEPT = 4  # pools of different sizes that a communicator keeps
 
 Pool: TypeAlias = "ThreadPoolExecutor | None"
@@ -157,7 +157,7 @@ class OnThreads(BlockWork):
             else:
                 share = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
                 place = np.s_[:, part]
-            if share.nbytes <= _AT_ONCE and not share.config.part:
+            if share.nbytes <= _ONE_PART and not share.config.part:
                 share = replace(share, config=replace(share.config, part=WHOLE))
             self._shares.append((place, BoundKernel(share, scratch, ortho, scale)))
 
