@@ -55,9 +55,9 @@ FIRST_OR_SECOND = pytest.mark.parametrize("warm", [False, True], ids=["first", "
 @FIRST_OR_SECOND
 @pytest.mark.parametrize("part", PARTS)
 def test_another_argument_on_one_rank(part, warm):
-    """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each two values that one
-    rank may give, the rest of the cases gives one to a first call and the other to a prepared one."""
-    chosen = share(islice(cases(), int(warm), None), part, every=20, of=2)
+    """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each four values that
+    one rank may give, the rest of the cases gives one to a first call and another to a prepared one."""
+    chosen = share(islice(cases(), 2 * int(warm), None), part, every=20, of=4)
     assert judged((case, outcome(case, warm)) for case in chosen) == {"together", "alone", "apart", "same"}
 
 
