@@ -61,7 +61,7 @@ def check_functions(comm, part):
         for number in range(turn % 3, len(LENGTHS), 3)
         for name in NAMES
     ]
-    for layout, shape, order, number, name in share(world, part, EVERY, comm.size):
+    for layout, shape, order, number, name in share(world, part, EVERY, comm.size, of=2):
         grid = rote.Grid.of(comm.size, order)
         s = None if LENGTHS[number] is None else LENGTHS[number][-len(shape) :]
         complex_in = name in ("fftn", "ifftn", "irfftn")

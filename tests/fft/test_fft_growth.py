@@ -5,36 +5,25 @@ Seconds are not measured. A sweep over indices inside one call of NumPy's would 
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
-from effort import calls
+from growth import effort
 
 import rote
 from rote.fft import FFT
 
 TIMES = (2**4, 2**8, 2**12)
 MOST = 1.5
-SLACK = 2**21  # bytes: of what was known already for one size, not for another; a sweep over 2**22 indices takes 2**25
-
-
-def measured(plan: Callable[[], object]) -> tuple[int, int]:
-    """The number of calls, by all threads, and the peak of memory while something is planned."""
-    tracemalloc.start()
-    try:
-        made = calls(plan)
-        return made, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+SLACK = 2**21  # bytes; a sweep over 2**22 indices takes 2**25
 
 
 def check(plan: Callable[[int], object], start: int, times: tuple[int, ...] = TIMES) -> None:
     """Plan at some size, and at multiples of it."""
     plan(start // 2)  # what is made once in a process
-    few, peak = measured(lambda: plan(start))
+    few, peak = effort(lambda: plan(start))
     for factor in times:
-        more, higher = measured(lambda factor=factor: plan(start * factor))
+        more, higher = effort(lambda factor=factor: plan(start * factor))
         assert more <= MOST * few, (factor, few, more)
         assert higher <= MOST * peak + SLACK, (factor, peak, higher)
 

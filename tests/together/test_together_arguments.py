@@ -65,7 +65,9 @@ def test_another_argument_on_one_rank(part, warm):
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("way", OTHER_CALLS)
 def test_another_call_on_one_rank(way, part, warm):
-    """Law: that of `judge`, for a rank that leaves, makes another call, has no memory or is interrupted."""
-    chosen = [Case(function, "") for function in share(FUNCTIONS.values(), part, every=4, first=len(way))]
+    """Law: that of `judge`, for a rank that leaves, makes another call, has no memory or is interrupted: in the rest of
+    the functions, half of them when they are first called, the others when they are prepared."""
+    functions = islice(FUNCTIONS.values(), int(warm), None)
+    chosen = [Case(function, "") for function in share(functions, part, every=4, first=len(way), of=2)]
     ends = judged((case, outcome(case, warm, partial(OTHER_CALLS[way], case.function))) for case in chosen)
     assert len(ends) > 1
