@@ -29,7 +29,7 @@ def sweeps(comm, shape, real, seconds=4.0, tune="measure"):
         transport = bound._transport
         calls, _ = transport._calls(source.local, target.local, -1)
         meets = [call == transport._double_buffer.meet for call in calls]
-        runs = groupby(zip(meets, calls, strict=True), key=lambda pair: pair[0])
+        runs = groupby(zip(meets, calls, strict=True), key=lambda call: call[0])
         parts += [[call for _, call in run] for meet, run in runs if not meet]
     times = [[] for _ in parts]
     begin = time.perf_counter()
