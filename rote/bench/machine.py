@@ -6,7 +6,7 @@ import ctypes
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,10 +22,11 @@ from ..runtime.comm.protocol import Comm
 
 __all__ = ["build", "commit", "fftw_text", "machine", "same_machine"]
 
-_PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
+_DTFFT = ("dtfft-fftw-openmpi", "dtfft-fftw-mpich")  # the packages of dtFFT with FFTW, one for each MPI
+_PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", *_DTFFT, "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
 _OF_MACHINE = ("processor", "cores", "instructions", "caches")  # equal in two runs on one machine
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw."}  # the modules that FFTW is linked to
+_WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw.", "dtfft": "dtfft._dtfft"}  # linked to FFTW
 
 
 def machine(comm: Comm, usable: int) -> dict[str, Any]:
@@ -40,12 +41,7 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
 
 
 def _machine(usable: int, mpi: bool) -> dict[str, Any]:
-    versions = {"rote": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    versions = {"rote": __version__, "python": platform.python_version()} | _installed(_PACKAGES)
     library = getattr(sys.modules.get("mpi4py.MPI"), "Get_library_version", None)
     if mpi and library is not None:
         versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
@@ -111,16 +107,24 @@ def build(package: str) -> str:
     >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
     (True, True)
     """
-    try:
-        text = f"{package} {version(package)}"
-    except PackageNotFoundError:
+    found = _installed(_DTFFT if package == "dtfft" else (package,))
+    if not found:
         return package
+    text = f"{package} {next(iter(found.values()))}"
     if package in _WITHIN:
         text += "".join(f" with {fftw}" for fftw in _linked(_WITHIN[package]))
     if package == "mkl_fft":
-        with suppress(PackageNotFoundError):
-            text += f" with MKL {version('mkl')}"
+        text += "".join(f" with MKL {number}" for number in _installed(("mkl",)).values())
     return text
+
+
+def _installed(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    versions = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def fftw_text(said: str) -> str:

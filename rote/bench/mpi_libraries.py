@@ -1,4 +1,4 @@
-"""Contestants that need MPI: mpi4py-fft, and Alltoallw with subarrays; and memcpy, which does not need it."""
+"""Contestants that need MPI: mpi4py-fft, dtFFT, and Alltoallw with subarrays; and memcpy, which does not need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..layout.grid import Grid
 from ..layout.indexset import IndexSet
 from ..runtime.comm import segments
 from ..runtime.comm.protocol import Comm, MpiHandle
-from .arrays import Array, check_values, fill, transform_job
+from .arrays import Array, Mesh, check_values, fill, transform_job
 from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
 from .machine import build
 from .rote_cases import slabs
@@ -23,15 +23,22 @@ from .rote_cases import slabs
 __all__ = ["contestants", "copy_of_block"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
+_MOST_MODES = 3  # of dtFFT
+_INSTALL = {"mpi4py-fft": "mpi4py-fft", "dtfft": "dtfft-fftw-openmpi or dtfft-fftw-mpich, whichever is of this MPI"}
 
 
 def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contestant]:
-    """For a transform, mpi4py-fft in the layouts of the algorithms; for a swap, the contestants it is compared with."""
+    """For a transform, mpi4py-fft in the layouts of the algorithms, and dtFFT, which chooses its own; for a swap, the
+    contestants it is compared with.
+    """
     with suppress(Exception):  # load it now: once MKL is loaded, it would find MKL's FFTW instead of its own
         import_module("mpi4py_fft")
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
-        return [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
+        contest = [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
+        if len(work.shape) <= _MOST_MODES:
+            contest.append(_contestant("dtfft", "", _dtfft, work, mpi))
+        return contest
     return [
         _contestant("mpi4py-fft", "", _transfer, work, mpi),
         _contestant("alltoallw", "", _alltoallw, work, mpi),
@@ -46,14 +53,14 @@ def copy_of_block(work: Work, mpi: bool) -> Contestant:
 
 def _contestant(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) -> Contestant:
     p = work.ranks
-    return Contestant(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, prepare, work))
+    return Contestant(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, group, prepare, work))
 
 
-def _run(prepare: Prepare, work: Work, comm: Comm) -> Round:
+def _run(group: str, prepare: Prepare, work: Work, comm: Comm) -> Round:
     try:
         return measure(prepare, work, comm)
     except ImportError as error:
-        raise Missing(f"is not installed, {error}; pip install mpi4py-fft") from None
+        raise Missing(f"is not installed, {error}; pip install {_INSTALL[group]}") from None
 
 
 def _pfft(layout: str, comm: Comm, work: Work) -> Job:
@@ -68,6 +75,40 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
     steps = (lambda: fft.forward(x, X), lambda: fft.backward(X, y))
     wheres = np.ogrid[fft.local_slice(False)], np.ogrid[fft.local_slice(True)]
     return transform_job(work, steps, x, wheres, (1 / prod(work.shape), 1.0), fft.destroy, build("mpi4py-fft"))
+
+
+def _dtfft(comm: Comm, work: Work) -> Job:
+    """dtFFT, which tries its ways to transpose, on slabs if it can; it turns the modes of the spectrum in memory."""
+    library: Any = import_module("dtfft")
+    plan = (library.PlanR2C if work.real else library.PlanC2C)(
+        work.shape[::-1],  # its modes begin with the one whose elements are neighbours
+        comm=_mpi(comm).handle,
+        precision=library.Precision.SINGLE if work.dtype.char in "fF" else library.Precision.DOUBLE,
+        effort=library.Effort.PATIENT,
+        executor=library.Executor.FFTW3,
+        config=library.Config(enable_mpi_backends=True),
+    )
+    before = plan.get_pencil(library.Layout.X_PENCILS)
+    after = plan.get_pencil(library.Layout.Z_PENCILS if len(work.shape) > 2 else library.Layout.Y_PENCILS)
+    buffers = [plan.get_ndarray(plan.alloc_size) for _ in range(3)]
+    scratch = plan.get_ndarray(plan.aux_size) if plan.aux_size else None
+    x, y = (each.view(work.dtype)[: prod(before.counts)].reshape(before.counts[::-1]) for each in buffers[::2])
+    spectrum = buffers[1].view(np.result_type(work.dtype, "c8"))[: prod(after.counts)].reshape(after.counts[::-1])
+
+    def forward() -> Array:
+        plan.execute(buffers[0], buffers[1], library.Execute.FORWARD, scratch)
+        return np.moveaxis(spectrum, -1, 0)
+
+    def backward() -> Array:
+        plan.execute(buffers[1], buffers[2], library.Execute.BACKWARD, scratch)
+        return y
+
+    def held(starts: Sequence[int], counts: Sequence[int]) -> Mesh:
+        return np.ix_(*map(np.arange, starts, np.add(starts, counts)))
+
+    turned = [(*part[-1:], *part[:-1]) for part in (after.starts[::-1], after.counts[::-1])]
+    wheres = held(before.starts[::-1], before.counts[::-1]), held(*turned)
+    return transform_job(work, (forward, backward), x, wheres, (1.0, prod(work.shape)), library=build("dtfft"))
 
 
 def _transfer(comm: Comm, work: Work) -> Job:

@@ -1,4 +1,4 @@
-"""FFTW's MPI transforms, which have no Python interface: a C program, compiled here and launched once per round."""
+"""FFTW's MPI transforms, and PFFT: a C program, which is compiled here and launched once per round."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from ..runtime.comm.protocol import Comm
 from .contest import SPAN, Contestant, Missing, Round, Work
 from .machine import fftw_text
 
-__all__ = ["contestant"]
+__all__ = ["contestants"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-_SOURCE = Path(__file__).with_name("fftw_mpi.c")
-_INSTALL = "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
+_SOURCE = Path(__file__).with_name("program.c")
+
+
+class _Library(NamedTuple):
+    name: str
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]  # beside FFTW's, each with an f at its end in single precision
+    install: str
 
 
 class _Program(NamedTuple):
@@ -29,14 +35,23 @@ class _Program(NamedTuple):
     mpiexec: str
 
 
-def contestant(work: Work) -> Contestant:
-    """FFTW's transforms of a work."""
-    return Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, partial(_run, work))
+_LIBRARIES = (
+    _Library("fftw-mpi", (), (), "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"),
+    _Library("pfft", ("-DPFFT",), ("-lpfft",), "build PFFT, and name its folders in CFLAGS and LDFLAGS"),
+)
 
 
-def _run(work: Work, comm: Comm) -> Round:
+def contestants(work: Work) -> list[Contestant]:
+    """The libraries' transforms of a work."""
+    return [
+        Contestant(library.name, "", "MPI ranks", work.ranks, work, None, partial(_run, library, work))
+        for library in _LIBRARIES
+    ]
+
+
+def _run(library: _Library, work: Work, comm: Comm) -> Round:
     """One round: one launch of the program, which reuses its plans."""
-    built = _build(work.dtype.char in "fF", work.ranks)
+    built = _build(library, work.dtype.char in "fF", work.ranks)
     first, seconds = _launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[:2]
     return Round(float(seconds), fftw_text(first.split()[-1]))
 
@@ -52,10 +67,10 @@ def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
 
 
 @memoized(64)
-def _build(single: bool, ranks: int) -> _Program:
+def _build(library: _Library, single: bool, ranks: int) -> _Program:
     """Compile with the first mpicc on the PATH that works, and test the program with the mpiexec beside it.
 
-    The test is needed because FFTW's library belongs to one MPI, but may compile with the header of another.
+    The test is needed because a library belongs to one MPI, but may compile with the header of another.
     """
     letter = "f" if single else ""
     said = "has no mpicc, with mpiexec beside it, on the PATH"
@@ -63,9 +78,10 @@ def _build(single: bool, ranks: int) -> _Program:
         mpicc, mpiexec = (shutil.which(name, path=folder) for name in ("mpicc", "mpiexec"))
         if mpicc is None or mpiexec is None:
             continue
-        built = _Program(Path(_folder().name, f"fftw{letter}_mpi"), mpiexec)
-        libraries = [f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
-        flags = [*["-DSINGLE"] * single, *_words_of("CFLAGS")]
+        built = _Program(Path(_folder().name, library.name + letter), mpiexec)
+        own = [f"{each}{letter}" for each in library.libraries]
+        libraries = [*own, f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
+        flags = [*library.flags, *["-DSINGLE"] * single, *_words_of("CFLAGS")]
         try:
             _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(built.path), *_words_of("LDFLAGS"), *libraries)
             _launch(built, ranks, "4x4", "c2c", "0", "0")
@@ -73,7 +89,7 @@ def _build(single: bool, ranks: int) -> _Program:
             said = str(error)
         else:
             return built
-    raise Missing(f"{said}; {_INSTALL}")
+    raise Missing(f"{said}; {library.install}")
 
 
 def _words_of(variable: str) -> list[str]:
@@ -99,7 +115,7 @@ def _output(*command: str, crowded: bool = False) -> str:
     done = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
-        complaints = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
+        complaints = [line for line in lines if "error" in line.lower() or line.startswith("program:")]
         why = (complaints or lines or [f"it ends with status {done.returncode}"])[0]
         raise Missing(f"does not run, by {Path(command[0]).name}: {why}")
     return done.stdout

@@ -53,7 +53,7 @@ def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
         bare = [floor.kernels(work, True)] if mpi else []
         return [*ours, *bare, floor.kernels(work, False)]
     ours.append(rote_cases.one_rank(work, min(work.ranks, usable)))
-    peers = mpi_libraries.contestants(work, (algorithm,), mpi) + [programs.contestant(work)]
+    peers = mpi_libraries.contestants(work, (algorithm,), mpi) + programs.contestants(work)
     peers += local_libraries.contestants(work, usable, False)
     return ours + peers + floor.in_cache(work, mpi) + [mpi_libraries.copy_of_block(work, mpi)]
 

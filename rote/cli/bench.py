@@ -23,7 +23,7 @@ from .transform import ALGORITHMS
 if TYPE_CHECKING:
     from ..bench.contest import Contestant, Score, Work
 
-_TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
+_TRANSFORM = ("rote", "threads", "mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
 _YARDSTICKS = ("memcpy", "in-cache", "kernels")  # of the suite: they do not do the work
 _ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE + _YARDSTICKS))
@@ -265,7 +265,7 @@ def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[
     contest = rote_cases.contestants(work, algorithms, methods, request.restore, mpi)
     contest += mpi_libraries.contestants(work, algorithms, mpi)
     if not work.move:
-        contest.append(programs.contestant(work))
+        contest += programs.contestants(work)
         contest += local_libraries.contestants(work, usable, request.scaling is None)
     return [contestant for contestant in contest if not request.only or contestant.group in request.only]
 

@@ -21,7 +21,7 @@ from rote.bench.picture import figure
 from rote.cli import main
 
 ROTE = Path(sys.executable).with_name("rote")
-PEERS = {"mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft"}
+PEERS = {"mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft"}
 
 
 @pytest.fixture(autouse=True)
@@ -173,29 +173,29 @@ def programs_beside(folder: Path, monkeypatch: pytest.MonkeyPatch, mpicc: str, m
     monkeypatch.setenv("PATH", str(folder))
 
 
+@pytest.mark.parametrize("name", ["fftw-mpi", "pfft"])
 @pytest.mark.parametrize(
     ("mpicc", "mpiexec", "said"),
     [
-        ("", "echo ranks 2 fftw-3; echo 0.25", "\n  fftw-mpi     2 MPI ranks  250 ms   250 ms       -\n"),
-        ("", "echo ranks 1 fftw-3; echo 0.25", "missing: fftw-mpi has an mpiexec of another MPI than the mpicc beside"),
-        ("", "echo 'fftw_mpi: no plan' >&2; exit 1", "missing: fftw-mpi does not run, by mpiexec: fftw_mpi: no plan"),
-        (
-            "echo 'x.c:1: fatal error: no fftw3-mpi.h' >&2; exit 1",
-            "",
-            "by mpicc: x.c:1: fatal error: no fftw3-mpi.h; on Debian",
-        ),
+        ("", "echo ranks 2 fftw-3; echo 0.25", "  2 MPI ranks  250 ms   250 ms       -\n"),
+        ("", "echo ranks 1 fftw-3; echo 0.25", "has an mpiexec of another MPI than the mpicc beside"),
+        ("", "echo 'program: no plan' >&2; exit 1", "does not run, by mpiexec: program: no plan"),
+        ("echo 'x.c:1: fatal error: no header' >&2; exit 1", "", "by mpicc: x.c:1: fatal error: no header; "),
     ],
 )
-def test_fftw_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpicc: str, mpiexec: str, said: str) -> None:
-    """It is compiled and launched with the programs of the PATH; where that fails, their words say why."""
+def test_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mpicc: str, mpiexec: str, said: str
+) -> None:
+    """They are compiled and launched with the programs of the PATH; where that fails, their words say why."""
     programs_beside(tmp_path, monkeypatch, mpicc, mpiexec)
-    assert said in small(*only("fftw-mpi"))
+    assert [line for line in small(*only(name)).splitlines(keepends=True) if name in line and said in line]
 
 
-def test_fftw_mpi_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "cure"), [("fftw-mpi", "on Debian, apt-get install"), ("pfft", "build PFFT")])
+def test_programs_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, cure: str) -> None:
     """No compiler is no error."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "missing: fftw-mpi has no mpicc, with mpiexec beside it, on the PATH; on Debian" in small(*only("fftw-mpi"))
+    assert f"missing: {name} has no mpicc, with mpiexec beside it, on the PATH; {cure}" in small(*only(name))
 
 
 # --- what is wrong --------------------------------------------------------------------------------------------------
@@ -344,6 +344,17 @@ def test_on_mpi_ranks(job, tmp_path):
     found = {(each["name"], each["on"]): each for each in json.loads((tmp_path / "b.json").read_text())["entries"]}
     assert {("rote slab", "2 MPI ranks"), ("rote slab", "2 threads")} < set(found)
     assert all(found["rote slab", on]["median"] > 0 for on in ("2 MPI ranks", "2 threads"))
+
+
+@pytest.mark.mpi
+def test_dtfft(mpirun):
+    """Its results are found where it leaves them, here by a stand-in that has its names and its blocks."""
+    path = {"PYTHONPATH": str(Path(__file__).with_name("stand_in"))}
+    shapes = ("--shape", "6x5x4", "--shape", "3x8", "--dtype", "c8", "--dtype", "f8", "--rounds", 1)
+    done = mpirun(2, ROTE, "bench", *shapes, *only("dtfft"), env=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row.split()[:2] for row in done.stdout.splitlines() if " 2 MPI ranks " in row] == [["dtfft", "2"]] * 4
+    assert "missing" not in done.stdout
 
 
 @pytest.mark.mpi
