@@ -17,6 +17,10 @@ TWO_GBITS = Machine(3.191e-04, 5.602e-09, 8.441e-10, 6.542e-10, 1.626e-03)  # 0.
 TEN_GBITS = Machine(3.323e-05, 1.474e-09, 7.101e-10, 1.707e-09, 4.565e-04)  # 1.09 to 1.22; of real numbers 1.16
 TWO_AT_ONCE = Machine(3.140e-05, 5.858e-09, 1.252e-09)  # by `known_links`; chunks of 64 cubed took 1.4 of the time
 TEN_AT_ONCE = Machine(9.685e-05, 3.367e-09, 1.385e-09)
+# by `known_links` on another day, when the same chunks took 0.91, 1.06 and 1.13 of the time
+FOUR_FAST = Machine(3.160e-05, 2.740e-09, 1.710e-10)
+SIX_FAST = Machine(2.680e-05, 1.860e-09, 1.730e-10)
+TEN_FAST = Machine(3.020e-05, 1.690e-09, 1.350e-10)  # its times at their extremes, of five starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,9 @@ def cut(n, itemsize, machine, ranks=4):
         (128, 16, TWO_AT_ONCE, True),
         (64, 16, TWO_AT_ONCE, False),
         (128, 16, TEN_AT_ONCE, False),
+        (128, 16, FOUR_FAST, True),
+        (128, 16, SIX_FAST, False),
+        (128, 16, TEN_FAST, False),
         (128, 16, TEN_GBITS, False),
         (256, 16, TEN_GBITS, False),
         (64, 16, TEN_GBITS, False),
