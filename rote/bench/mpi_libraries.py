@@ -24,20 +24,22 @@ __all__ = ["contestants", "copy_of_block"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
 _MOST_MODES = 3  # of dtFFT
+_BACKENDS = ("MPI_A2A", "MPI_P2P_FUSED")  # dtFFT's fastest in memory; the one that it finds by timing may be slower
 _INSTALL = {"mpi4py-fft": "mpi4py-fft", "dtfft": "dtfft-fftw-openmpi or dtfft-fftw-mpich, whichever is of this MPI"}
 
 
 def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contestant]:
-    """For a transform, mpi4py-fft in the layouts of the algorithms, and dtFFT, which chooses its own; for a swap, the
+    """For a transform, mpi4py-fft in the layouts of the algorithms, and dtFFT with its backends; for a swap, the
     contestants it is compared with.
     """
-    with suppress(Exception):  # load it now: once MKL is loaded, it would find MKL's FFTW instead of its own
-        import_module("mpi4py_fft")
+    for package in ("mpi4py_fft", "dtfft") if mpi else ():  # now: once MKL is loaded, they find its FFTW, not their own
+        with suppress(Exception):
+            import_module(package)
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
         contest = [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
         if len(work.shape) <= _MOST_MODES:
-            contest.append(_contestant("dtfft", "", _dtfft, work, mpi))
+            contest += [_contestant("dtfft", name, partial(_dtfft, name), work, mpi) for name in _BACKENDS]
         return contest
     return [
         _contestant("mpi4py-fft", "", _transfer, work, mpi),
@@ -77,16 +79,15 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
     return transform_job(work, steps, x, wheres, (1 / prod(work.shape), 1.0), fft.destroy, build("mpi4py-fft"))
 
 
-def _dtfft(comm: Comm, work: Work) -> Job:
-    """dtFFT, which tries its ways to transpose, on slabs if it can; it turns the modes of the spectrum in memory."""
+def _dtfft(backend: str, comm: Comm, work: Work) -> Job:
+    """dtFFT, which takes slabs if there are enough planes, and turns the modes of the spectrum in memory."""
     library: Any = import_module("dtfft")
     plan = (library.PlanR2C if work.real else library.PlanC2C)(
         work.shape[::-1],  # its modes begin with the one whose elements are neighbours
         comm=_mpi(comm).handle,
         precision=library.Precision.SINGLE if work.dtype.char in "fF" else library.Precision.DOUBLE,
-        effort=library.Effort.PATIENT,
         executor=library.Executor.FFTW3,
-        config=library.Config(enable_mpi_backends=True),
+        config=library.Config(backend=getattr(library.Backend, backend), enable_mpi_backends=True),
     )
     before = plan.get_pencil(library.Layout.X_PENCILS)
     after = plan.get_pencil(library.Layout.Z_PENCILS if len(work.shape) > 2 else library.Layout.Y_PENCILS)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 Precision = Enum("Precision", "SINGLE DOUBLE")
-Effort = Enum("Effort", "ESTIMATE MEASURE PATIENT")
+Backend = Enum("Backend", "MPI_A2A MPI_P2P_FUSED")
 Executor = Enum("Executor", "NONE FFTW3")
 Execute = Enum("Execute", "FORWARD BACKWARD")
 Layout = Enum("Layout", "X_PENCILS Y_PENCILS Z_PENCILS")
@@ -22,8 +22,9 @@ class PlanC2C:
     real = False
     aux_size = 0
 
-    def __init__(self, dims, comm, precision, effort, executor, config):
+    def __init__(self, dims, comm, precision, executor, config):
         assert executor is Executor.FFTW3
+        assert config.backend in Backend
         self.dims, self.comm, self.dtype = [*dims], comm, np.dtype("c8" if precision is Precision.SINGLE else "c16")
         if self.real:
             self.dtype = self.dtype.type().real.dtype
