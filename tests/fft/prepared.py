@@ -50,7 +50,7 @@ def same(found: DistTensor, want: DistTensor) -> None:
 
 def check_moves(comm: Comm, part: str) -> None:
     """Moves into tensors, of several pairs in any order, are those into new ones: any layout to any."""
-    for seed in share(range(CASES), part, EVERY, comm.size):
+    for seed in share(range(CASES), part, EVERY, comm.size, of=2):
         rng = random.Random(f"{comm.size} {seed}")
         grid, shape = pick_grid(rng.choice, comm.size), pick_shape(rng.choice)
         first, second = (pick_layout(rng.choice, shape, grid) for _ in range(2))

@@ -56,7 +56,7 @@ def test_transforms_in_turn_are_numpys(
         options: dict[str, Any] = {"layout": "block[(0),(),()]", "comm": comm, "threads": threads, "tune": tune}
         if tune == "measure":
             options["tune_seconds"] = 0.05
-        for axes in share(AXES, part, 1, ranks + threads, of=2):
+        for axes in share(AXES, part, 2, ranks + threads + len(tune), of=3):
             for dtype, values, kinds in (("c16", z, None), ("f8", real, None), ("f8", real, "dct3")):
                 for norm in ("backward", "ortho"):
                     f = rote.fft.FFT(SHAPE, dtype=dtype, axes=axes, norm=norm, kinds=kinds, **options)

@@ -263,8 +263,10 @@ def imports(source: ast.Module, module: str, is_package: bool) -> Iterator[Impor
 
 
 def called(node: ast.Call) -> str:
-    """The last name of what a call calls."""
-    return ast.unparse(node.func).rpartition(".")[2]
+    """The last name of what a call calls; none where it is called by no name."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
 def breaches(source: ast.Module, module: str, is_package: bool = False) -> list[str]:

@@ -51,7 +51,7 @@ def fill(x: DistTensor, turn: int) -> None:
 
 def check_random_moves(comm: Comm, part: str) -> None:
     """A call fills the result with what the source holds by then, as `redistribute` gives it: any layout to any."""
-    for seed in share(range(CASES), part, EVERY, comm.size):
+    for seed in share(range(CASES), part, EVERY, comm.size, of=2):
         pick = random.Random(f"{comm.size} {seed}").choice
         grid, shape = pick_grid(pick, comm.size), pick_shape(pick)
         layouts = [pick_layout(pick, shape, grid) for _ in range(2)]
