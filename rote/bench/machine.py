@@ -107,10 +107,10 @@ def build(package: str) -> str:
     >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
     (True, True)
     """
-    found = _installed(_DTFFT if package == "dtfft" else (package,))
-    if not found:
+    versions = _installed(_DTFFT if package == "dtfft" else (package,))
+    if not versions:
         return package
-    text = f"{package} {next(iter(found.values()))}"
+    text = f"{package} {next(iter(versions.values()))}"
     if package in _WITHIN:
         text += "".join(f" with {fftw}" for fftw in _linked(_WITHIN[package]))
     if package == "mkl_fft":

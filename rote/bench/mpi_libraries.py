@@ -32,9 +32,11 @@ def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contes
     """For a transform, mpi4py-fft in the layouts of the algorithms, and dtFFT with its backends; for a swap, the
     contestants it is compared with.
     """
-    for package in ("mpi4py_fft", "dtfft") if mpi else ():  # now: once MKL is loaded, they find its FFTW, not their own
+    if mpi:  # load them now: once MKL is loaded, they find MKL's FFTW instead of their own
         with suppress(Exception):
-            import_module(package)
+            import_module("mpi4py_fft")
+        with suppress(Exception):
+            import_module("dtfft")
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
         contest = [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
@@ -91,7 +93,7 @@ def _dtfft(backend: str, comm: Comm, work: Work) -> Job:
     )
     before = plan.get_pencil(library.Layout.X_PENCILS)
     after = plan.get_pencil(library.Layout.Z_PENCILS if len(work.shape) > 2 else library.Layout.Y_PENCILS)
-    buffers = [plan.get_ndarray(plan.alloc_size) for _ in range(3)]
+    buffers: list[Array] = [plan.get_ndarray(plan.alloc_size) for _ in range(3)]
     scratch = plan.get_ndarray(plan.aux_size) if plan.aux_size else None
     x, y = (each.view(work.dtype)[: prod(before.counts)].reshape(before.counts[::-1]) for each in buffers[::2])
     spectrum = buffers[1].view(np.result_type(work.dtype, "c8"))[: prod(after.counts)].reshape(after.counts[::-1])

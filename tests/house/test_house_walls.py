@@ -182,6 +182,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "ducc0": ("rote.fft.kernels.backends.ducc", "rote.bench.local_libraries"),
     "mkl_fft": ("rote.bench.local_libraries", "rote.bench.rote_cases"),
     "mpi4py_fft": ("rote.bench.mpi_libraries",),
+    "dtfft": ("rote.bench.mpi_libraries",),
     "platformdirs": ("rote.wisdom",),
     "matplotlib": ("rote.plot", "rote.cli.picture", "rote.bench.picture"),
     "mpl_toolkits": ("rote.plot",),
