@@ -632,9 +632,9 @@ def mutated(name, rng, plan, claimed, patch):
     return None if plan is None or claimed is None else (plan, claimed)
 
 
-@pytest.mark.parametrize("every", (10, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("every", (10, pytest.param(1, marks=pytest.mark.slow)))
 def test_every_mutation_is_refused(every):
-    """Of 250, or 50, seeded plans of one to three steps, all that are changed in one of 47 ways are refused.
+    """Of 500, or 50, seeded plans of one to three steps, all that are changed in one of 47 ways are refused.
 
     A list of messages, the movement, the plan or its claim is changed; 20 of them are tried on each plan.
     """
@@ -659,7 +659,7 @@ def test_every_mutation_is_refused(every):
                     survived.append((name, str(mutant[0])))
     assert not survived, (len(survived), survived[:5])
     assert len(killed) >= 44
-    assert every > 2 or (set(killed) == set(names) and min(killed.values()) >= 5), killed
+    assert every > 1 or (set(killed) == set(names) and min(killed.values()) >= 5), killed
 
 
 @pytest.mark.parametrize("every", (10, pytest.param(1, marks=pytest.mark.slow)))
