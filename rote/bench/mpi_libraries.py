@@ -24,7 +24,7 @@ __all__ = ["contestants", "copy_of_block"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
 _MOST_MODES = 3  # of dtFFT
-_BACKENDS = ("MPI_A2A", "MPI_P2P_FUSED")  # dtFFT's fastest in memory; the one that it finds by timing may be slower
+_BACKENDS = ("MPI_A2A", "MPI_P2P_FUSED")  # of dtFFT's faster ones; its own tuning may take a slower one
 _INSTALL = {"mpi4py-fft": "mpi4py-fft", "dtfft": "dtfft-fftw-openmpi or dtfft-fftw-mpich, whichever is of this MPI"}
 
 

@@ -59,7 +59,7 @@ def first_pairs(case):
 def test_where_only_bytes_count_a_plan_moves_the_lower_bound(case, part):
     """bytes == lower_bound == max over ranks of |need minus have|, and no pipeline moves less."""
     assert np.array_equal(case.lacks.max(axis=2), case.lacks.max(axis=2).flat[case.classes])
-    for a, b in share(first_pairs(case), part, 12, of=6):
+    for a, b in share(first_pairs(case), part, 12, of=3):
         plan = planned(case, a, b)
         assert plan.cost.bytes == plan.lower_bound == ITEM * case.least(a, b), (a, b)
     for a, b in share(case.pairs(), part, 12, of=3):
@@ -73,7 +73,7 @@ def test_no_pipeline_is_faster_than_a_plan(case, part):
     """On the default machine a plan takes no longer than either walk, whose steps are priced like its own."""
     dists, machine = case.distributions, rote.Machine()
     fastest = cache(lambda a, b: Search(dists[a], dists[b], ITEM, machine).cheapest().seconds)
-    for a, b in share(case.pairs(), part, 12, of=3):
+    for a, b in share(case.pairs(), part, 12):
         mine = fastest(*case.alike(a, b))
         assert mine <= walk_seconds(case, rote_walk(a, b)) * ROUNDING, (a, b)
         assert mine <= walk_seconds(case, gather_walk(a, b)) * ROUNDING, (a, b)
