@@ -22,9 +22,6 @@ from rote.testing.launch import mpiexec_command
 
 BOOK = ROOT / "notebooks"
 COMING = sorted(BOOK.glob("coming-from-*.md"))
-LONG = ("architecture", "benchmarks", "cluster", "decisions", "faq", "performance")
-GUIDES = [*COMING, *(BOOK / f"{name}.md" for name in LONG)]
-LONGEST = 200  # lines that are read in ten minutes
 AT_LEAST = 10  # programs side by side
 PROGRAMS = Path(sys.executable).parent
 
@@ -77,12 +74,6 @@ def test_guides_name_what_there_is() -> None:
     assert len(said) > 15
     for name in sorted(said):
         resolve_name(name)
-
-
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_a_guide_is_read_in_ten_minutes(page: Path) -> None:
-    """None has more lines than that."""
-    assert len(page.read_text("utf-8").splitlines()) <= LONGEST
 
 
 def test_scripts_are_read_by_bash() -> None:
@@ -146,14 +137,3 @@ def test_the_benchmark_is_repeated(tmp_path: Path) -> None:
     assert printed.count("transforms forward and backward on 2 MPI ranks") == 2
     assert "the libraries of these figures" in printed
     assert json.loads((tmp_path / "times.json").read_text("utf-8"))
-
-
-def test_the_guards_can_fail() -> None:
-    """A script that does not end, a page without programs and a name of nothing are seen."""
-    assert "syntax error" in complaint("if true; then\n")
-    assert complaint("true\n") == ""
-    assert side_by_side("```text\nFFT();\n```\n\n```python\npass\n```\n") == 1
-    assert side_by_side("```python\npass\n```\n") == 0
-    assert names("`rote.nothing` and `rote.fft.FFT(shape)`, not `rote.md`s") == {"rote.nothing", "rote.fft.FFT"}
-    with pytest.raises(AttributeError):
-        resolve_name("rote.nothing")
