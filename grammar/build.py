@@ -1,74 +1,290 @@
-"""Text -> syntax nodes, by lark. Only this file imports lark; importing it builds the parser's tables, once."""
+"""Text -> syntax nodes, by lark: the function of each rule builds its node, and checks what a grammar cannot say.
+
+The grammars leave counts and names to these functions: that a grid mode is used once, that a view names as many modes
+as the brackets hold, that a walk transforms a mode once. The functions get lark's tokens, which know their positions.
+Only this file imports lark; importing it builds the parser's tables, once.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import resources
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Transformer, UnexpectedInput, v_args
 from lark import Token as LarkToken
 from lark.lexer import PatternStr
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from . import nodes
-from .counts import Counts, behind
 from .diagnostics import mistake
-from .misplaced import Place, misplaced
-from .tokens import Token, scan
+from .naming import ACTIONS, Token, misplaced
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER
+
+_SIZE = re.compile("[0-9]+")
+
+# The effect of an action on a mode. Each effect may occur at most once per mode and stage.
+_EFFECTS = ("made complex", "made real", "resized", "resampled", "folded", "chirped")
+_DONE = {
+    **dict.fromkeys(nodes.TRANSFORMS, "transformed"),
+    **dict(zip((*nodes.CASTS, *nodes.RESIZES), _EFFECTS, strict=True)),
+}
 
 
-def _layout(view: Any, default: nodes.Kind | None, modes: Any, suffixes: dict[str, Any]) -> nodes.LayoutSyntax:
+class _Wrong(Exception):
+    """A mistake at a token, for the reader, which knows the whole text."""
+
+    def __init__(self, name: str, token: LarkToken, hint: str = "", shift: int = 0, in_walk: str = "") -> None:
+        self.name, self.hint, self.in_walk = name, hint, in_walk or name
+        self.position, self.token = (token.start_pos or 0) + shift, token.value[shift:]
+
+
+class _Brackets(NamedTuple):
+    """What is written of a layout up to its closing bracket; `names` are those that each mode reads."""
+
+    modes: tuple[tuple[nodes.Entry, ...], ...]
+    view: tuple[nodes.ViewItem, ...] | None
+    names: list[tuple[str, ...]]
+    grid_modes: list[LarkToken]
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _number(token: LarkToken) -> int:
+    """The number of a token, below its limit; a tile, a part and an extent are at least 1."""
+    if _reaches(token, MAX_NUMBER):
+        raise _Wrong("number-too-large", token)
+    if token == "0" and token.type in ("TILE", "PART_SIZE", "EXTENT"):
+        raise _Wrong("zero-extent" if token.type == "EXTENT" else "zero-tile", token)
+    if token.type == "GRID_MODE" and int(token) >= MAX_GRID_MODES:
+        raise _Wrong("grid-mode-too-large", token)
+    return int(token)
+
+
+def _sizes(run: LarkToken) -> Iterator[int]:
+    """The numbers of a run of sizes, which is one token."""
+    for size in _SIZE.finditer(run):
+        if _reaches(size.group(), MAX_NUMBER):
+            raise _Wrong("number-too-large", run, shift=size.start())
+        yield int(size.group())
+
+
+def _grid(token: LarkToken) -> tuple[int, ...]:
+    """The sizes of a grid, which are written ``4x256``."""
+    sizes, shift = token.split("x"), 0
+    for size in sizes:
+        if "." in size and size.replace(".", "", 1).isdigit():
+            raise _Wrong("decimal-number", token, shift=shift)
+        if not size.isdigit():
+            raise _Wrong("wrong-grid", token)
+        if size == "0":
+            raise _Wrong("zero-grid", token, shift=shift)
+        if size[0] == "0":
+            raise _Wrong("leading-zero", token, size.lstrip("0")[:20] or "0", shift)
+        if _reaches(size, MAX_NUMBER):
+            raise _Wrong("number-too-large", token, shift=shift)
+        shift += len(size) + 1
+    if len(sizes) > MAX_GRID_MODES:
+        raise _Wrong("too-many-grid-modes", token)
+    return tuple(map(int, sizes))
+
+
+def _reaches(number: str, limit: int) -> bool:
+    """Compare a number without leading zeros with a limit, as text: Python refuses int() of a very long text."""
+    return len(number) > len(str(limit)) or int(number) >= limit
+
+
+# --- layouts ----------------------------------------------------------------------------------------------------------
+
+
+def _cyclic(tile: LarkToken | None = None, at: LarkToken | None = None) -> nodes.Kind:
+    return nodes.Kind("cyclic", (_number(tile) if tile else 1,), _number(at) if at else 0)
+
+
+def _block(*runs: LarkToken) -> nodes.Kind:
+    return nodes.Kind("block", tuple([size for run in runs for size in _sizes(run)]))
+
+
+def _entry(grid_mode: LarkToken, kind: nodes.Kind | None) -> tuple[LarkToken, int, nodes.Kind | None]:
+    return grid_mode, _number(grid_mode), kind
+
+
+def _part(name: LarkToken, size: LarkToken | None) -> tuple[LarkToken, int | None]:
+    return name, None if size is None else _number(size)
+
+
+def _parts(*parts: Any) -> list[tuple[LarkToken, int | None]]:
+    """The parts of a group, two or one more; as many as there may be names."""
+    listed = parts[0] if isinstance(parts[0], list) else [parts[0]]
+    if len(listed) == MAX_MODES:
+        raise _Wrong("too-many-modes", parts[1][0])
+    listed.append(parts[1])
+    return cast("list[tuple[LarkToken, int | None]]", listed)
+
+
+def _group(parts: list[tuple[LarkToken, int | None]]) -> tuple[nodes.ViewItem, list[LarkToken]]:
+    names = [name for name, _ in parts]
+    free = [name for name, size in parts if size is None]
+    if len(free) == len(parts):
+        return nodes.Fuse(tuple([name.value for name in names])), names
+    if len(free) > 1:
+        raise _Wrong("two-free-parts", free[1])
+    return nodes.Tile(tuple([(name.value, size) for name, size in parts])), names
+
+
+def _view(*items: tuple[nodes.ViewItem, list[LarkToken]]) -> tuple[nodes.ViewItem, ...]:
+    names = [name for _, written in items for name in written]
+    _once("repeated-name", names)
+    if len(names) > MAX_MODES:
+        raise _Wrong("too-many-modes", names[MAX_MODES])
+    return tuple([item for item, _ in items])
+
+
+def _modes(*modes: Any) -> list[Any]:
+    """The modes in brackets, one or one more."""
+    *before, (opening, *entries) = modes
+    listed: list[Any] = before[0] if before else []
+    if len(listed) == MAX_MODES:
+        raise _Wrong("too-many-modes", opening)
+    listed.append(entries)
+    return listed
+
+
+def _brackets(
+    view: tuple[nodes.ViewItem, ...] | None, default: nodes.Kind | None, modes: list[Any] | None, close: LarkToken
+) -> _Brackets:
+    grid_modes, entries = [], []
+    for mode in modes or ():
+        grid_modes += [token for token, _, _ in mode]
+        entries.append(tuple([nodes.Entry(number, kind or default or nodes.CYCLIC) for _, number, kind in mode]))
+    _once("repeated-grid-mode", grid_modes)
+    names: list[tuple[str, ...]] = nodes.modes_read(view) if view else [()] * len(entries)
+    if len(names) != len(entries):
+        # in a walk, a name `on` before the brackets that is one too many is meant to begin a grid
+        grid = names[0] == ("on",) and len(names) == len(entries) + 1 > 1
+        hint = f"{len(names)} modes, the brackets have {len(entries)}"
+        raise _Wrong("view-mismatch", close, hint, in_walk="missing-grid" if grid else "")
+    return _Brackets(tuple(entries), view, names, grid_modes)
+
+
+def _partial(op: LarkToken | None, *grid_modes: LarkToken) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
+    return grid_modes, {"op": op.value if op else "sum", "partial": tuple(map(_number, grid_modes))}
+
+
+def _root(grid_mode: LarkToken, at: LarkToken | None) -> tuple[LarkToken, int, int]:
+    return grid_mode, _number(grid_mode), _number(at) if at else 0
+
+
+def _rooted(*roots: tuple[LarkToken, int, int]) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
+    return tuple([token for token, _, _ in roots]), {"rooted": tuple([(g, at) for _, g, at in roots])}
+
+
+def _layout(read: _Brackets, suffixes: tuple[Any, ...]) -> tuple[nodes.LayoutSyntax, list[tuple[str, ...]]]:
+    """A layout, and the names that each of its modes reads."""
+    _once("repeated-grid-mode", [*read.grid_modes, *(token for tokens, _ in suffixes for token in tokens)])
+    fields = ChainMap(*(fields for _, fields in suffixes))
+    return nodes.LayoutSyntax(read.modes, read.view, **fields), read.names
+
+
+def _transition(source: Any, arrow: LarkToken, target: Any) -> tuple[nodes.TransitionSyntax, None]:
+    node = nodes.TransitionSyntax(source[0], target[0])
+    left, right = node.source.tensor_order, node.target.tensor_order
+    if left != right:
+        raise _Wrong("order-mismatch", arrow, f"order {left} on the left, {right} on the right", len(arrow))
+    return node, None
+
+
+def _once(mistake: str, tokens: list[LarkToken]) -> None:
+    """Refuse the first token whose text an earlier one has."""
+    if len(set(tokens)) < len(tokens):
+        raise _Wrong(mistake, next(token for i, token in enumerate(tokens) if token in tokens[:i]))
+
+
+# --- walks ------------------------------------------------------------------------------------------------------------
+
+
+def _stage(grid: LarkToken | None, layout: Any, actions: tuple[Any, ...] | None) -> nodes.StageSyntax:
+    node, names = layout
+    sizes = None if grid is None else _grid(grid)
+    numbers = {read[0]: number for number, read in enumerate(names) if len(read) == 1}
+    done: set[tuple[str, int]] = set()
     resolved = []
-    for mode in modes:
-        resolved.append(tuple([nodes.Entry(int(g), own or default or nodes.CYCLIC) for g, own in mode]))
-    return nodes.LayoutSyntax(tuple(resolved), view, **suffixes)
+    for action, modes, extents in actions or ():
+        chosen = []
+        for i, mode in enumerate(modes):
+            if i and mode in ACTIONS and mode not in numbers:
+                raise _Wrong("missing-closing-parenthesis", mode)
+            chosen.append(_mode(mode, numbers, names))
+            use = _DONE[action], chosen[-1]
+            if use in done:
+                raise _Wrong("repeated-mode", mode, use[0])
+            done.add(use)
+        resolved.append(nodes.ActionSyntax(action, tuple(chosen), tuple(map(_number, extents))))
+    return nodes.StageSyntax(node, sizes, tuple(resolved))
 
 
-def _cyclic(tile: str = "1", at: str | None = None) -> nodes.Kind:
-    return nodes.Kind("cyclic", (int(tile),), int(at or 0))
+def _mode(token: LarkToken, numbers: dict[str, int], names: list[tuple[str, ...]]) -> int:
+    """The number of the mode that an action names, by its name in the view or by its number."""
+    if token in numbers:
+        return numbers[token]
+    if not token.isdigit():
+        raise _Wrong("unknown-mode", token, _modes_to_write(token, names))
+    if token[0] == "0" and token != "0":
+        raise _Wrong("leading-zero", token, token.lstrip("0")[:20] or "0")
+    if _reaches(token, len(names)):
+        raise _Wrong("mode-out-of-range", token, _modes_to_write("", names))
+    return int(token)
 
 
-def _block(*runs: str) -> nodes.Kind:
-    """A run of sizes is one token."""
-    return nodes.Kind("block", tuple([int(size) for run in runs for size in run.split(",")]))
+def _modes_to_write(name: str, modes: list[tuple[str, ...]]) -> str:
+    """Say what to write where `name` is not a mode."""
+    for number, names in enumerate(modes):
+        if name in names:
+            others = " and ".join(other for other in names if other != name)
+            return f"write {number}, the number of the mode that reads {name} as one with {others}"
+    if not modes:
+        return "write no modes: this layout has none"
+    *most, last = [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
+    if len(most) > 7 or (most and not any(modes)):
+        return f"write a number from 0 to {len(most)}"
+    return f"write {', '.join(most)} or {last}" if most else f"write {last}"
 
 
-def _group(*parts: tuple[str, int | None]) -> nodes.Fuse | nodes.Tile:
-    if any(size is not None for _, size in parts):
-        return nodes.Tile(parts)
-    return nodes.Fuse(tuple(name for name, _ in parts))
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def _listed(*items: Any) -> tuple[Any, ...]:
     return items
 
 
-# The function that builds the node of each rule of layout.lark and walk.lark; an optional part that is absent is None.
+# The function of each rule of layout.lark and walk.lark; an optional part that is absent is None.
 _NODES: dict[str, Callable[..., Any]] = {
-    "transition": nodes.TransitionSyntax,
+    "transition": _transition,
     "layout": _layout,
-    "modes": _listed,
+    "brackets": _brackets,
+    "modes": _modes,
     "mode": _listed,
-    "entry": _listed,
+    "entry": _entry,
     "cyclic": _cyclic,
     "cyclic_at": lambda at: _cyclic(at=at),
     "block": _block,
     "rounded": lambda rounding: nodes.Kind(rounding.value),
-    "suffixes": lambda *suffixes: dict(ChainMap(*suffixes)),
-    "partial": lambda op, *modes: {"op": op.value if op else "sum", "partial": tuple(map(int, modes))},
-    "rooted": lambda *roots: {"rooted": roots},
-    "root": lambda grid_mode, at: (int(grid_mode), int(at or 0)),
-    "view": _listed,
-    "name": lambda name: nodes.Name(name.value),
+    "suffixes": _listed,
+    "partial": _partial,
+    "rooted": _rooted,
+    "root": _root,
+    "view": _view,
+    "name": lambda name: (nodes.Name(name.value), [name]),
+    "parts": _parts,
     "group": _group,
-    "part": lambda name, size: (name.value, size and int(size)),
-    "stage": _listed,
+    "part": _part,
+    "stage": _stage,
     "actions": _listed,
     "along": lambda action, *modes: (action.value, modes, ()),
-    "resize": lambda action, *modes: (action.value, modes[::2], tuple(map(int, modes[1::2]))),
+    "resize": lambda action, *modes: (action.value, modes[::2], modes[1::2]),
     "twiddle": lambda action: (action.value, (), ()),
 }
 _Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
@@ -78,56 +294,34 @@ GRAMMAR = _TEXT.replace("/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/")
 LARK = Lark(
     GRAMMAR, start=["start", "stage"], parser="lalr", lexer="contextual", transformer=v_args(inline=True)(_Nodes)()
 )
-# The names that Counts and misplaced have for terminals: a mark is its own name.
+# The names that naming.py has for terminals: a mark is its own name.
 _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}
 
 
 def build(text: str) -> nodes.LayoutSyntax | nodes.TransitionSyntax:
     """Build the node of a layout or of a transition, or raise its first mistake as NotationError."""
-    node: nodes.LayoutSyntax | nodes.TransitionSyntax = _read(Counts(text), "start")[0]
-    if isinstance(node, nodes.TransitionSyntax) and node.source.tensor_order != node.target.tensor_order:
-        hint = f"order {node.source.tensor_order} on the left, {node.target.tensor_order} on the right"
-        raise mistake("order-mismatch", text, behind(text, text.index("->") + len("->")), hint=hint)
-    return node
+    return cast("nodes.LayoutSyntax | nodes.TransitionSyntax", _read(text, "start")[0])
 
 
 @lru_cache(maxsize=1024)  # many walks have lines in common
 def build_stage(text: str) -> nodes.StageSyntax:
     """Build the node of a line of a walk, or raise its first mistake as NotationError."""
-    (grid, layout, actions), counts = _read(Counts(text, stage=True), "stage")
-    numbers = {names[0]: number for number, names in enumerate(counts.modes) if len(names) == 1}
-    resolved = []
-    for name, modes, extents in actions or ():
-        chosen = tuple([numbers[mode] if mode in numbers else int(mode) for mode in modes])
-        resolved.append(nodes.ActionSyntax(name, chosen, extents))
-    return nodes.StageSyntax(layout, grid and tuple(map(int, grid.split("x"))), tuple(resolved))
+    return cast(nodes.StageSyntax, _read(text, "stage"))
 
 
-def _read(counts: Counts, start: str) -> tuple[Any, Counts]:
-    """Parse a text by the rule `start` of the grammars, and count its tokens from left to right."""
-    text, cursor = counts.text, LARK.parse_interactive(counts.text, start)
-    stack = cursor.parser_state.value_stack
+def _read(text: str, start: str) -> Any:
+    """Parse a text by the rule `start` of the grammars."""
+    cursor, taken = LARK.parse_interactive(text, start), []
     try:
         for token in cursor.iter_parse():
-            counts = counts.take(Token(_TYPES[token.type], token.value, token.start_pos or 0), stack)
-        return cursor.feed_token(LarkToken("$END", "", len(text))), counts
+            taken.append(token)
+        return cursor.feed_token(LarkToken("$END", "", len(text)))
+    except _Wrong as wrong:
+        name = wrong.in_walk if start == "stage" else wrong.name
+        position = text.index("on") + len("on") if name == "missing-grid" else wrong.position
+        position = len(text) - len(text[position:].lstrip(nodes.SPACE))
+        raise mistake(name, text, position, wrong.token, wrong.hint) from None
     except UnexpectedInput as error:
-        tokens, position = scan(text), error.pos_in_stream or 0
-        i = next((i for i, token in enumerate(tokens) if position < token.position + len(token.text)), len(tokens) - 1)
-        last = tokens[i - 1] if i else None
-        raise misplaced(text, tokens, i, _place(cursor, last), counts) from None
-
-
-def _place(cursor: InteractiveParser, last: Token | None) -> Place:
-    """Say what lark's parser expects after the token `last`, and which brackets on its stack are open."""
-    stack = [value for value in cursor.parser_state.value_stack if isinstance(value, LarkToken)]
-    opened = ""
-    for token in stack:
-        if token in ("(", "["):
-            opened += token
-        elif token in (")", "]"):
-            opened = opened[:-1]
-    type_ = last.type if last else ""
-    if last and stack and stack[-1].start_pos == last.position:  # else it is in a node already
-        type_ = _TYPES[stack[-1].type]
-    return Place({_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}, type_, opened)
+        expected = {_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}
+        tokens = [Token(_TYPES[token.type], token.value, token.start_pos or 0) for token in taken]
+        raise misplaced(text, error.pos_in_stream or 0, tokens, expected, start == "stage") from None

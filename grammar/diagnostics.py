@@ -1,6 +1,6 @@
 """The names of all mistakes, each with the rule that it breaks and the cure.
 
-`{token}` is the token under the caret; `{hint}` is further advice from misplaced.py or counts.py.
+`{token}` is the token under the caret; `{hint}` is further advice from build.py or naming.py.
 """
 
 from __future__ import annotations

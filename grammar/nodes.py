@@ -32,6 +32,7 @@ RESIZES: tuple[str, ...] = get_args(ResizeName)
 TWIDDLE = "twiddle"
 CONVOLVE = "convolve"
 
+SPACE = " \t\r\n"
 MAX_TEXT = 10_000  # characters of a layout, a transition, a stage
 MAX_WALK = 50_000  # characters of a walk with all its comments
 MAX_MODES = 64  # modes of a layout, names of a view

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from .diagnostics import mistake
 from .errors import NotationError
-from .nodes import MAX_TEXT, MAX_WALK, LayoutSyntax, TransitionSyntax, WalkSyntax
-from .tokens import SPACE
+from .nodes import MAX_TEXT, MAX_WALK, SPACE, LayoutSyntax, TransitionSyntax, WalkSyntax
 
 
 def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:

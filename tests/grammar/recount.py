@@ -23,13 +23,13 @@ def counts_are_right(found: Tree[Any]) -> bool:
 def order(layout: Any) -> int | None:
     """The order of the tensor of a layout; None if its view is wrong."""
     modes = len(list(layout.find_data("mode")))
-    view = layout.children[0]
+    view = layout.children[0].children[0]
     if view is None:
         return modes if modes <= 64 else None
     names = [str(tree.children[0]) for tree in view.find_pred(lambda t: t.data in ("name", "part"))]
     width = height = 0
     for item in view.children:
-        parts = [part.children[1] for part in item.children] if item.data == "group" else [None]
+        parts = [part.children[1] for part in item.find_data("part")] if item.data == "group" else [None]
         tile = any(size is not None for size in parts)
         if tile and parts.count(None) > 1:
             return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from test_grammar_mistakes import CHOICES, PRINTED
 from test_grammar_walk_mistakes import CHOICES as WALK_CHOICES
 from test_grammar_walk_mistakes import PRINTED as WALK_PRINTED
 
-from rote.grammar import NotationError, misplaced
+from rote.grammar import NotationError, naming
 from rote.grammar.build import build, build_stage
 from rote.grammar.diagnostics import MISTAKES, WALK_MISTAKES
 
@@ -23,14 +23,17 @@ STAGES = [
 ]
 
 
-class Recorded(list[list[str]]):
+Row = tuple[str, str, str, dict[str, str]]
+
+
+class Recorded(list[Row]):
     """Lines of the table that remember which of them were the last to be looked at: those that fitted."""
 
-    def __init__(self, lines: list[list[str]]) -> None:
+    def __init__(self, lines: Iterable[Row]) -> None:
         super().__init__(lines)
-        self.last: list[str] = []
+        self.last: Row | None = None
 
-    def __iter__(self) -> Iterator[list[str]]:
+    def __iter__(self) -> Iterator[Row]:
         for line in super().__iter__():
             self.last = line
             yield line
@@ -38,23 +41,22 @@ class Recorded(list[list[str]]):
 
 def test_the_table_names_mistakes() -> None:
     """Every mistake has its text, no line is there twice, and the last one fits anything."""
-    lines = [line.split() for line in misplaced._TABLE.splitlines()]
-    assert {name for line in lines for name in line[4::2]} <= {*MISTAKES, *WALK_MISTAKES}
-    assert all(len(line) % 2 == 1 and len(line) >= 5 for line in lines)
-    assert len({tuple(line[:4]) for line in lines}) == len(lines)
-    assert lines[-1] == ["*", "*", "*", "*", "unexpected-mark"]
+    lines = naming._TABLE
+    assert {name for *_, cases in lines for name in cases.values()} <= {*MISTAKES, *WALK_MISTAKES}
+    assert len({(*place, stands) for *place, cases in lines for stands in cases}) == sum(len(line[3]) for line in lines)
+    assert lines[-1] == (naming.ANY, naming.ANY, "", {naming.ANY: "unexpected-mark"})
 
 
 def test_each_line_of_the_table_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each names the mistake of a text in the tests of mistakes, or of one of a few more."""
-    lines = Recorded(misplaced._PLACES)
-    monkeypatch.setattr(misplaced, "_PLACES", lines)
-    used = set()
+    lines = Recorded(naming._TABLE)
+    monkeypatch.setattr(naming, "_TABLE", lines)
+    used = []
     for read, texts in ((build, LAYOUTS), (build_stage.__wrapped__, STAGES)):
         for text in texts:
-            lines.last = []
+            lines.last = None
             try:
                 read(text)
             except NotationError:
-                used.add(tuple(lines.last))
-    assert [line for line in misplaced._PLACES if tuple(line) not in used] == []
+                used.append(lines.last)
+    assert [line for line in naming._TABLE if line not in used] == []

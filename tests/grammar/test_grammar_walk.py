@@ -178,6 +178,7 @@ WALK_COUNTS = {
     *COUNTS,
     *("unknown-mode", "mode-out-of-range", "repeated-mode", "too-many-grid-modes", "missing-grid", "zero-extent"),
     "missing-closing-parenthesis",  # where an unknown mode has the name of an action
+    *("leading-zero", "decimal-number", "wrong-grid", "zero-grid"),  # the form of a grid and of a mode
 }
 
 
@@ -195,13 +196,19 @@ def tree(text: str) -> Tree[Any] | None:
         return None
 
 
+def plain(number: str) -> bool:
+    """Whether a number is digits that do not begin with a 0 too many."""
+    return number.isdigit() and (number == "0" or number[0] != "0")
+
+
 def modes_are_right(stage: Tree[Any]) -> bool:
     """The modes of the actions are there, each transformed, resized, resampled once; no size is too large or 0."""
     modes: list[str | None] = []
     for item in stage.find_pred(lambda t: t.data == "view"):
         for found in item.children:
-            sized = found.data == "group" and any(part.children[1] is not None for part in found.children)
-            modes += [part.children[0] for part in found.children] if sized else []
+            parts = [each for each in found.iter_subtrees_topdown() if each.data == "part"]
+            sized = any(part.children[1] is not None for part in parts)
+            modes += [part.children[0] for part in parts] if sized else []
             modes += [None if found.data == "group" else found.children[0]] if not sized else []
     order = len(list(stage.find_data("mode")))
     grid = str(stage.children[0] or "1").split("x")
@@ -211,11 +218,11 @@ def modes_are_right(stage: Tree[Any]) -> bool:
         resizes = action.data == "resize"  # then every other one is an extent
         sizes += listed[1::2] if resizes else []
         for mode in listed[:: 1 + resizes]:
-            if not mode.isdigit() and str(mode) not in modes:
+            if str(mode) not in modes and not plain(mode):
                 return False
             number = int(mode) if mode.isdigit() else modes.index(str(mode))
             used.append((str(name) if resizes else "transform", number))
-    small = len(grid) <= 64 and all(0 < int(size) < 2**63 for size in sizes)
+    small = len(grid) <= 64 and all(plain(size) and 0 < int(size) < 2**63 for size in sizes)
     return small and len(set(used)) == len(used) and all(mode < order for _, mode in used)
 
 
