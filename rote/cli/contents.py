@@ -27,9 +27,9 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
 
     \b
     Examples:
-      rote contents volume.npy
-      rote contents fields.h5 --json
-      rote contents run.zarr --step 0
+      rote demo --size 16 --dir small
+      rote contents small/volume.npy
+      rote contents small/spectrum.npy --json
     """
     from ..tensor.files import contents as look
 
@@ -43,24 +43,27 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
 def _answer(path: str, held: Contents) -> Answer:
     tensors = []
     for name, stored in held.tensors.items():
-        nbytes = prod(stored.shape) * stored.dtype.itemsize
-        tensors.append({"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "bytes": nbytes})
+        facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
+        tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
     return {
         "path": path,
         "step": held.step,
         "steps": held.steps,
         "attributes": dict(held.attributes),
+        "links": dict(held.links),
         "tensors": tensors,
     }
 
 
 def _lines(held: Contents) -> Iterator[str]:
-    """The table of tensors, then a line for each attribute, and one for the steps."""
+    """The table of tensors, then a line for each link and each attribute, and one for the steps."""
     rows = [("tensor", "shape", "dtype", "size")]
     for name, stored in held.tensors.items():
         size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
         rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
     yield from table(rows, {3})
+    for name, target in held.links.items():
+        yield f"  {name} -> {target}"
     for name, value in held.attributes.items():
         yield f"  {name} = {json.dumps(value)}"
     if held.steps:

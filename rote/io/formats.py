@@ -33,7 +33,7 @@ class Format(NamedTuple):
     most: int  # bytes of the largest float; a complex number may have twice as many
     written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
     read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
-    look: Callable[[Path, int | None, Comm], Contents]  # the contents of a file at a step
+    look: Callable[[Path, int | None, Comm, str | None], Contents]  # what a file holds at a step, or of it one name
     read: Callable[[Path, StoredTensor, Distribution, Comm], Array]  # this rank's block of a tensor
     write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one
 
@@ -41,9 +41,9 @@ class Format(NamedTuple):
         """Refuse tensors, attributes or a step that the format cannot hold."""
         for part in parts:
             check_dtype(part.block.dtype, part.name or "the tensor", self.most)
-        if not self.many and (step is not None or attributes or any(part.name for part in parts)):
+        if not self.many and (step is not None or attributes or any(part.name or part.dims for part in parts)):
             raise RoteError(
-                f"{os.fspath(path)}: a {self.suffixes[0]} file holds one tensor, and no name, attribute or step\n"
+                f"{os.fspath(path)}: a {self.suffixes[0]} file holds one tensor, and no name, dims, attribute or step\n"
                 f"write {os.path.splitext(os.fspath(path))[0]}.zarr or .h5"
             )
 
@@ -66,20 +66,25 @@ FORMATS = (
 def format_of(path: Path) -> Format:
     """The format of a file name's suffix, in upper or lower case; `.npy` if there is no suffix.
 
+    A name without one of these suffixes in a `.zarr` folder is an array or a group of that store.
+
     Raises:
         RoteError: Rote writes no format with this suffix.
         TypeError: the name is not a string.
 
-    >>> format_of("run.h5").name, format_of("run.7/velocity.zarr").name
-    ('HDF5', 'Zarr')
+    >>> [format_of(name).name for name in ("run.h5", "run.7/velocity.zarr", "cells.zarr/labels/0")]
+    ['HDF5', 'Zarr', 'Zarr']
     """
     name = os.fspath(path)
     if not isinstance(name, str):
         raise TypeError(f"a path is a text here, not {name!r}\nwrite os.fsdecode(path)")
     stem, suffix = os.path.splitext(name.rstrip("/"))
-    for each in FORMATS:
-        if suffix.lower() in each.suffixes:
-            return each
+    within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
+    known = {each: form for form in FORMATS for each in form.suffixes}
+    if within and (not suffix or suffix.lower() not in known):
+        suffix = ".zarr"
+    if suffix.lower() in known:
+        return known[suffix.lower()]
     others = ", ".join(suffix for each in FORMATS[1:] for suffix in each.suffixes)
     raise RoteError(
         f"{name} is not the name of a .npy file, and of none with {others}\nwrite {stem}.npy or {stem}.zarr"

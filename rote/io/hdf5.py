@@ -1,14 +1,17 @@
 """HDF5 files: each rank reads and writes its own hyperslabs.
 
-A tensor is a dataset of its name, and a step is a group named by its number. Ranks always read at once. They write at
-once if h5py was built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
+A tensor is a dataset of its name; a step is a group that is named by its number and has Rote's mark. A name is opened
+by its path, as h5py does, so links lead where they lead. Ranks always read at once. They write at once if h5py was
+built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import prod
 from types import ModuleType
@@ -28,13 +31,26 @@ from .boxes import chunk_extents, without_view
 from .positions import in_long_runs, writes
 from .progress import progress, slabs
 from .replacement import Draft, replacing, reserve, sync
-from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attributes, pick_step, readably
+from .stored import (
+    MARK,
+    STEP,
+    Contents,
+    Part,
+    StoredTensor,
+    check_shape,
+    finish,
+    is_number,
+    kept_attributes,
+    pick_step,
+    readably,
+    refuse_foreign,
+)
 
 __all__ = ["contents_of", "look_hdf5", "parallel", "read_hdf5", "write_hdf5", "written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: room for a file's metadata
-_UNNAMED = "data"
+_UNNAMED, _LABELS = "data", "DIMENSION_LABELS"
 
 
 def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
@@ -42,16 +58,19 @@ def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
     return in_long_runs(without_view(dist), dtype.itemsize)
 
 
-def look_hdf5(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads."""
-    return from_root(comm, lambda: contents_of(path, step))
+def look_hdf5(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
+    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
+
+    Only the tensor of a given name, if there is one; then no other object is opened.
+    """
+    return from_root(comm, lambda: contents_of(path, step, name))
 
 
-def contents_of(path: Path, step: int | None) -> Contents:
+def contents_of(path: Path, step: int | None, name: str | None = None) -> Contents:
     """The contents of a file, read by this rank alone."""
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
-        return _contents(h5py, file, path, step)
+        return _contents(h5py, file, path, step, name)
 
 
 def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
@@ -94,7 +113,7 @@ def write_hdf5(
         for turn in range(comm.size):
             with collective_errors(comm), readably(path, "written"):
                 if turn == comm.rank and any(part.block.size and writes(part.dist, turn) for part in parts):
-                    needs = sum(_room(dist, block.dtype, dist.index_sets(turn)) for _, block, dist in parts)
+                    needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(turn)) for part in parts)
                     reserve(draft.path, os.path.getsize(draft.path) + needs)
                     with h5py.File(draft.path, "r+") as file:
                         _put(h5py, file, parts, turn, step, advance)
@@ -117,27 +136,94 @@ def _library() -> ModuleType:
     return module
 
 
-def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None) -> Contents:
-    """The contents of an open file; of one step, if it has steps."""
-    groups = {name for name in file if file.get(name, getclass=True) is h5py.Group}
-    steps = tuple(sorted(int(name) for name in groups if name.isdecimal()))
-    tensors: dict[str, StoredTensor] = {}
-
-    def collect(prefix: str, name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset) and node.shape is not None:
-            tensors[prefix + name] = StoredTensor(node.shape, node.dtype, node.name)
-
-    for name in file:
-        if name in groups and not name.isdecimal():
-            file[name].visititems(partial(collect, f"{name}/"))
-        elif file.get(name, getclass=True) is h5py.Dataset:
-            collect("", name, file[name])
-    chosen = pick_step(path, step, steps, bool(tensors))
+def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None, name: str | None) -> Contents:
+    """The contents of an open file; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
+    steps = tuple(sorted(int(each) for each in file if _is_step(h5py, file, each)))
+    plain = step is None and (not steps or bool(_listing(h5py, file)[0]))
+    chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
     group = file if chosen is None else file[str(chosen)]
-    if chosen is not None:
-        tensors.clear()
-        group.visititems(partial(collect, ""))
-    return Contents(tensors, kept_attributes(group.attrs), chosen, steps)
+    if name:
+        node = None
+        with suppress(
+            Exception
+        ):  # no such name, a link to nothing, or a damaged file, of which the listing below raises
+            node = group[name]
+        if isinstance(node, h5py.Dataset) and node.shape is not None:
+            return Contents({name: _stored(node, group, name)}, {}, chosen, steps)
+    tensors, links = _listing(h5py, group)
+    return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
+
+
+def _is_step(h5py: ModuleType, file: Any, name: str) -> bool:
+    """Whether a name of the root is a step: a group with Rote's mark, and no link to one."""
+    if not is_number(name) or not isinstance(file.get(name, getlink=True), h5py.HardLink):
+        return False
+    node = file[name]
+    return isinstance(node, h5py.Group) and str(node.attrs.get(MARK)) == STEP
+
+
+def _listing(h5py: ModuleType, top: Any) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    """The tensors of a group by their paths, outside of steps; and the names that lead to other names.
+
+    Every group is searched once, through hard links first, so loops of links end. What a link leads to is listed by the
+    link's own path, unless it has a path already. A link that leads nowhere is no error.
+    """
+    tensors: dict[str, StoredTensor] = {}
+    links: dict[str, str] = {}
+    seen = {_identity(top): top.name}
+    groups, soft = deque([("", top)]), deque[tuple[str, Any, str]]()
+    while groups or soft:
+        if groups:
+            prefix, group = groups.popleft()
+            found = []
+            for name in group:
+                if group is top and top.name == "/" and _is_step(h5py, top, name):
+                    seen[_identity(group[name])] = group[name].name
+                elif isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    found.append((prefix + name, group[name]))
+                else:
+                    soft.append((prefix + name, group, name))
+        else:
+            path, group, name = soft.popleft()
+            link = group.get(name, getlink=True)
+            links[path] = f"{link.filename}:{link.path}" if isinstance(link, h5py.ExternalLink) else link.path
+            found = []
+            with suppress(Exception):  # it leads nowhere, in a circle, or to a file that cannot be read
+                found.append((path, group[name]))
+        for path, node in found:
+            known = seen.setdefault(_identity(node), path)
+            if known != path:
+                links.setdefault(path, known)
+            if isinstance(node, h5py.Group) and known == path:
+                groups.append((f"{path}/", node))
+            elif isinstance(node, h5py.Dataset) and node.shape is not None:
+                with suppress(TypeError):  # of a type that h5py does not know
+                    tensors[path] = _stored(node, top, path)
+    return tensors, links
+
+
+def _identity(node: Any) -> tuple[str, int]:
+    """The file and the address of an object, which are the same for all links to it."""
+    info = node.file.filename, _library().h5o.get_info(node.id).addr
+    return os.path.realpath(info[0]), info[1]
+
+
+def _stored(node: Any, group: Any, name: str) -> StoredTensor:
+    """A dataset that was opened by its path in a group."""
+    labels = _attributes(node, _LABELS).get(_LABELS)  # h5py's `dims` may end the process if the type is another
+    named = isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(each, str) for each in labels)
+    dims = tuple([each or None for each in labels]) if named and labels and any(labels) else None
+    place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
+    return StoredTensor(node.shape, node.dtype, dims, place)
+
+
+def _attributes(node: Any, *names: str) -> dict[str, Any]:
+    """The attributes of some names, or all, but those of types that h5py does not know."""
+    found = {}
+    for name in names or node.attrs:
+        with suppress(TypeError, KeyError):
+            found[name] = node.attrs[name]
+    return kept_attributes(found)
 
 
 def _begin(
@@ -158,16 +244,23 @@ def _begin(
         needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
         reserve(draft.path, os.path.getsize(draft.path) + needs)
         with h5py.File(draft.path, "r+" if adds else "w") as file:
-            if str(step) in file:
-                del file[str(step)]
-            group = file if step is None else file.create_group(str(step))
+            group = file
+            if step is not None:
+                if file.get(str(step), getlink=True) is not None:
+                    if not _is_step(h5py, file, str(step)):
+                        refuse_foreign(path, str(step))
+                    del file[str(step)]
+                group = file.create_group(str(step))
+                group.attrs[MARK] = STEP
             for name, value in attributes.items():
                 group.attrs[name] = value
-            for name, block, dist in parts:
+            for name, block, dist, dims in parts:
                 options: dict[str, Any] = {}
                 if not at_once and dist.shape and 0 not in dist.shape:
                     options = {"chunks": _chunks(dist, block.dtype), "fletcher32": True}
-                group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
+                dataset = group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
+                for mode, label in enumerate(dims or ()):
+                    dataset.dims[mode].label = label
 
 
 def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:
@@ -195,7 +288,7 @@ def _put(
 ) -> None:
     """Write a rank's parts into an open file."""
     group = file if step is None else file[str(step)]
-    for name, block, dist in parts:
+    for name, block, dist, _ in parts:
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for places, part in strided_parts(index, slab):

@@ -205,10 +205,11 @@ def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any
             reserve(draft.path, size)
 
 
-def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:
+def look_npy(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
     """The contents of a `.npy` file: one tensor, and no steps. Collective."""
     header = read_header(path, comm)
-    return Contents({"data": StoredTensor(header.shape, header.dtype, header)}, {}, pick_step(path, step, (), True))
+    stored = StoredTensor(header.shape, header.dtype, place=header)
+    return Contents({"data": stored}, {}, pick_step(path, step, (), True))
 
 
 def read_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:

@@ -15,7 +15,9 @@ from ..errors import RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 
-__all__ = ["Draft", "plainly", "replacing", "reserve", "sync"]
+__all__ = ["DRAFT", "Draft", "plainly", "replacing", "reserve", "sync"]
+
+DRAFT = ".rote-"  # how the name of a draft begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Draft:
             raise RoteError(f"{name} is a device or a pipe, and saving would replace it\ngive another name")
         if os.path.exists(target) and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
-        draft = os.path.join(os.path.dirname(target), f".rote-{secrets.token_hex(8)}.part")
+        draft = os.path.join(os.path.dirname(target), f"{DRAFT}{secrets.token_hex(8)}.part")
         with plainly(path):
             if folder:
                 os.mkdir(draft)

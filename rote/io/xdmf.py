@@ -27,9 +27,9 @@ __all__ = ["look_xdmf", "read_xdmf", "write_xdmf"]
 _NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
 
 
-def look_xdmf(path: Path, step: int | None, comm: Comm) -> Contents:
+def look_xdmf(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
     """The contents of the HDF5 file beside an XDMF file; see `look_hdf5`."""
-    return look_hdf5(_beside(path), step, comm)
+    return look_hdf5(_beside(path), step, comm, name)
 
 
 def read_xdmf(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
@@ -63,7 +63,7 @@ def _text(path: Path) -> str:
     first = contents_of(_beside(path), None)
     root = xml.Element("Xdmf", Version="3.0")
     domain = xml.SubElement(root, "Domain")
-    if first.step is None:
+    if not first.steps:
         _add_grid(domain, path, first)
     else:
         series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")

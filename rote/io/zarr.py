@@ -1,14 +1,16 @@
 """Zarr stores (version 3 of the format): all ranks write at once, and each chunk is written by one rank.
 
 A single tensor without a name is the store's root array, others are arrays of its root group, and a step is a group
-named by its number. The chunk grid comes from the layout (`boxes.in_chunks`). Chunks have Zarr's default compression
-and a CRC32C checksum. In an array that Rote wrote, a missing chunk is an error; Zarr would read zeros.
+that is named by its number and has Rote's mark. The chunk grid comes from the layout (`boxes.in_chunks`). Chunks have
+Zarr's default compression and a CRC32C checksum. In an array that Rote wrote, a missing chunk is an error; Zarr would
+read zeros.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
@@ -26,13 +28,27 @@ from ..runtime.placement import new_block
 from .boxes import in_chunks
 from .positions import writes
 from .progress import SLAB, progress
-from .replacement import Draft, replacing, sync
-from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attributes, pick_step, readably
+from .replacement import DRAFT, Draft, replacing, sync
+from .stored import (
+    MARK,
+    STEP,
+    WHOLE,
+    Contents,
+    Part,
+    StoredTensor,
+    check_shape,
+    finish,
+    is_number,
+    kept_attributes,
+    pick_step,
+    readably,
+    refuse_foreign,
+)
 
 __all__ = ["look_zarr", "read_zarr", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
-_MARK, _WHOLE = "rote", "whole"  # the attribute of an array whose chunks have all been written
+_OLD_MARK = "rote"  # the name of Rote's mark up to version 0.2, of arrays alone
 _KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
 
 
@@ -41,14 +57,17 @@ def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
     return in_chunks(dist, dtype.itemsize).dist
 
 
-def look_zarr(path: Path, step: int | None, comm: Comm) -> Contents:
-    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads."""
+def look_zarr(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
+    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
+
+    Only the tensor of a given name, if there is one; then no other array is opened.
+    """
 
     def look() -> Contents:
         zarr = _library()
         with readably(path, "read"):
             os.stat(path)
-            return _contents(zarr, os.fspath(path), step)
+            return _contents(zarr, os.fspath(path), step, name)
 
     return from_root(comm, look)
 
@@ -66,7 +85,7 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
             start = [held.start for held in dist.index_sets(comm.rank)]
             with progress(comm, "reading", path, block.nbytes) as advance:
                 for box in _boxes(start, block.shape, _reading(extents, block.shape, block.dtype.itemsize)):
-                    if array.attrs.get(_MARK) == _WHOLE:
+                    if WHOLE in (array.attrs.get(MARK), array.attrs.get(_OLD_MARK)):
                         _check_there(folder, box, extents)
                     part = block[_local(start, box)]
                     part[...] = array[box]
@@ -94,7 +113,8 @@ def write_zarr(
     ):
         for part in parts:
             if part.block.size and writes(part.dist, comm.rank):
-                _put(zarr, os.path.join(_base(draft.path, step), part.name), part, comm.rank, advance)
+                folder = draft.path if step is None or draft.target != os.path.realpath(path) else _inner(draft, step)
+                _put(zarr, os.path.join(folder, part.name), part, comm.rank, advance)
 
 
 def _library() -> ModuleType:
@@ -108,33 +128,60 @@ def _library() -> ModuleType:
     return module
 
 
-def _contents(zarr: ModuleType, path: str, step: int | None) -> Contents:
-    """The contents of a store; of one step, if it has steps."""
+def _contents(zarr: ModuleType, path: str, step: int | None, name: str | None) -> Contents:
+    """The contents of a store; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
     root = zarr.open(path, mode="r")
     if isinstance(root, zarr.Array):
         pick_step(path, step, (), True)
-        attributes = kept_attributes({name: value for name, value in root.attrs.items() if name != _MARK})
-        return Contents({_UNNAMED: StoredTensor(root.shape, root.dtype, "")}, attributes)
+        return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
     root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
-    steps = tuple(sorted(int(name) for name in os.listdir(path) if name.isdecimal()))
-    plain = [name for name in root.keys() if not name.isdecimal()]  # noqa: SIM118 - not a dict
-    chosen = pick_step(path, step, steps, bool(plain))
+    numbers = [each for each in os.listdir(path) if is_number(each) and os.path.isdir(os.path.join(path, each))]
+    steps = tuple(sorted(int(each) for each in numbers if _is_step(zarr, root, each)))
+    passed = {str(each) for each in steps}
+    plain = step is None and (not steps or any(each not in passed for each, _ in _members(root)))
+    chosen = pick_step(path, step, steps, plain, str(step) in numbers)
     group = root if chosen is None else root[str(chosen)]
-    within = "" if chosen is None else f"{chosen}/"
-    tensors: dict[str, StoredTensor] = {}
-    for name, node in sorted(_members(zarr, group), key=lambda member: member[0]):
-        if chosen is not None or not name.partition("/")[0].isdecimal():
-            tensors[name] = StoredTensor(node.shape, node.dtype, within + name)
-    return Contents(tensors, kept_attributes(dict(group.attrs)), chosen, steps)
+    node = None
+    if name:
+        with suppress(Exception):  # no such name, or a damaged store: the listing below raises
+            node = group[name]
+    if isinstance(node, zarr.Array):
+        return Contents({str(name): _stored(node)}, {}, chosen, steps)
+    tensors = {each: _stored(array) for each, array in _arrays(zarr, path, group, passed, ())}
+    return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
 
 
-def _members(zarr: ModuleType, group: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays of a group, at any depth but outside of steps, each with its path."""
-    for name, node in group.members():
+def _members(group: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays and groups of a group with their names, but for what is being written now."""
+    return ((name, node) for name, node in group.members() if not name.startswith(DRAFT))
+
+
+def _arrays(
+    zarr: ModuleType, path: str, group: Any, passed: Collection[str], above: tuple[str, ...]
+) -> Iterator[tuple[str, Any]]:
+    """The arrays of a group, at any depth, each with its path; not those of some groups, nor around a loop of links."""
+    above = *above, os.path.realpath(os.path.join(path, group.path))
+    for name, node in _members(group):
         if isinstance(node, zarr.Array):
             yield name, node
-        elif not name.isdecimal():
-            yield from ((f"{name}/{inner}", each) for inner, each in _members(zarr, node))
+        elif node.path not in passed and os.path.realpath(os.path.join(path, node.path)) not in above:
+            yield from ((f"{name}/{each}", array) for each, array in _arrays(zarr, path, node, passed, above))
+
+
+def _is_step(zarr: ModuleType, root: Any, name: str) -> bool:
+    """Whether a name of the root is a step: a group with Rote's mark, or one of version 0.2, whose arrays have it."""
+    node = root.get(name)
+    if node is None:  # a folder that lost its metadata: if it were passed over, an earlier step would be the last
+        return True
+    if isinstance(node, zarr.Array):
+        return False
+    return node.attrs.get(MARK) == STEP or any(each.attrs.get(_OLD_MARK) == WHOLE for _, each in node.arrays())
+
+
+def _stored(array: Any) -> StoredTensor:
+    """An array of a store, with the names of its modes in either version of the format."""
+    dims = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, array.path)
 
 
 def _begin(
@@ -146,30 +193,38 @@ def _begin(
     if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
     adds = step is not None and replaces
-    if adds and not isinstance(zarr.open(target, mode="r"), zarr.Group):
-        raise RoteError(f"{os.fspath(path)} is one array, which has no steps\nremove it, or give another name")
+    if adds:
+        root = zarr.open(target, mode="r")
+        if not isinstance(root, zarr.Group):
+            raise RoteError(f"{os.fspath(path)} is one array, which has no steps\nremove it, or give another name")
+        if root.metadata.zarr_format != 3:
+            raise RoteError(f"{os.fspath(path)} is of version 2 of Zarr, and steps are of version 3\ngive another name")
+        if os.path.lexists(os.path.join(target, str(step))) and not _is_step(zarr, root, str(step)):
+            refuse_foreign(path, str(step))
     with readably(path, "written"):
         if step is not None and not adds:
             zarr.create_group(draft.path)
             sync(os.path.join(draft.path, _METADATA))
-            os.mkdir(os.path.join(draft.path, str(step)))
-        _make(zarr, _base(draft.path, step), parts, attributes)
+            os.mkdir(_inner(draft, step))
+        folder = draft.path if step is None or adds else _inner(draft, step)
+        _make(zarr, folder, parts, attributes, {} if step is None else {MARK: STEP})
     return replace(draft, target=os.path.join(target, str(step))) if adds else draft
 
 
-def _base(folder: str, step: int | None) -> str:
-    """The folder of the arrays in a draft: the step of a new store, or the draft itself."""
-    inner = os.path.join(folder, str(step))
-    return inner if step is not None and os.path.isdir(inner) else folder
+def _inner(draft: Draft, step: int) -> str:
+    """The folder of a step in a draft of a whole store; a draft for an existing store is the step itself."""
+    return os.path.join(draft.path, str(step))
 
 
-def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapping[str, Any]) -> None:
+def _make(
+    zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mark: Mapping[str, Any]
+) -> None:
     """Create the metadata of arrays, and of their group, unless there is only a root array."""
     root = not parts[0].name
     if not root:
-        zarr.create_group(folder, attributes=dict(attributes))
+        zarr.create_group(folder, attributes={**attributes, **mark})
         sync(os.path.join(folder, _METADATA))
-    for name, block, dist in parts:
+    for name, block, dist, dims in parts:
         grid = in_chunks(dist, block.dtype.itemsize)
         zarr.create_array(
             os.path.join(folder, name),
@@ -178,7 +233,8 @@ def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapp
             chunks=grid.chunks,
             shards=None if grid.shards == grid.chunks else grid.shards,
             compressors=(zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()),
-            attributes={**(attributes if root else {}), _MARK: _WHOLE},
+            attributes={**(attributes if root else {}), MARK: WHOLE},
+            dimension_names=dims,
         )
         sync(os.path.join(folder, name, _METADATA))
 
@@ -231,4 +287,7 @@ def _check_there(folder: str, box: Sequence[slice], extents: Sequence[int]) -> N
     ranges = [range(along.start // n, -(-along.stop // n)) for along, n in zip(box, extents, strict=True)]
     for index in product(*ranges):
         if not os.path.exists(_file(folder, index)):
-            raise RoteError(f"{_file(folder, index)} is lost\ngive a whole copy of the store")
+            raise RoteError(
+                f"{_file(folder, index)} is lost\n"
+                f"give a whole copy of the store, or, if another program left zeros out, delete the attribute {MARK}"
+            )

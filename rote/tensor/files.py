@@ -1,21 +1,33 @@
 """Tensors in files, whose suffix names the format: `save`, `contents`, and the implementation of `load`.
 
-If the format needs another layout than the tensor's, a compiled plan moves the tensor before it is written or after it
-is read; that move is implicit (`rote.config`).
+If the format needs another layout than the tensor's, a compiled plan moves the tensor before it is written, which is an
+implicit move (`rote.config`), or after it is read, which the layout of `load` asks for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..errors import CommError, LayoutError
+import numpy as np
+
+from ..errors import CommError, LayoutError, RoteError
 from ..functions.distributed import Distributed
-from ..functions.moves import default_layout, moved
+from ..functions.moves import asked, default_layout, moved
 from ..io.formats import format_of
 from ..io.progress import telling
-from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name, refuse_partial
+from ..io.stored import (
+    Contents,
+    Part,
+    as_attributes,
+    as_dims,
+    as_step,
+    check_dtype,
+    check_extents,
+    check_name,
+    refuse_partial,
+)
 from ..layout.layout import Layout
 from ..runtime.comm.cache import gathered
 from ..runtime.comm.collective_errors import collective_errors
@@ -27,21 +39,23 @@ from ..runtime.tuning.autotune import Progress
 __all__ = ["contents", "load_as", "save"]
 
 T = TypeVar("T", bound=Distributed)
+_UNNAMED = "data"
 
 
 def save(
     path: Path,
-    x: Distributed | Mapping[str, Distributed],
+    x: Distributed | Mapping[str, Distributed] | Any,
     attributes: Mapping[str, object] | None = None,
     step: int | None = None,
     progress: Progress | None = None,
+    dims: Sequence[str] | str | Mapping[str, Sequence[str] | str] | None = None,
 ) -> None:
     """Write a tensor, or several by name, as one file; every rank writes its own part. Collective.
 
     The file gets its name when it is complete and on the disk: it replaces an old one in one step. On any failure the
     old file stays as it was, and nothing else is left.
 
-    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout.
+    - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
     - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write in turn, or at once if h5py has MPI; in any layout, but
@@ -55,19 +69,24 @@ def save(
     Args:
         path: the file; its suffix names the format.
         x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name is the root array;
-            elsewhere and in steps its name is "data".
-        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these.
+            elsewhere and in steps its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written
+            with the names of its modes and with its coordinates, each as a tensor of its name.
+        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these. If None, those of the
+            DataArray or Dataset.
         step: the number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied
             for it; for many steps of many bytes use Zarr, which writes only the step.
         progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256
             MiB or more, if its standard error is a terminal.
+        dims: the names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to
+            open a Zarr store.
 
     Raises:
         OSError: the file cannot be made or written: no such folder, no permission, no space. All ranks raise the same
             error.
-        LayoutError: a tensor is partial; or implicit moves are refused, and one is needed.
+        LayoutError: a tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape,
+            or give one name to modes of several extents.
         RoteError: the suffix names no known format, or the format cannot hold this; a library is missing.
-        CommError: ranks give different names, attributes, steps or paths.
+        CommError: ranks give different names, dims, attributes, steps or paths.
         TypeError: `x` is neither a tensor nor tensors by name.
 
     >>> import numpy as np, rote
@@ -78,29 +97,68 @@ def save(
     >>> rote.load("fields.h5", "block[(),(0)]", name="v").to_global()[3]
     array([60, 62, 64, 66, 68, 70])
     """
-    tensors = dict(x) if isinstance(x, Mapping) else {"": x}
-    if not tensors or not all(isinstance(each, Distributed) for each in tensors.values()):
+    named = isinstance(x, Mapping) or not isinstance(x, Distributed)
+    arrays = x if isinstance(x, Mapping) else {getattr(x, "name", None) or _UNNAMED if named else "": x}
+    found: list[Any] = [
+        each if isinstance(each, Distributed) else getattr(each, "data", None) for each in arrays.values()
+    ]
+    if not found or not all(isinstance(each, Distributed) for each in found):
         raise TypeError(f"save takes a tensor, or tensors by name, not {x!r}\nlay arrays out by DistTensor.from_global")
-    comm = next(iter(tensors.values())).comm
+    comm: Comm = found[0].comm
     with collective_errors(comm):
-        form, number, kept = format_of(path), as_step(step), as_attributes(attributes)
+        names = dict(dims) if isinstance(dims, Mapping) else dict.fromkeys(arrays, dims)
+        if not names.keys() <= arrays.keys():
+            raise LayoutError(
+                f"dims are for {', '.join(map(repr, names))}, but {', '.join(map(repr, arrays))} is saved"
+            )
+        tensors = _with_coordinates(x, arrays, names)
+        kept = as_attributes(attributes if attributes is not None or not named else getattr(x, "attrs", None))
+        form, number = format_of(path), as_step(step)
         for name, each in tensors.items():
-            if isinstance(x, Mapping):
+            if named:
                 check_name(name)
             if each.comm is not comm:
                 raise LayoutError("save wants tensors of one communicator; give the same comm to all")
             refuse_partial(each.distribution, name)
-        parts = [Part(name, each.local, each.distribution) for name, each in tensors.items()]
+        parts = []
+        for name, each in tensors.items():
+            parts.append(Part(name, each.local, each.distribution, as_dims(names.get(name), name, each.shape)))
+        check_extents(parts)
         form.check(path, parts, kept, number)
-    shown = {name: f"{block.dtype} {dist}" for name, block, dist in parts}
+    shown = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
     _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": shown})
-    parts = []
-    for name, each in tensors.items():
+    for k, each in enumerate(tensors.values()):
         wanted = form.written_in(each.distribution, each.local.dtype)
         lying = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
-        parts.append(Part(name, lying.local, wanted))
+        parts[k] = parts[k]._replace(block=lying.local, dist=wanted)
     with telling(comm, progress):
         form.write(path, parts, comm, kept, number)
+
+
+def _with_coordinates(x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]) -> dict[Any, Any]:
+    """Tensors as they are, and those of labelled arrays with their coordinates; adds the names of their modes."""
+    tensors: dict[Any, Any] = {}
+    for name, each in arrays.items():
+        tensors[name] = each if isinstance(each, Distributed) else each.data
+        names[name] = names.get(name) or getattr(each, "dims", None)
+    first = next(iter(tensors.values()))
+    coordinates: dict[Any, Any] = {}
+    for each in (*arrays.values(), x):
+        for name, coordinate in getattr(each, "coords", {}).items():
+            variable, known = coordinate.variable, coordinates.setdefault(name, coordinate.variable)
+            is_tensor = any(isinstance(each.data, Distributed) for each in (variable, known))
+            same = variable.data is known.data or (not is_tensor and variable.equals(known))
+            if name in tensors or not same:
+                raise RoteError(
+                    f"{name!r} is the name of two arrays\nrename one by a.rename, or drop it by a.drop_vars"
+                )
+    for name, variable in coordinates.items():
+        data = variable.data
+        if not isinstance(data, Distributed):
+            whole = f"[{','.join(['()'] * variable.ndim)}]"
+            data = first._on(np.array(data), place(variable.shape, whole, first.comm, None))
+        tensors[name], names[name] = data, variable.dims
+    return tensors
 
 
 def load_as(
@@ -122,7 +180,7 @@ def load_as(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
             )
     _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
-    stored = form.look(path, number, ranks).pick(path, name)
+    stored = form.look(path, number, ranks, name).pick(path, name)
     with collective_errors(ranks):
         check_dtype(stored.dtype, os.fspath(path))
         if layout is None:
@@ -132,7 +190,7 @@ def load_as(
     dist = form.read_in(wanted)
     with telling(ranks, progress):
         x = kind._wrap(form.read(path, stored, dist, ranks), dist, ranks)
-    return x if dist == wanted else moved(x, wanted.layout, "rote.load")
+    return x if dist == wanted else asked(x, wanted.layout, "rote.load")
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
@@ -144,7 +202,8 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
         comm: as in `load`.
 
     Returns:
-        `tensors` by name, each with `shape` and `dtype`; `attributes` by name; `step` and all `steps`.
+        `tensors` by name, each with `shape`, `dtype` and `dims`, the names of its modes; `attributes` by name; `step`
+        and all `steps`; `links` of an HDF5 file, by name, to what they lead to.
 
     Raises:
         OSError, RoteError: as `load`, the same error on all ranks.
@@ -162,7 +221,7 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
     _agree(ranks, {"paths": os.fspath(path), "steps": number})
-    return form.look(path, number, ranks)
+    return form.look(path, number, ranks, None)
 
 
 def _agree(comm: Comm, said: Mapping[str, Any]) -> None:

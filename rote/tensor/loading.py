@@ -27,9 +27,11 @@ def load(
     order, in Fortran order, with any chunks and compression.
 
     Args:
-        path: the file; its suffix names the format.
-        layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0.
-        name: the name of the tensor, with slashes if it is in groups; may be None if the file has one tensor.
+        path: the file; its suffix names the format. In a `.zarr` store it may go on to an array or a group.
+        layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0. A
+            move into it, if the format is not read in it, is no implicit move.
+        name: the name of the tensor, with slashes if it is in groups, also through links of HDF5; may be None if the
+            file has one tensor.
         step: the number of the step; the last one if None, unless tensors lie outside of steps.
         comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
         grid: a grid of as many ranks; if None, the most balanced grid that the layout allows.

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as xml
 
 import h5py
 import numpy as np
+import xarray
 import zarr
 from io_cases import LAYOUTS, cases, numbered
 from io_laws import alone, raised, same
@@ -224,6 +225,201 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
     alone(comm, lambda: [remove(each) for each in folder.iterdir()])
 
 
+def store_links(folder: Path, draw: random.Random) -> None:
+    """Two HDF5 files of groups and tensors, with links of all kinds between them, to anywhere and nowhere."""
+    for file_name in ("run.h5", "master.h5"):
+        with h5py.File(folder / file_name, "w") as file:
+            groups = [file] + [file.create_group(name) for name in ("a", "a/b", "000", "7")]
+            for number, group in enumerate(groups):
+                group["u"] = np.full((4, 3 + number % 2), len(file_name) + number / 10)
+    targets = [f"/{name}" for name in ("", "a", "a/b", "000", "7", "u", "a/u", "a/b/u", "7/u", "x0", "a/x1", "nowhere")]
+    for file_name in ("run.h5", "master.h5"):
+        with h5py.File(folder / file_name, "r+") as file:
+            for number in range(10):
+                group, target = file[draw.choice(targets[:5])], draw.choice(targets)
+                other = draw.choice(("run.h5", "master.h5", "missing.h5"))
+                kinds = [
+                    h5py.SoftLink(target),
+                    h5py.SoftLink(target.lstrip("/") or "."),
+                    h5py.ExternalLink(other, target),
+                ]
+                group[f"x{number}"] = draw.choice([*kinds, file[draw.choice(targets[:9])]])
+
+
+def h5py_opens(folder: Path, file_name: str) -> dict[str, NDArray[Any]]:
+    """The tensors of a file by all paths of up to four names by which h5py opens them."""
+    found = {}
+    with h5py.File(folder / file_name) as file:
+        paths = [""]
+        for path in paths:
+            for name in file[path or "/"]:
+                each = f"{path}/{name}".lstrip("/")
+                try:
+                    node = file[each]
+                except (KeyError, RuntimeError, OSError):  # it leads nowhere, or in a circle
+                    continue
+                if isinstance(node, h5py.Dataset):
+                    found[each] = node[()]
+                elif path.count("/") < 3 and len(paths) < 200:
+                    paths.append(each)
+    return found
+
+
+def check_links(comm: Comm, folder: Path, count: int) -> None:
+    """By any path through hard, soft and external links the tensor is the one that h5py opens; loops end; what leads
+    nowhere is listed as a link, and is an error only by its own name."""
+    for number in range(count // 5 + 1):
+        draw = random.Random(number)
+        alone(comm, lambda: store_links(folder, random.Random(number)))  # noqa: B023
+        for file_name in ("master.h5", "run.h5"):
+            known = comm.allgather_object(h5py_opens(folder, file_name) if comm.rank == 0 else None)[0]
+            held = rote.contents(folder / file_name, comm=comm)
+            assert (held.step, held.steps) == (None, ())
+            listed = {known[name].flat[0] for name in held.tensors if name in known}  # each tensor has another number
+            assert listed >= {known[name].flat[0] for name in ("u", "a/u", "a/b/u", "000/u", "7/u")}
+            for name, stored in held.tensors.items():
+                assert name.count("/") > 3 or stored.shape == known[name].shape, name
+            for name in [*draw.sample(sorted(known), min(len(known), 8)), "u", "000/u", "7/u"]:
+                x = rote.load(folder / file_name, "[(),(0)]", name, comm=comm)
+                same(x.local, cut(known[name], x.distribution, comm.rank), (number, file_name, name))
+            for name in [name for name in held.links if name not in known and name.count("/") < 3][:4]:
+                raised(comm, lambda: rote.load(folder / file_name, None, name, comm=comm), RoteError, name, "is a link")  # noqa: B023
+        comm.barrier()
+        alone(comm, lambda: [remove(each) for each in folder.iterdir()])
+
+
+def store_names(folder: Path) -> None:
+    """Stores of other programs, whose arrays and groups have numbers as names, and an attribute `rote`."""
+    for version in (2, 3):
+        group = zarr.create_group(folder / f"cells{version}.zarr", zarr_format=version, attributes={"rote": "whole"})
+        for name, factor in (("0", 1), ("1", 2), ("labels/0", 3), ("000/u", 4), ("007/u", 5), ("7/u", 6)):
+            group.create_array(name, data=factor * STATE.real, chunks=(3, 4, 5), attributes={"rote": 1})
+    with h5py.File(folder / "cells.h5", "w") as file:
+        for name, factor in (("0", 1), ("1", 2), ("labels/0", 3), ("000/u", 4), ("007/u", 5), ("7/u", 6)):
+            file[name] = factor * STATE.real
+        file.attrs["rote"] = "whole"
+
+
+def check_names(comm: Comm, folder: Path, count: int) -> None:
+    """A number is a name as any other in files of other programs; a step beside it is one that Rote wrote, and it
+    replaces nothing else. An attribute `rote` is kept."""
+    alone(comm, lambda: store_names(folder))
+    factors = {"0": 1, "1": 2, "labels/0": 3, "000/u": 4, "007/u": 5, "7/u": 6}
+    for path in (folder / "cells2.zarr", folder / "cells3.zarr", folder / "cells.h5"):
+        held = rote.contents(path, comm=comm)
+        assert (set(held.tensors), held.steps, held.attributes) == (set(factors), (), {"rote": "whole"}), held
+        for name, factor in factors.items():
+            x = rote.load(path, "block[(),(0),()]", name, comm=comm)
+            same(x.local, cut(factor * STATE.real, x.distribution, comm.rank), (path, name))
+            if path.suffix == ".zarr":
+                x = rote.load(path / name, "block[(0),(),()]", comm=comm)
+                same(x.local, cut(factor * STATE.real, x.distribution, comm.rank), (path, name))
+        raised(comm, lambda: rote.load(path, None, "u", 7, comm), RoteError, "not a step that Rote wrote", "name='7/…'")  # noqa: B023
+        raised(comm, lambda: rote.load(path, None, "u", 8, comm), RoteError, "has no steps, not 8")  # noqa: B023
+        y = rote.DistTensor.from_global(STATE, "block(ceil)[(0),(),()]", comm)
+        if path.name == "cells2.zarr":
+            raised(comm, lambda: rote.save(path, {"u": y}, step=9), RoteError, "version 2 of Zarr")  # noqa: B023
+            continue
+        for step in (0, 7):
+            raised(comm, lambda: rote.save(path, {"u": y}, step=step), RoteError, f"holds '{step}', which is no step")  # noqa: B023
+        for factor in (1, 2):
+            rote.save(path, {"u": factor * y}, {"rote": "mine"}, 9)
+        rote.save(path, {"u": y, "10": 3 * y}, step=10)
+        held = rote.contents(path, 9, comm)
+        assert (set(held.tensors), held.steps, held.attributes) == ({"u"}, (9, 10), {"rote": "mine"}), held
+        assert (rote.contents(path, comm=comm).step, set(rote.contents(path, comm=comm).tensors)) == (
+            None,
+            set(factors),
+        )
+        for step, name, factor in ((9, "u", 2), (10, "10", 3)):
+            x = rote.load(path, "[(),(0),()]", name, step, comm)
+            same(x.local, cut(factor * STATE, x.distribution, comm.rank), (path, step))
+        np.testing.assert_array_equal(plain(path, "7/u"), 6 * STATE.real)
+        np.testing.assert_array_equal(plain(path, "10/10"), 3 * STATE)
+    rote.save(folder / "mine.zarr", y, {"rote": "whole", "a": 1})
+    assert rote.contents(folder / "mine.zarr", comm=comm).attributes == {"rote": "whole", "a": 1}
+    assert zarr.open_array(folder / "mine.zarr", mode="r").attrs["rote"] == "whole"
+    comm.barrier()
+    alone(comm, lambda: [remove(each) for each in folder.iterdir()])
+
+
+def check_labels(comm: Comm, folder: Path, count: int) -> None:
+    """xarray opens what was saved with names of modes as the same Dataset, at the root and at a step; and Rote reads
+    the names that xarray and h5py wrote."""
+    numbers = {"u": (("t", "y"), np.arange(24.0).reshape(4, 6)), "n": (("t",), np.arange(4)), "e": ((), np.float32(7))}
+    coords = {"y": np.linspace(0, 1, 6), "t": [3, 5, 7, 9], "area": (("t", "y"), np.ones((4, 6))), "zone": 5}
+    whole = xarray.Dataset(numbers, coords, {"title": "ü"})
+    tensors = {
+        name: rote.DistTensor.from_global(array, f"block(ceil)[{','.join(['(0)', '()'][: array.ndim])}]", comm)
+        for name, (_, array) in numbers.items()
+    }
+    labelled = xarray.Dataset({name: (numbers[name][0], x) for name, x in tensors.items()}, coords, whole.attrs)
+    rote.save(folder / "all.zarr", labelled)
+    rote.save(folder / "all.h5", labelled, {"title": "other"})
+    rote.save(folder / "steps.zarr", labelled, step=3)
+    rote.save(folder / "one.zarr", labelled["u"].rename("v"), {"a": 1})
+    rote.save(folder / "plain.zarr", tensors, dims={name: dims for name, (dims, _) in numbers.items()})
+    rote.save(folder / "same.h5", {"u": tensors["u"], "w": 2 * tensors["u"]}, dims=("t", "y"))
+    rote.save(folder / "x.zarr", tensors["n"], dims="t")
+    alone(comm, lambda: whole.to_zarr(folder / "theirs.zarr", consolidated=False))
+    alone(comm, lambda: whole.to_zarr(folder / "theirs2.zarr", zarr_format=2))
+    if comm.rank == 0:
+        for name, group in (("all.zarr", None), ("steps.zarr", "3")):
+            with xarray.open_zarr(folder / name, group, consolidated=False) as got:
+                xarray.testing.assert_identical(strip(got.set_coords(("area", "zone"))), whole)
+        with xarray.open_zarr(folder / "one.zarr", consolidated=False) as got:
+            assert (
+                got.attrs == {"a": 1} and set(got.data_vars) == {"v", "area", "zone"} and set(got.indexes) == {"t", "y"}
+            )
+        with xarray.open_zarr(folder / "plain.zarr", consolidated=False) as got:
+            xarray.testing.assert_identical(strip(got), whole.drop_vars(coords).drop_attrs())
+        assert zarr.open_array(folder / "x.zarr", mode="r").metadata.dimension_names == ("t",)
+        with h5py.File(folder / "same.h5") as file:
+            assert [along.label for along in file["w"].dims] == ["t", "y"]
+    known = {name: whole[name].dims or None for name in whole.variables}
+    for name in ("all.zarr", "all.h5", "steps.zarr", "theirs.zarr", "theirs2.zarr"):
+        held = rote.contents(folder / name, comm=comm)
+        assert {each: stored.dims for each, stored in held.tensors.items()} == known, (name, held)
+        back = rote.load(folder / name, "block[(),(0)]", "u", comm=comm)
+        again = back.to_xarray(held.tensors["u"].dims)
+        assert again.dims == ("t", "y")
+        same(back.local, cut(numbers["u"][1], back.distribution, comm.rank), name)
+    assert rote.contents(folder / "all.h5", comm=comm).attributes == {"title": "other"}
+
+    def refused(kind: type[Exception], text: str, *args: Any, **options: Any) -> None:
+        raised(comm, lambda: rote.save(folder / "no.zarr", *args, **options), kind, text)
+
+    u, n = tensors["u"], tensors["n"]
+    for dims in ("t", ("t",), ("t", ""), ("t", 3), ("t", "y", "z"), ("t", None), 5):
+        refused(LayoutError, "write one text per mode", u, dims=dims)
+    refused(LayoutError, "is a mode of 6 indices", u, dims=("t", "t"))
+    refused(LayoutError, "is a mode of 4 indices", {"u": u, "n": n}, dims={"u": ("t", "y"), "n": "y"})
+    refused(LayoutError, "dims are for 'v'", {"u": u}, dims={"v": ("t", "y")})
+    refused(
+        rote.CommError, "of tensors", u, dims=("t", f"y{comm.rank}" if comm.size > 1 else "y")
+    ) if comm.size > 1 else None
+    refused(
+        RoteError, "'t' is the name of two arrays", {"a": labelled["u"], "b": labelled["n"].assign_coords(t=range(4))}
+    )
+    refused(RoteError, "dtype <U1", u.to_xarray(("t", "y"), {"t": list("abcd")}))
+    refused(TypeError, "save takes a tensor", whole["u"])
+    raised(
+        comm, lambda: rote.save(folder / "no.npy", u, dims=("t", "y")), RoteError, "no name, dims, attribute or step"
+    )
+    comm.barrier()
+    assert not (folder / "no.zarr").exists()
+    comm.barrier()
+    alone(comm, lambda: [remove(each) for each in folder.iterdir()])
+
+
+def strip(dataset: xarray.Dataset) -> xarray.Dataset:
+    """A Dataset in memory, without Rote's mark on its variables."""
+    for variable in dataset.variables.values():
+        assert variable.attrs.pop("_rote") == "whole" and not variable.attrs
+    dataset.attrs.pop("_rote", None)
+    return dataset.load()
+
+
 def write_state(comm: Comm, path: Path, layout: str) -> None:
     """Save the state from a layout on a grid of order 2."""
     with rote.config(implicit="allow"):
@@ -239,11 +435,12 @@ def read_state(comm: Comm, path: Path) -> None:
         same(x.local, cut(STATE, x.distribution, comm.rank), (path, layout))
 
 
-CHECKS = (check_saving, check_loading, check_steps, check_pictures, check_failures)
+CHECKS = (check_saving, check_loading, check_steps, check_pictures, check_links, check_names, check_labels)
+CHECKS += (check_failures,)
 
 if __name__ == "__main__":
     ranks, home, number = world(), Path(sys.argv[1]), int(sys.argv[2])
-    checks = CHECKS if number > 3 else (check_saving, check_loading, check_failures)  # the others are quick on threads
+    checks = [each for each in CHECKS if number > 3 or each not in (check_steps, check_pictures)]
     for check in checks:
         check(ranks, home / "checks", number)
     first = as_comm(ranks.handle.Split(ranks.rank < 2))  # two ranks write what all of them read, and so back

@@ -68,7 +68,7 @@ def test_each_rank_has_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
             assert all(s % c == 0 for s, c in zip(grid.shards, grid.chunks, strict=True)), str(case)
             assert prod(grid.chunks) * 8 <= 16 and prod(grid.shards) * 8 <= 64, str(case)
             for rank in range(ranks):
-                for held, s, n in zip(grid.dist.index_sets(rank), grid.shards, grid.dist.shape, strict=True):
+                for held, s, n in zip(grid.dist.index_sets(rank), grid.shards, grid.dist.shape, strict=False):
                     assert not held or held.runs == ((0, 1),), str(case)
                     assert not held or (held.start % s == 0 and (held.stop % s == 0 or held.stop == n)), str(case)
 
@@ -84,15 +84,18 @@ def test_moves_are_said(tmp_path: Path) -> None:
                 rote.save(tmp_path / name, rote.DistTensor.zeros(extents, layout, comm))
                 rote.load(tmp_path / name, "block[(),(0)]", comm=comm)
             causes.append([move.cause for move in moves])
+        with rote.config(implicit="error"), rote.trace() as moves:  # the layout of load is asked for, whatever moves
+            for layout in ("[(0),()]", "[(),(0)]", "(a b): [(0)]"):
+                rote.load(tmp_path / "a.zarr", layout, comm=comm)
+        causes.append([f"{move.cause} {move.implicit}" for move in moves])
         x = rote.DistTensor.zeros((10, 6), "block[(0),()]", comm)
         with rote.config(implicit="error"):
             raised(comm, lambda: rote.save(tmp_path / "c.zarr", x), LayoutError, "rote.save moves", "implicit='allow'")
         with rote.config(implicit="allow"), rote.trace() as moves:
             rote.save(tmp_path / "c.zarr", x)
-            rote.load(tmp_path / "c.zarr", "[(0),()]", comm=comm)
         return [*causes, [move.cause for move in moves if move.implicit]]
 
-    assert run(program, 4)[0] == [[], [], [], ["rote.save", "rote.load"]]
+    assert run(program, 4)[0] == [[], [], [], ["rote.load False"] * 3, ["rote.save"]]
     assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr", "b.zarr", "c.zarr"]
 
 
@@ -241,6 +244,123 @@ def test_files_cut_short(folder: Path) -> None:
     refuses(folder / "old.zarr", "cannot be read")
 
 
+def test_a_changed_bit(folder: Path) -> None:
+    """A bit of an element raises in Zarr and in HDF5, whatever bit it is; in `.npy` it is read as NumPy reads it."""
+    draw = np.random.default_rng(0)
+    with h5py.File(folder / "old.h5") as file:
+        chunk = file["data"].id.get_chunk_info(0)
+    zarr_chunk = folder / "old.zarr" / "c" / "0" / "0" / "0"
+    places = {folder / "old.h5": (chunk.byte_offset, chunk.size), zarr_chunk: (0, zarr_chunk.stat().st_size)}
+    for path, (offset, size) in places.items():
+        whole = path.read_bytes()
+        for place, bit in zip(draw.integers(0, size, 30).tolist(), draw.integers(0, 8, 30).tolist(), strict=True):
+            content = bytearray(whole)
+            content[offset + place] ^= 1 << bit
+            path.write_bytes(content)
+            with pytest.raises(RoteError, match="cannot be read"):
+                rote.load(folder / f"old{path.suffix or '.zarr'}")
+        path.write_bytes(whole)
+    content = bytearray((folder / "old.npy").read_bytes())
+    content[-3] ^= 1
+    (folder / "old.npy").write_bytes(content)
+    changed = np.load(folder / "old.npy")
+    assert (rote.load(folder / "old.npy").to_global() == changed).all() and changed[-1, -1, -1] != 119.0
+
+
+def test_links_of_nexus(tmp_path: Path) -> None:
+    """A detector's data have one name and other ways to it; the only tensor of a file is loaded without a name."""
+    array = np.arange(24.0).reshape(4, 6)
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file["entry/instrument/detector/data"] = array
+        file["entry/data/data"] = file["entry/instrument/detector/data"]
+        file["entry/sample"] = h5py.SoftLink("/entry/instrument/detector/data")
+        file["gone"], file["circle"] = h5py.SoftLink("/none"), h5py.SoftLink("circle")
+        file["lost"], file["again"] = h5py.ExternalLink("none.h5", "/data"), h5py.ExternalLink("run.h5", "/entry")
+    with h5py.File(tmp_path / "master.h5", "w") as file:
+        file["here"] = h5py.ExternalLink("run.h5", "/entry/data/data")
+
+    def program(comm: Comm) -> None:
+        held = rote.contents(tmp_path / "run.h5", comm=comm)
+        names = ["entry/data/data", "entry/instrument/detector/data", "entry/sample"]
+        assert list(held.tensors) == names and {stored.shape for stored in held.tensors.values()} == {(4, 6)}
+        (first,) = set(names) - set(held.links)
+        other = next(name for name in names[:2] if name != first)
+        soft = {"entry/sample": "/entry/instrument/detector/data", "gone": "/none", "circle": "circle"}
+        assert held.links == {other: first, **soft, "lost": "none.h5:/data", "again": "run.h5:/entry"}
+        for path, name in [("run.h5", None), ("master.h5", None), *(("run.h5", name) for name in names)]:
+            x = rote.load(tmp_path / path, "[(),(0)]", name, comm=comm)
+            same(x.local, cut(array, x.distribution, comm.rank), (path, name))
+        same(rote.load(tmp_path / "run.h5", "[(),()]", "again/data/data", comm=comm).local, array, "again")
+        for name in ("gone", "circle", "lost", "lost/data"):
+            text = f"has no tensor '{name}': '{name.partition('/')[0]}' is a link to"
+            raised(comm, lambda: rote.load(tmp_path / "run.h5", None, name, comm=comm), RoteError, text)  # noqa: B023
+
+    run(program, 2)
+
+
+def test_one_strange_thing_leaves_the_others(tmp_path: Path) -> None:
+    """Types that h5py does not know, labels of a wrong type, many ways to few groups, loops of folders in a store."""
+    scalar, time = h5py.h5s.create(h5py.h5s.SCALAR), h5py.h5t.UNIX_D32LE
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        file["u"].attrs["DIMENSION_LABELS"], file["type"] = np.array([b"t"]), np.dtype("f8")
+        file.attrs["a"] = 1
+        h5py.h5d.create(file.id, b"when", time, scalar)
+        h5py.h5a.create(file.id, b"when", time, scalar)
+        group = file
+        for depth in range(40):
+            inner = group.create_group(f"{depth}")
+            group["other"], group["up"] = inner, h5py.SoftLink("..")
+            group = inner
+    held = rote.contents(tmp_path / "a.h5")
+    assert (list(held.tensors), held.tensors["u"].dims, held.attributes) == (["u"], ("t",), {"a": 1})
+    assert rote.load(tmp_path / "a.h5").to_global().tolist() == [0, 1, 2]
+    with pytest.raises(RoteError, match="No NumPy equivalent"):
+        rote.load(tmp_path / "a.h5", name="when")
+    store = zarr.create_group(tmp_path / "a.zarr")
+    store.create_array("in/u", data=np.arange(3.0))
+    (tmp_path / "a.zarr" / "in" / "up").symlink_to(tmp_path / "a.zarr", target_is_directory=True)
+    (tmp_path / "a.zarr" / ".rote-0.part").symlink_to(tmp_path / "a.zarr" / "in", target_is_directory=True)
+    assert list(rote.contents(tmp_path / "a.zarr").tensors) == ["in/u"]
+    assert rote.load(tmp_path / "a.zarr", name="in/up/in/u").to_global().tolist() == [0, 1, 2]
+
+
+def test_steps_of_stores(tmp_path: Path) -> None:
+    """Steps that version 0.2 wrote in Zarr are steps, and lost chunks of theirs are lost; a step without its metadata
+    is an error, not the step before it."""
+    path = tmp_path / "old.zarr"
+    x = rote.DistTensor.from_global(np.arange(24.0).reshape(4, 6), "block[(0),()]")
+    for step in (0, 5):
+        rote.save(path, {"u": x + step}, {"time": step}, step)
+        zarr.open_group(path / str(step)).attrs.clear()
+        array = zarr.open_array(path / str(step) / "u")
+        array.attrs["rote"] = array.attrs["_rote"]
+        del array.attrs["_rote"]
+    held = rote.contents(path)
+    assert (held.steps, held.step, held.attributes) == ((0, 5), 5, {})
+    assert rote.load(path).to_global()[0, 0] == 5
+    rote.save(path, {"u": x}, step=5)
+    assert rote.load(path).to_global()[0, 0] == 0
+    (path / "0" / "u" / "c" / "0" / "0").unlink()
+    with pytest.raises(RoteError, match="is lost"):
+        rote.load(path, step=0)
+    (path / "5" / "zarr.json").unlink()
+    with pytest.raises(RoteError, match="cannot be read"):
+        rote.load(path)
+
+
+def test_pictures_show_steps_alone(tmp_path: Path) -> None:
+    """What another program adds to the HDF5 file of a picture, also under a number, is no step of the series."""
+    x = rote.DistTensor.zeros((4, 5), "block[(0),()]")
+    rote.save(tmp_path / "flow.xdmf", {"u": x}, step=1)
+    with h5py.File(tmp_path / "flow.h5", "r+") as file:
+        file["7/u"], file["last"] = np.zeros(3), h5py.SoftLink("/1")
+    rote.save(tmp_path / "flow.xdmf", {"u": x}, step=2)
+    text = (tmp_path / "flow.xdmf").read_text("utf-8")
+    assert [text.count(f"flow.h5:/{step}/u") for step in (1, 2, 7)] == [1, 1, 0]
+    assert rote.contents(tmp_path / "flow.h5").links == {"last": "/1"}
+
+
 def test_elements_that_are_not_carried(tmp_path: Path) -> None:
     """Texts, records, half floats and objects are refused, in files and in tensors."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -283,7 +403,7 @@ def test_what_formats_do_not_hold(tmp_path: Path) -> None:
         refused("x.nc", x, RoteError, "x.nc is not the name", ".zarr", ".h5")
         refused("x.h5", {}, TypeError, "tensors by name")
         refused("x.h5", np.zeros(3), TypeError, "from_global")
-        for name in ("", "a/b", ".a", "3", 'a"b', 5):
+        for name in ("", "a/b", ".a", "_a", 'a"b', 5):
             refused("x.h5", {name: x}, RoteError, "is not the name of a tensor")
         for step in (-1, 1.5, True, "1"):
             refused("x.h5", x, RoteError, "a step is a number from 0 on", step=step)
