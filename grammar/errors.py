@@ -12,7 +12,7 @@ _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of th
 
 
 class RoteError(Exception):
-    """The root of all errors that Rote itself raises.
+    """The root of Rote's own errors; where NumPy or Python has one (TypeError, IndexError, OSError), that is raised.
 
     >>> from rote import parse
     >>> try:

@@ -67,7 +67,7 @@ def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
         raise TypeError(f"{name} are integers, not {values!r}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Kind:
     """The way in which an entry deals out indices.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
 from rote.caches import memoized
-from rote.compiler.explain import in_bytes, in_seconds
+from rote.compiler.explain import in_bytes, in_seconds, on_machine
 from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.movement.volumes import largest_block
 from rote.errors import LayoutError, PlanError, counted
@@ -228,12 +228,13 @@ def farther(choice: Choice, request: TransformRequest, output: Layout | str | No
     return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
-def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
+def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list[str]:
     """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
 
     Args:
         candidates: choices in the order of `preferred`.
         walk: the chosen walk.
+        machine: the machine that ranked the candidates.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
     named: dict[str, Choice] = {}
@@ -251,6 +252,8 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
             more += ", if you ask for its view"
         elif not _spread(choice):
             more += ", but ranks come to hold more than their parts"
+        if not lines:
+            more = f" {on_machine(machine)}{more}"
         lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
     return lines
 
@@ -297,7 +300,7 @@ def _choice(
 ) -> Choice:
     try:
         walk = build(source, lines_of(name, source, request, output, far), request)
-        return Choice(name, source, prices(walk), walk)
+        return Choice(name, source, prices(walk), replace(walk, machine=prices.machine))
     except (LayoutError, PlanError) as error:  # PlanError: levels on a machine with times per grid mode
         return Choice(name, source, NONE, None, str(error))
 

@@ -79,7 +79,8 @@ def compare(
         shape: the shape of the whole tensor.
         ranks: the number of ranks.
         layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
-        machine: the machine whose times price the walks; the default one if None.
+        machine: the machine whose times price the walks, and for which their moves are compiled; the default one if
+            None.
 
     Returns:
         One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`

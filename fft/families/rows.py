@@ -11,6 +11,7 @@ from itertools import chain
 
 from rote.caches import memoized
 from rote.compiler.movement.matrix import from_others
+from rote.compiler.movement.volumes import quickly_counted
 from rote.errors import LayoutError
 from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 from rote.layout.grid import Grid
@@ -33,6 +34,7 @@ Way = tuple[int, int, tuple[Order, ...]]
 """The most elements that any rank receives on a way, the elements that all ranks receive, and the orders of the way."""
 
 _NEAR = 1.02  # ways whose busiest rank receives up to this many times the least count as equal: the total decides
+_MANY = 1024  # ranks: on more, orders whose blocks make too many pieces are left out
 _SEARCHED = 5  # up to so many axes all ways are tried: six axes have 375,000
 
 
@@ -75,6 +77,8 @@ def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
     else:
         first, lines = start, []
     front = _ways(first, frozenset(), dist, request)
+    if not front:
+        raise LayoutError(f"the rows of {dist.shape} on {dist.grid} ranks fit each other too badly")
     near = [way for way in front if way[0] <= _NEAR * front[0][0]]
     for way in near[-1][2]:
         done = sized(Transform(KINDS[kind[way[-1]]].name, (1,)), {1: way[-1]}, dist.shape, request)
@@ -96,6 +100,7 @@ def _order(dist: Distribution) -> Order | None:
 def _ways(order: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
     """The Pareto-optimal ways on from an order, by busiest rank and total; the best for the busiest rank first.
 
+    Empty if the blocks of all orders fit each other too badly.
     For more than `_SEARCHED` axes only the best next order is followed.
     """
     done = done | {order[-1]}
@@ -109,10 +114,11 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
         rest = tuple(a for a in order[:-1] if a != axis)
         for place in range(len(rest) + 1):  # the transformed axis may go anywhere among the fused ones
             next_order = (*rest[:place], order[-1], *rest[place:], axis)
-            most, total = (weight * count for count in _moved(order, next_order, shape, source.grid))
-            steps.append((most, total, next_order))
+            moved = _moved(order, next_order, shape, source.grid)
+            if moved is not None:
+                steps.append((weight * moved[0], weight * moved[1], next_order))
     ways: list[Way] = []
-    for most, total, next_order in steps if len(order) <= _SEARCHED else [min(steps)]:
+    for most, total, next_order in steps if len(order) <= _SEARCHED else sorted(steps)[:1]:
         further = _ways(next_order, done, source, request)
         ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
     front: list[Way] = []
@@ -123,8 +129,13 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
 
 
 @memoized(8192)  # five axes have 1920 pairs of orders
-def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
-    """The most elements that any rank receives between two orders, and the elements that all ranks receive."""
+def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int] | None:
+    """The most elements that any rank receives between two orders, and the elements that all ranks receive.
+
+    None on many ranks if the blocks of the two orders fit each other too badly to be compared quickly.
+    """
     ends = unfused_ends(row_layout(before).on(shape, grid), row_layout(after).on(shape, grid))
+    if grid.size > _MANY and not quickly_counted(*ends):
+        return None
     received = from_others(*ends)[0]
-    return int(received.max()), int(received.sum()) * (grid.size // received.size)
+    return int(received.max()), int(received.sum(dtype=object)) * (grid.size // received.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rote.compiler.explain import in_bytes, in_seconds
+from rote.compiler.explain import in_bytes, in_seconds, on_machine
 from rote.errors import counted
 from rote.html.page import page
 from rote.html.reprs import card
@@ -29,10 +29,11 @@ def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
         title = f"Stage {number + 1} of {len(walk.stages)}"
         scenes.append(_stage_scene(title, stage, str(dtypes[number]), str(dtypes[number + 1]), dtypes[number].itemsize))
     costs = [plan.cost for plan in walk.moves]
+    times = "".join([f" {on_machine(plan.machine)}" for plan in walk.moves[:1]])
     totals = [
         ("A rank receives", in_bytes(sum(cost.bytes for cost in costs))),
         ("Moves", str(len(costs))),
-        ("Cost of the moves", f"about {in_seconds(sum(cost.seconds for cost in costs))}"),
+        ("Cost of the moves", f"about {in_seconds(sum(cost.seconds for cost in costs))}{times}"),
         ("Peak memory of a move", f"{in_bytes(max((cost.peak_bytes for cost in costs), default=0))} on a rank"),
         ("Spectrum", f"{walk.target.shape} {dtypes[-1]} in {walk.target.layout}"),
     ]

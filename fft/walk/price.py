@@ -53,17 +53,17 @@ _FREE = Price(0.0, 0, 0, 0)
 class Prices:
     """The prices of walks on one machine; equivalent moves are priced once.
 
-    Args:
+    Attributes:
         machine: the times of the machine.
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self.machine = machine
         self._known: dict[Hashable, Price] = {}
 
     def __call__(self, walk: Walk) -> Price:
         """The price of a walk."""
-        copy_time = max(self._machine.along(walk.source.grid.order).copy_time)
+        copy_time = max(self.machine.along(walk.source.grid.order).copy_time)
         moves = [self._move(*end) for end in walk.ends]
         seconds = sum(move.seconds for move in moves)
         for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
@@ -75,14 +75,15 @@ class Prices:
 
     def _move(self, before: Distribution, after: Distribution, dtype: np.dtype[Any]) -> Price:
         """The price of a move, as one step."""
-        key = dtype.itemsize, _likeness(before, after, self._machine)
+        key = dtype.itemsize, _likeness(before, after, self.machine)
         if key not in self._known:
             self._known[key] = _FREE
             step = one_step(before, after)
             if step is not None and step.kind not in LOCAL:
                 elements = flow(step).elements
-                received, total = int(elements.max()), int(elements.sum()) * (step.ranks.size // elements.size)
-                seconds = duration(step, dtype.itemsize, self._machine).seconds
+                received = int(elements.max())
+                total = int(elements.sum(dtype=object)) * (step.ranks.size // elements.size)
+                seconds = duration(step, dtype.itemsize, self.machine).seconds
                 self._known[key] = Price(seconds, 1, received * dtype.itemsize, total * dtype.itemsize)
         return self._known[key]
 
@@ -105,14 +106,14 @@ def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Ha
             if splits:
                 read = [(shape[d.mode], d.weight, d.size) for d in digits]
                 for depth, s in enumerate(splits):
-                    places[s.grid_mode].append((side, depth, s.kind.name, s.kind.sizes, read))
+                    places[s.grid_mode].append((side, depth, s.kind, read))
     ranked = sorted([(grid[g], times[g], sorted(held), g) for g, held in places.items()])
     number = {g: n for n, (*_, g) in enumerate(ranked)}
     over = []
     for modes in sides:
         entries_of = []
         for _, splits in modes:
-            entries_of.append(tuple([(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits]))
+            entries_of.append(tuple([(number[s.grid_mode], s.kind) for s in splits]))
         over.append(entries_of)
     read_by: list[list[tuple[object, ...]]] = [[] for _ in shape]
     for side, modes in enumerate(sides):

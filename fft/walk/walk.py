@@ -5,7 +5,7 @@ moves. A walk is a value: it has a text and an inverse, and it does not depend o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from rote.compiler.compile import compile
 from rote.compiler.explain import in_bytes
+from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL, Step
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
@@ -186,6 +187,7 @@ class Walk:
         sizes: per axis, the logical size of its transform, by which forward and backward together multiply; or 1.
         points: per axis, the number of points of the spectrum; for half a spectrum, those of the signal.
         wire: "f4" if elements are rounded to single precision while they travel.
+        machine: the machine for which its moves are compiled.
     """
 
     source: Distribution
@@ -196,6 +198,7 @@ class Walk:
     sizes: tuple[int, ...]
     points: tuple[int, ...]
     wire: str | None = None
+    machine: Machine = field(default=DEFAULT, compare=False)
 
     @property
     def kind(self) -> str:
@@ -226,7 +229,7 @@ class Walk:
     @property
     def transitions(self) -> tuple[Plan, ...]:
         """The plans from each stage to the next, including those that move nothing."""
-        return tuple(compile(*ends, wire=self.wire) for ends in self.ends)
+        return tuple(compile(*ends, wire=self.wire, machine=self.machine) for ends in self.ends)
 
     @property
     def moves(self) -> tuple[Plan, ...]:
@@ -237,7 +240,7 @@ class Walk:
         """The inverse walk: the inverse stages and moves, in reversed order."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
         kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
-        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points, self.wire)
+        return replace(self, source=self.target, target=self.source, stages=back, dtype=self.dtypes()[-1], kinds=kinds)
 
     def plot(self) -> Any:
         """A figure of the walk's layouts and their transforms, with arrows for the moves between them.

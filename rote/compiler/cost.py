@@ -1,9 +1,10 @@
 """The costs of plans: bytes, messages and peak memory, counted exactly, and the model's seconds.
 
 Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce gives
-every rank its result once, with a message from each other rank. A collective may have an algorithm with fewer rounds
-and one with fewer bytes (Popovici et al. 2019, eq. 18 to 21, with one port); the model takes the seconds of the cheaper
-one. It assumes that the MPI library chooses well among them, and does not choose for it.
+every rank its result once, with a message from each other rank. A rank that moves elements sends a message to each
+rank that needs some, as all methods do. MPI's own collectives may have an algorithm with fewer rounds and one with
+fewer bytes (Popovici et al. 2019, eq. 18 to 21, with one port); the model takes the seconds of the cheaper one. It
+assumes that the MPI library chooses well among them, and does not choose for it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..layout.grid import Grid
 from ..layout.layout import Distribution
 from .machine import Machine, Times
 from .movement.matrix import from_others
-from .movement.volumes import block_sizes, kept, traffic
+from .movement.volumes import block_sizes, kept
 from .step import LOCAL, Step
 
 __all__ = [
@@ -150,7 +151,7 @@ def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
     """
     arrays = [count for _, count in counts]
     if len({grid for grid, _ in counts}) > 1:
-        arrays = [np.broadcast_to(count, grid.shape).reshape(-1) for grid, count in counts]
+        arrays = [np.broadcast_to(count, grid.shape or 1).reshape(-1) for grid, count in counts]
     return np.asarray(sum(arrays))
 
 
@@ -165,6 +166,8 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 @memoized(16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """The elements that each rank must be sent. If the target is partial, contributions may stay where they are."""
+    if not source.grid.shape and not target.grid.shape:
+        return np.zeros(1, np.int64)
     received = from_others(source, target)[0]
     needed: Ints = np.minimum(received, _sizes_beside(source, target) * (not target.partial))
     return needed
@@ -175,7 +178,7 @@ def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
     sizes = block_sizes(target)
     if source.grid == target.grid:
         return sizes
-    return np.broadcast_to(sizes, target.grid.shape).reshape(-1)
+    return np.broadcast_to(sizes, target.grid.shape or 1).reshape(-1)
 
 
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
@@ -212,7 +215,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
     given = block_sizes(source) - kept(source, target)
     seconds = _arriving(_needed(source, target), given + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
-    return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks).mean() + again))
+    return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks or 1).mean() + again))
 
 
 @memoized(65536)
@@ -247,19 +250,10 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
         received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, _ELEMENTS, True))
-    bytes_time = received + combined + copied
     heard = _weighted(step, 1, times.latency, modes, _MESSAGES)
     waits = np.maximum(heard, _weighted(step, 1, times.latency, modes, _MESSAGES, True))
     most = max([int(from_others(source, target, sending)[_MESSAGES].max()) for sending in (False, True)])
-    volumes = [(float((waits + bytes_time).max()), most, "pairwise")]
-    if step.kind in ("scatter", "gather"):
-        volumes.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
-    if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
-        block = sent * max([int(traffic(source, target, sending, ()).elements.max()) for sending in (False, True)])
-        half = rounds * block / 2  # each round sends half of what a rank holds (eq. 18)
-        forwarded = half * (slowest.byte + 2 * slowest.copy)
-        volumes.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
-    return volumes
+    return [(float((waits + received + combined + copied).max()), most, "pairwise")]
 
 
 def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Slowest) -> list[tuple[float, int, str]]:

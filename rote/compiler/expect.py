@@ -46,9 +46,9 @@ def expect(
                             block[(0),()]
       1     alltoall  0     block[(),(0)]      48 B       1  288 B  move entries
     each rank receives at most 48 B in 1 message, lower bound 48 B (ratio 1.00)
-    peak 288 B on a rank, about 12.0 us; optimal
+    peak 288 B on a rank, about 12 us on the default machine; optimal
     runner-up: allgather over 0, slice over 0
-      about 22.0 us, 1.83 times as long: a rank receives 96 B (not 48 B), holds 672 B (not 288 B)
+      about 22 us, 1.83 times as long: a rank receives 96 B (not 48 B), holds 672 B (not 288 B)
     """
     __tracebackhide__ = True  # pytest then shows the caller's line, not this file's
     if not isinstance(plan, Plan):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from math import floor, inf, log10
 from typing import NamedTuple
 
 from ..layout.layout import Distribution
 from .cost import Cost, duration, flow, peak
-from .machine import Machine
+from .machine import DEFAULT, Machine
 from .rules import rule_of
 from .step import Step
 
-__all__ = ["StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+__all__ = ["StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds", "on_machine", "table"]
+__all__ += ["versus"]
 
 
 class StepFigures(NamedTuple):
@@ -151,9 +153,28 @@ def in_bytes(count: int) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def in_seconds(time: float) -> str:
-    """A time in a suitable unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3)):
-        if time * scale >= 1:
-            return f"{time * scale:.1f} {unit}"
-    return f"{time * 1e6:.1f} us"
+def in_seconds(time: float, digits: int = 2) -> str:
+    """A time in a suitable unit, rounded to some digits; a model knows no more than two.
+
+    >>> in_seconds(9.153e-4), in_seconds(9.96e-4), in_seconds(1.504e-10, 3), in_seconds(0)
+    ('920 us', '1.0 ms', '150 ps', '0 s')
+    """
+    if not 0 < time < inf:
+        return f"{time:g} s"
+    time = float(f"{time:.{digits - 1}e}")
+    units = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12}
+    unit, scale = next((each for each in units.items() if time * each[1] >= 1 - 1e-9), ("ps", 1e12))
+    places = digits - 1 - floor(log10(time * scale) + 1e-9)
+    return f"{time * scale:.{max(places, 0)}f} {unit}"
+
+
+def on_machine(machine: Machine) -> str:
+    """The machine that takes the times of a cost, in words: the default one, or one with its latency.
+
+    >>> on_machine(Machine()), on_machine(Machine(latency=(1e-6, 5e-6)))
+    ('on the default machine', 'on a machine of latency 1.0 us, 5.0 us')
+    """
+    if machine == DEFAULT:
+        return "on the default machine"
+    latencies = machine.latency if isinstance(machine.latency, tuple) else (machine.latency,)
+    return f"on a machine of latency {', '.join(map(in_seconds, latencies))}"

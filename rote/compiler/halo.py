@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..layout.kinds import Split, mode_set
 from ..layout.layout import Distribution
 from .cost import Cost, slowest_of
 from .machine import DEFAULT, Machine
-from .movement.components import splitting
+from .movement.components import counting, splitting
 from .verify.halo import Delivery, verify_deliveries
 
 __all__ = ["HaloPlan"]
@@ -168,7 +169,9 @@ class HaloPlan:
         modes = self._modes()
 
         def per_rank(table: str) -> Ints:
-            return reduce(np.multiply.outer, [getattr(mode, table)[:-1] for mode in modes], np.array(1))
+            along = [getattr(mode, table)[:-1] for mode in modes]
+            most = prod([int(counts.max(initial=0)) for counts in along])
+            return reduce(np.multiply.outer, along, np.array(1, counting(most)))
 
         def most(elements: Ints) -> int:
             return int(elements.max(initial=0)) * self.dtype.itemsize

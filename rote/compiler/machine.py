@@ -13,6 +13,8 @@ __all__ = ["DEFAULT", "Machine", "Times", "as_machine"]
 
 Time = float | tuple[float, ...]
 
+_MOST = 1e100  # seconds: the time of any plan is a finite number
+
 
 @dataclass(frozen=True, slots=True)
 class Times:
@@ -40,7 +42,7 @@ class Machine:
         step_time: the time of a step before its first message.
 
     Raises:
-        PlanError: a time is negative, or not a number.
+        PlanError: a time is negative or above 1e100, or not a number.
 
     Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
 
@@ -100,8 +102,10 @@ def _checked(name: str, value: object) -> Time:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise PlanError(f"the {name} of a machine is a number of seconds of at least 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+        large = isinstance(value, int) and value.bit_length() > 64  # Python refuses to print integers of many digits
+        shown = "a larger integer" if large else repr(value)
+        raise PlanError(f"the {name} of a machine is a number of seconds from 0 to {_MOST:g}, not {shown}")
     return float(value)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 
 from ..errors import PlanError, counted
 from ..late import late
+from ..layout.grid import integers
 from ..layout.layout import Distribution, as_layout, distribute
 from .cost import Cost, lower_bound, steps_cost
-from .explain import explain, grids, in_bytes, in_seconds, kinds, versus
+from .explain import explain, grids, in_bytes, in_seconds, kinds, on_machine, versus
 from .machine import DEFAULT, Machine, as_machine
 from .search import Route, Search
-from .step import Step, as_dtype, as_kind, error_of, sent_as, wire_of
+from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_of
 from .verify.certificate import verify
 
 __all__ = ["Plan"]
@@ -82,9 +83,9 @@ class Plan:
                                 block[(0),()]
           1     alltoall  0     block[(),(0)]  12.0 KiB       3  56.0 KiB  move entries, pairwise
         each rank receives at most 12.0 KiB in 3 messages, lower bound 12.0 KiB (ratio 1.00)
-        peak 56.0 KiB on a rank, about 20.1 us; optimal
+        peak 56.0 KiB on a rank, about 20 us on the default machine; optimal
         runner-up: allgather over 0, slice over 0
-          about 38.7 us, 1.93 times as long: a rank receives 48.0 KiB (not 12.0 KiB), holds 176.0 KiB (not 56.0 KiB)
+          about 39 us, 1.93 times as long: a rank receives 48.0 KiB (not 12.0 KiB), holds 176.0 KiB (not 56.0 KiB)
         """
         source, target, cost, bound = self.source, self.target, self.cost, self.lower_bound
         head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {grids(source, target)}"
@@ -99,7 +100,8 @@ class Plan:
             f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
             f"lower bound {in_bytes(bound)} ({ratio})"
         )
-        lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.optimality}")
+        times = f"about {in_seconds(cost.seconds)} {on_machine(self.machine)}"
+        lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, {times}; {self.optimality}")
         wire = wire_of(self.steps)
         if wire is not None:
             lines.append(f"sent as {wire}: relative error of an element at most {error_of(self.steps):.1e}")
@@ -117,7 +119,7 @@ class Plan:
         >>> from rote.compiler.compile import compile
         >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4).why_not("allgather"))
         allgather over 0, slice over 0
-          about 31.4 us, 1.75 times as long: a rank receives 24.0 KiB (not 6.0 KiB), holds 88.0 KiB (not 28.0 KiB)
+          about 31 us, 1.74 times as long: a rank receives 24.0 KiB (not 6.0 KiB), holds 88.0 KiB (not 28.0 KiB)
         """
         if any(step.kind == as_kind(kind) for step in self.steps):
             return f"the plan has this step: {kinds(self.steps)}"
@@ -196,7 +198,7 @@ class Plan:
         """The plan that a JSON text holds. Reading does not prove the plan; `verify` does that.
 
         Raises:
-            PlanError: the text is not a plan.
+            PlanError: the text is not a plan, or its steps do not lead from the source to the target.
 
         >>> from rote.compiler.compile import compile
         >>> plan = compile("block[(0)] -> [()]", shape=4, grid=2)
@@ -205,7 +207,7 @@ class Plan:
         """
         try:
             return _plan(json.loads(text))
-        except (KeyError, OverflowError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             raise PlanError(
                 f"this text is no plan ({type(error).__name__}: {error}); plan.to_json() writes one"
             ) from None
@@ -260,11 +262,12 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     at = tree["grid"]
     for step in tree["steps"]:
         before, at = on(step["before"], at), step.get("grid", at)
-        made = Step(as_kind(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"]))
+        made = Step(as_kind(step["kind"]), before, on(step["after"], at), integers(step["grid_modes"], least=0))
         steps.append(sent_as(made, step.get("wire"), as_dtype(tree["dtype"])))
     sizes = {source.grid.size, target.grid.size, *[step.after.grid.size for step in steps]}
     if len(sizes) > 1:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
+    check_steps(source, target, steps)
     machine = Machine(**tree["machine"])
     optimality = str(tree.get("found", "as given"))
     return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, optimality)

@@ -185,7 +185,8 @@ def relabel(
             )
     common = common_elements(source, target)
     ranks = assign(common)
-    needed = int(np.broadcast_to(block_sizes(target), target.grid.shape).sum())
+    sizes = block_sizes(target)
+    needed = int(sizes.sum(dtype=object)) * (target.grid.size // sizes.size)
     after, before = needed - _kept(common, ranks), needed - _kept(common, range(len(ranks)))
     return Relabelling(source, target, kind, ranks, after * kind.itemsize, before * kind.itemsize)
 
@@ -231,6 +232,7 @@ def assign(common: Ints) -> tuple[int, ...]:
             f"blocks that have {int(common.max())} elements in common are too large to be compared exactly among "
             f"{size} ranks\nrelabel for a smaller tensor of the same layouts"
         )
+    gain = gain.astype(np.int64)
     # Each rank that stays gets a bonus; the sum of all is too small to change which assignments are best.
     if 4 * (size + 1) * ((size + 1) * most + 1) < _EXACT:
         gain = gain * (size + 1) + np.eye(size, dtype=np.int64)
@@ -240,7 +242,7 @@ def assign(common: Ints) -> tuple[int, ...]:
 
 def _kept(common: Ints, numbers: Sequence[int]) -> int:
     """Count the elements that ranks with these numbers already hold."""
-    return int(common[numbers, np.arange(len(numbers))].sum())
+    return int(common[numbers, np.arange(len(numbers))].sum(dtype=object))
 
 
 def _meshes(

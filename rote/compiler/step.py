@@ -8,6 +8,7 @@ nothing either, because MPI does them without messages of Rote's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -29,6 +30,7 @@ __all__ = [
     "as_dtype",
     "as_kind",
     "as_wire",
+    "check_steps",
     "error_of",
     "refuse_mask",
     "rounded",
@@ -142,7 +144,7 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         raise PlanError(f"{dtype!r} is no dtype; write 'f8', 'c16', …") from None
     if element.kind not in "biufc" or element == np.float16:
         raise PlanError(
-            f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {element}\n"
+            f"Rote moves bool, integers, f4, f8, longdouble and the complex numbers of these, not {element}\n"
             f"convert to one of these first, x.astype('{'i8' if element.kind in 'mM' else 'f4'}') say"
         )
     return element.newbyteorder("=")
@@ -252,6 +254,32 @@ def error_of(steps: tuple[Step, ...]) -> float:
     True
     """
     return float(sum(step.wire is not None for step in steps) * np.finfo(np.float32).eps / 2)
+
+
+def check_steps(source: Distribution, target: Distribution, steps: Sequence[Step]) -> None:
+    """Refuse steps that were read from a text, and do not lead from the source to the target.
+
+    Raises:
+        PlanError: a step starts elsewhere, or over grid modes that there are not, or the last one ends elsewhere.
+    """
+    at = source
+    for number, step in enumerate(steps, 1):
+        if step.before.meaning != at.meaning:
+            raise PlanError(
+                f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
+                f"write the step from {at.layout}, or the step that is missing before it"
+            )
+        if any(g >= at.grid.order for g in step.grid_modes):
+            raise PlanError(
+                f"step {number} is over grid modes {step.grid_modes}, but grid {at.grid} has order {at.grid.order}\n"
+                "name grid modes below that"
+            )
+        at = step.after
+    if at.meaning != target.meaning:
+        end, wanted = str(at.layout), str(target.layout)
+        if at.grid != target.grid:
+            end, wanted = f"{end} on grid {at.grid}", f"{wanted} on grid {target.grid}"
+        raise PlanError(f"the steps end in {end}, but the plan is to {wanted}\nwrite the steps that are missing")
 
 
 def _copies(step: Step) -> bool:

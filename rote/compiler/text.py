@@ -21,7 +21,7 @@ from ..grammar.errors import nearest
 from ..layout.grid import Grid
 from ..layout.layout import Distribution, distribute, parse_transition
 from .explain import grids
-from .step import Step, as_kind, sent_as
+from .step import Step, as_kind, check_steps, sent_as
 
 __all__ = ["read", "write"]
 
@@ -64,19 +64,9 @@ def read(text: str) -> Parts:
     steps: list[Step] = []
     at = source
     for number, line in enumerate(rest, 1):
-        step = _step(number, line, at, dtype)
-        if step.before.meaning != at.meaning:
-            raise PlanError(
-                f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
-                f"write the step from {at.layout}, or the step that is missing before it"
-            )
-        steps.append(step)
-        at = step.after
-    if at.meaning != target.meaning:
-        end, wanted = str(at.layout), str(target.layout)
-        if at.grid != target.grid:
-            end, wanted = f"{end} on grid {at.grid}", f"{wanted} on grid {target.grid}"
-        raise PlanError(f"the steps end in {end}, but the plan is to {wanted}\nwrite the steps that are missing")
+        steps.append(_step(number, line, at, dtype))
+        at = steps[-1].after
+    check_steps(source, target, steps)
     return source, target, dtype, tuple(steps)
 
 

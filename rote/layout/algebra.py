@@ -9,15 +9,15 @@ from typing import Self
 from ..errors import LayoutError, counted
 from ..grammar.nodes import CYCLIC, MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, Entry, LayoutSyntax, Op
 from ..grammar.text import unparse
-from .expressions import Partial, Rooted, as_entry, layout_code
-from .grid import integer
+from .expressions import Partial, Rooted, as_entry
+from .grid import Printed, integer
 from .view import View
 
 __all__ = ["LayoutAlgebra"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LayoutAlgebra:
+class LayoutAlgebra(Printed):
     """A layout as a value, with methods that derive other layouts from it; the base of `Layout`.
 
     Raises:
@@ -190,4 +190,4 @@ class LayoutAlgebra:
         return unparse(self.syntax)
 
     def __repr__(self) -> str:
-        return layout_code(self.syntax)
+        return f"rote.parse({str(self)!r})"

@@ -15,7 +15,7 @@ import numpy as np
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from .algebra import LayoutAlgebra
-from .grid import Grid, integers, ranks_at, tensor_shape
+from .grid import Grid, Printed, integers, ranks_at, tensor_shape
 from .indexset import EMPTY, IndexSet, Ints
 from .kinds import Split, check_mode, local_extents, locate, mode_set
 from .view import Digit, View, to_tensor
@@ -36,7 +36,7 @@ _REPLICATED = Role("replicated")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Blocks:
+class Blocks(Printed):
     """Which rank holds which elements of a tensor; the base of `Distribution`.
 
     It reads its layout, and never derives other layouts from it.
@@ -73,6 +73,8 @@ class Blocks:
         for entries, read in zip(layout.modes, digits, strict=True):
             mode = tuple([Split(entry.grid_mode, entry.kind, grid.shape[entry.grid_mode]) for entry in entries])
             extent = prod([digit.size for digit in read])
+            if extent >= 2**63:
+                raise LayoutError(f"{layout} reads {shape} with a mode of {extent} indices; extents are below 2**63")
             check_mode(mode, extent)
             extents.append(extent)
             splits.append(tuple([split for split in mode if split.parts > 1]))
@@ -129,6 +131,8 @@ class Blocks:
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
         """Per view mode, the set of global indices that a rank holds, stored as periodic runs.
 
+        Outside the root, all sets are empty; a tensor of order 0 then has one, because its block is of shape (0,).
+
         Raises:
             LayoutError: the grid has no such rank.
 
@@ -138,7 +142,7 @@ class Blocks:
         """
         coordinates = self.grid.coordinates(rank)
         if not self._is_root(coordinates):
-            return (EMPTY,) * self.order
+            return (EMPTY,) * max(self.order, 1)
         held = []
         for splits, extent in zip(self.splits, self.view_shape, strict=True):
             held.append(mode_set(splits, extent, tuple([coordinates[split.grid_mode] for split in splits])))
@@ -146,6 +150,8 @@ class Blocks:
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
         """Per view mode, the global indices that a rank holds, in local order: one array of integers per mode.
+
+        They are as many as `local_shape` says; outside the root of a tensor of order 0, that is one empty array.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -169,7 +175,7 @@ class Blocks:
         [[1, 1, 1], [0, 1, 2]]
         """
         global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
-        for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
+        for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=False)):
             along = index.reshape((1,) * mode + (-1,) + (1,) * (self.order - mode - 1))
             for m, added in to_tensor(digits, along).items():
                 global_indices[m] = global_indices[m] + added
@@ -186,8 +192,6 @@ class Blocks:
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
         [(3, 3), (2, 3)]
         """
-        if not self.order and not self.holds(rank):
-            return (0,)
         return tuple([len(held) for held in self.index_sets(rank)])
 
     def max_local_shape(self) -> tuple[int, ...]:
@@ -247,7 +251,7 @@ class Blocks:
         return f"{self.layout} on {self.shape}, grid {self.grid}"
 
     def __repr__(self) -> str:
-        return f"parse({str(self.layout)!r}).on({self.shape}, {self.grid!r})"
+        return f"{self.layout!r}.on({self.shape}, {self.grid.shape})"
 
 
 def _role(layout: LayoutAlgebra, grid_mode: int) -> Role:

@@ -32,7 +32,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
 
     >>> from rote import block, cyclic, root
     >>> L((0), (), (1), kind="block")
-    L(block(0), (), block(1))
+    rote.parse('block[(0),(),(1)]')
     >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
     block[(0),(),(1:cyclic(4))]|(2)
     """

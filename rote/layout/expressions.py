@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from ..errors import LayoutError
-from ..grammar.nodes import CYCLIC, OPS, ROUNDINGS, Entry, Kind, LayoutSyntax, Op, Rounding, exact
-from ..grammar.text import unparse
+from ..grammar.nodes import OPS, ROUNDINGS, Entry, Kind, Op, Rounding, exact
 from .grid import integer
 
-__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "fitting", "layout_code", "partial", "root"]
+__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "fitting", "partial", "root"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,45 +133,6 @@ def as_entry(value: int | Entry, default: Kind) -> Entry:
 def fitting(entry: Entry) -> Entry:
     """The entry for a mode of another extent: a block of any kind becomes a balanced one, since sizes may not fit."""
     return block(entry.grid_mode) if entry.kind.name == "block" else entry
-
-
-def layout_code(syntax: LayoutSyntax) -> str:
-    """The Python expression of a layout.
-
-    >>> from rote.layout.layout import parse
-    >>> layout_code(parse("a (r s=4): [(),(0,1:block),()]").syntax)
-    "L((), (0, block(1)), (), view='a (r s=4)')"
-    """
-    parts = [_mode_code(mode) for mode in syntax.modes]
-    if syntax.view is not None:
-        parts.append(f"view={unparse(syntax).split(':', 1)[0]!r}")
-    code = f"L({', '.join(parts)})"
-    if syntax.partial:
-        op = "" if syntax.op == "sum" else f", op={syntax.op!r}"
-        code += f" + partial({', '.join(map(str, syntax.partial))}{op})"
-    for g, at in syntax.rooted:
-        code += f" | root({g}, at={at})" if at else f" | root({g})"
-    return code
-
-
-def _mode_code(mode: tuple[Entry, ...]) -> str:
-    codes = [_entry_code(entry) for entry in mode]
-    return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"
-
-
-def _entry_code(entry: Entry) -> str:
-    """The Python expression of an entry: `block(0, 3)`, or its number if it is cyclic."""
-    kind = entry.kind
-    if kind == CYCLIC:
-        return str(entry.grid_mode)
-    if kind.name in ROUNDINGS:
-        return f"block({entry.grid_mode}, {kind.name!r})"
-    words = [str(entry.grid_mode)]
-    if kind.name == "block" or kind.sizes != CYCLIC.sizes:
-        words += map(str, kind.sizes)
-    if kind.at:
-        words.append(f"at={kind.at}")
-    return f"{kind.name}({', '.join(words)})"
 
 
 def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:

@@ -6,17 +6,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 from .divisors import divisors
 
-__all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
+__all__ = ["Grid", "Printed", "check_grid", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
+
+
+class Printed:
+    """A value that IPython and Hypothesis print by its `repr`; of other dataclasses they list the fields."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(repr(self))
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Printed):
     """A grid of processes; `shape[g]` is the number of coordinates along grid mode g.
 
     Ranks are numbered in row-major order, as in MPI's Cartesian communicators.
@@ -177,7 +186,8 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
     """The shape of a tensor as a tuple of plain integers.
 
     Raises:
-        LayoutError: an extent is not an integer, is negative, or is too large for an index of 64 bits.
+        LayoutError: an extent is not an integer, is negative, or is too large for an index of 64 bits; or the tensor
+            has 2**512 elements or more.
     """
     try:
         extents = integers(shape, least=0)
@@ -187,6 +197,8 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
         raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
     if extents and max(extents) >= 2**63:
         raise LayoutError(f"the extents of a shape are below 2**63, not {extents}")
+    if prod(extents) >= 2**512:  # so that all times are numbers
+        raise LayoutError(f"a tensor has fewer than 2**512 elements, which {extents} has not")
     return extents
 
 

@@ -24,7 +24,7 @@ from .algebra import LayoutAlgebra
 from .exports import Exports
 from .expressions import block
 from .foreign import ForeignDoors
-from .grid import Grid, grid_shape, tensor_shape
+from .grid import Grid, Printed, grid_shape, tensor_shape
 from .slices import Progression, find_layout
 from .view import View
 
@@ -53,7 +53,7 @@ class Layout(LayoutAlgebra):
 
     >>> a = parse("[(0),(),(1)]")
     >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
-    ('[(),(0),(1)]', True, L((0), (), (1)) >> L((), (0), (1)))
+    ('[(),(0),(1)]', True, rote.parse_transition('[(0),(),(1)] -> [(),(0),(1)]'))
     >>> a.order, a.tensor_order, a.grid_modes, a.syntax.op
     (3, 3, (0, 1), 'sum')
     """
@@ -114,7 +114,7 @@ class Distribution(Exports, ForeignDoors):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Transition:
+class Transition(Printed):
     """A source and a target layout of one tensor: `A -> B`, or `a >> b`.
 
     Raises:
@@ -140,10 +140,7 @@ class Transition:
         return f"{self.source} -> {self.target}"
 
     def __repr__(self) -> str:
-        sides = []
-        for side in (self.source, self.target):
-            sides.append(f"({side!r})" if side.rooted else repr(side))  # | binds less tightly than >>
-        return " >> ".join(sides)
+        return f"rote.parse_transition({str(self)!r})"
 
 
 @memoized(4096)
@@ -157,7 +154,7 @@ def parse(text: str) -> Layout:
         NotationError: the text is not a layout, or is a transition `A -> B`; the error shows where, and what to write.
 
     >>> parse("[(0:block),(),(1:cyclic(4))]")
-    L(block(0), (), cyclic(1, 4))
+    rote.parse('block[(0),(),(1:cyclic(4))]')
     """
     syntax = parse_syntax(text)
     if isinstance(syntax, TransitionSyntax):
@@ -176,7 +173,7 @@ def parse_transition(text: str) -> Transition:
         NotationError: the text is not a transition, or is a single layout; the error shows where, and what to write.
 
     >>> parse_transition("[(0),()] -> [(),(0)]")
-    L((0), ()) >> L((), (0))
+    rote.parse_transition('[(0),()] -> [(),(0)]')
     """
     if isinstance(text, str) and text.count("->") == 1 and len(text) <= MAX_TEXT:
         with suppress(RoteError):  # parsing each side uses the cache; errors are shown in the whole text, below

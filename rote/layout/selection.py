@@ -9,7 +9,7 @@ import numpy as np
 
 from .indexset import Ints
 
-__all__ = ["Selection", "selection"]
+__all__ = ["Selection", "as_slice", "selection"]
 
 Selection = tuple[Any, ...]
 """An index of NumPy that selects a product of lists, one per mode: only slices, or only open arrays."""
@@ -35,3 +35,10 @@ def _as_slice(indices: Ints) -> slice | None:
         return None
     stop = last + (1 if step > 0 else -1)
     return slice(first, None if stop < 0 else stop, step)
+
+
+def as_slice(steps: range) -> slice:
+    """The slice that selects a range of indices, none of which is negative."""
+    if not steps:
+        return slice(0, 0)
+    return slice(steps.start, None if steps.stop < 0 else steps.stop, steps.step)

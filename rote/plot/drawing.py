@@ -9,7 +9,7 @@ import numpy as np
 
 from ..layout.layout import Distribution
 from ..layout.ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
-from .geometry import Face, Points, ShownMode, cube, flat, ticks
+from .geometry import Face, Points, ShownMode, chords, cube, flat, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
     box = ax.get_window_extent()
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
     for owners, corners in cells:
-        edges = _chords(corners) * (unit, unit * aspect)
+        edges = chords(corners) * (unit, unit * aspect)
         text = str(owners)
         points = min(9.0, 0.7 * edges[1], edges[0] / (0.62 * len(text) + 0.3))
         if points >= 4:
@@ -105,13 +105,6 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
                 look["bbox"] = {"boxstyle": "round,pad=0.2", "fc": color, "ec": "none"}
             x, y = corners.mean(axis=0)
             ax.text(x, y, text, **look)
-
-
-def _chords(corners: Points) -> Points:
-    """The width and the height of a parallelogram through its middle."""
-    a, b = corners[1] - corners[0], corners[3] - corners[0]
-    area = abs(a[0] * b[1] - a[1] * b[0])
-    return np.asarray(area / np.maximum(np.abs([a[1], a[0]]), np.abs([b[1], b[0]])))
 
 
 def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:

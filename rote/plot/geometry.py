@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..layout.ownership import Run
 
-__all__ = ["Face", "Points", "ShownMode", "cube", "flat", "ticks"]
+__all__ = ["Face", "Points", "ShownMode", "chords", "cube", "flat", "ticks"]
 
 Points = npt.NDArray[np.float64]
 
@@ -81,6 +81,13 @@ def cube(sides: list[ShownMode], at: dict[int, int]) -> list[Face]:
         Face(c, b, at | dict(a.runs[-1].at), first, height, depth),
         Face(b, a, at | dict(c.runs[-1].at), height, depth, first),
     ]
+
+
+def chords(corners: Points) -> Points:
+    """The width and the height of a parallelogram through its middle."""
+    a, b = corners[1] - corners[0], corners[3] - corners[0]
+    area = abs(a[0] * b[1] - a[1] * b[0])
+    return np.asarray(area / np.maximum(np.abs([a[1], a[0]]), np.abs([b[1], b[0]])))
 
 
 def ticks(side: ShownMode, most: int) -> list[int]:

@@ -64,18 +64,13 @@ class World:
         copy, byte, latency = machine.copy_time * item, machine.byte_time * item, machine.latency
         if all(new[: len(mode)] == mode for mode, new in zip(before, after, strict=True)):
             return machine.step_time + copy * blocks.max()
-        received, sent, messages, most = self.exchanged(a, b)
+        received, sent, messages = self.exchanged(a, b)
         if all(mode[: len(new)] == new for mode, new in zip(before, after, strict=True)):
             return machine.step_time + rounds * latency + (byte * received + copy * (old + blocks)).max()
-        found = [(latency * messages + byte * received + copy * (sent + blocks)).max()]
-        tiles = [[[self.grid[g] for g in mode] for mode in each] for each in (before, after)]
-        if tiles[0] != tiles[1] and prod(self.grid[g] for g in changed) > 2:
-            forwarded = rounds * most / 2 * (byte + 2 * copy)
-            found.append(rounds * latency + forwarded + (copy * (sent + blocks)).max())
-        return machine.step_time + min(found)
+        return machine.step_time + (latency * messages + byte * received + copy * (sent + blocks)).max()
 
     def exchanged(self, a, b):
-        """Elements that each rank receives and sends, its messages one way, and the most that one has to do with.
+        """Elements that each rank receives and sends, and its messages one way.
 
         These are the same for all machines, and counted once.
         """
@@ -85,8 +80,7 @@ class World:
             moved = (self.holds[b] @ self.holds[a].T) * serves  # [receiver, sender]
             apart = moved * ~np.eye(len(moved), dtype=bool)
             messages = np.maximum((apart > 0).sum(axis=1), (apart > 0).sum(axis=0))
-            most = max(moved.sum(axis=1).max(), moved.sum(axis=0).max())
-            self._exchanged[a, b] = apart.sum(axis=1), apart.sum(axis=0), messages, most
+            self._exchanged[a, b] = apart.sum(axis=1), apart.sum(axis=0), messages
         return self._exchanged[a, b]
 
     def least(self, item, machine):

@@ -105,4 +105,4 @@ def test_a_new_transition_of_a_known_shape_makes_fewer_calls():
     *known, new = permutations(dists, 2)
     for ends in known:
         rote.compile(*ends)
-    assert 500 < calls(lambda: rote.compile(*new)) < 2_300
+    assert 500 < calls(lambda: rote.compile(*new)) < 2_350

@@ -161,6 +161,13 @@ def broken(**changes):
     return json.dumps(json.loads(PLAN) | changes)
 
 
+def changed_json(change):
+    """Read a plan whose JSON has one other step."""
+    tree = json.loads(compiled().to_json())
+    change(tree["steps"][0])
+    return rote.Plan.from_json(json.dumps(tree))
+
+
 ERRORS = {
     "shapes": (lambda: compiled(shapes=((4,), (5,))), "its shape: the source has (4,), the target (5,)"),
     "grids": (
@@ -182,7 +189,19 @@ ERRORS = {
     ),
     "no target": (lambda: rote.compile(rote.parse("[()]").on(3, 2)), "give two distributions, or one transition"),
     "no shape": (lambda: rote.compile("[()] -> [()]", grid=2), "compiled for a shape and a grid"),
-    "no transition": (lambda: rote.compile(rote.L(()), shape=3, grid=2), "L(()) is no transition; write 'A -> B'"),
+    "no transition": (lambda: rote.compile(rote.L(()), shape=3, grid=2), "is no transition; write 'A -> B'"),
+    "deep JSON": (lambda: rote.Plan.from_json("[" * 100_000), "this text is no plan"),
+    "unknown grid mode": (
+        lambda: changed_json(lambda step: step.update(grid_modes=[5])),
+        "grid modes (5,), but grid 2",
+    ),
+    "negative grid mode": (lambda: changed_json(lambda step: step.update(grid_modes=[-1])), "this text is no plan"),
+    "no grid modes": (lambda: changed_json(lambda step: step.update(grid_modes=["0"])), "this text is no plan"),
+    "other start": (
+        lambda: changed_json(lambda step: step.update(before="block[(0)]")),
+        "step 1 starts from block[(0)]",
+    ),
+    "other end": (lambda: changed_json(lambda step: step.update(after="block[(0)]")), "the steps end in block[(0)]"),
     "no JSON": (lambda: rote.Plan.from_json("{"), "this text is no plan"),
     "other JSON": (lambda: rote.Plan.from_json("[1]"), "this text is no plan"),
     "missing": (

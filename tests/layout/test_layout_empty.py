@@ -94,7 +94,7 @@ def test_sizes_given_part_by_part_may_all_be_nothing(ranks):
     """Sizes made of what each rank holds are a layout, on one rank too: on an extent of 0 all of them may be 0."""
     for sizes in ((0,) * ranks, (0,)):
         dist = rote.L(rote.block(0, *sizes), ()).on((0, 3), ranks)
-        assert parse(str(dist.layout)) == dist.layout and eval(repr(dist.layout), vars(rote)) == dist.layout
+        assert parse(str(dist.layout)) == dist.layout and eval(repr(dist.layout), {"rote": rote}) == dist.layout
         assert [dist.local_shape(rank) for rank in range(ranks)] == [(0, 3)] * ranks
         assert [found.tolist() for found in dist.indices(ranks - 1)] == [[], [0, 1, 2]]
         assert dist.max_local_shape() == (0, 3) and dist.locate(0, np.arange(0))[1].tolist() == []

@@ -122,7 +122,7 @@ def test_no_cache_answers_with_what_is_no_integer():
         for make in (lambda n: L(block(n)), lambda n: L(cyclic(0, n)), lambda n: DIST.local_shape(n)):
             with pytest.raises(rote.LayoutError):
                 make(wrong)
-    assert repr(L(block(1))) == "L(block(1))" and str(L(cyclic(0, 1))) == "[(0)]"
+    assert repr(L(block(1))) == "rote.parse('block[(1)]')" and str(L(cyclic(0, 1))) == "[(0)]"
     assert all(type(n) is int for n in DIST.local_shape(1))
     assert {type(n) for found in DIST.index_sets(1) for n in (found.start, found.stop, found.period)} == {int}
     assert str(parse("block[(1)]")) == str(L(block(1)))

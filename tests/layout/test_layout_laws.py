@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import all_layouts, kinds_for, later_kinds
 from hypothesis import given, settings
+from hypothesis.vendor.pretty import pretty
 from layout import definition
 from marks import PARTS, examples
 from parts import share
@@ -20,7 +21,7 @@ from rote.errors import LayoutError
 from rote.layout.grid import Grid
 from rote.layout.view import from_tensor, to_tensor
 
-NAMES = {"L": L, "block": block, "cyclic": cyclic, "partial": partial, "root": root}
+NAMES = {"rote": rote, "L": L, "block": block, "cyclic": cyclic, "partial": partial, "root": root}
 
 
 def check_text(layout):
@@ -36,11 +37,12 @@ def check_holdings(dist):
     held = definition.held(dist.layout, dist.view_shape, dist.grid.shape)
     for rank, (at, lists) in enumerate(zip(definition.coordinates(dist.grid.shape), held, strict=True)):
         assert dist.grid.coordinates(rank) == at and dist.grid.rank(at) == rank
+        assert dist.holds(rank) == definition.holds(dist.layout, at)
+        if not lists and not dist.holds(rank):
+            lists = [[]]  # the block of order 0 outside the root has one mode, of no index
         assert [index.tolist() for index in dist.indices(rank)] == lists, (dist, rank)
         assert [list(found) for found in dist.index_sets(rank)] == lists
-        assert dist.holds(rank) == definition.holds(dist.layout, at)
-        outside = not lists and not dist.holds(rank)
-        assert dist.local_shape(rank) == ((0,) if outside else tuple(map(len, lists)))
+        assert dist.local_shape(rank) == tuple(map(len, lists))
     for mode, n in enumerate(dist.view_shape):
         for at, cards in definition.hands(definition.chain(dist.layout.modes[mode], dist.grid.shape), n).items():
             coordinates, local = dist.locate(mode, np.array(cards, np.int64))
@@ -285,6 +287,25 @@ def test_text_and_code_say_the_same(text, code):
     layout = eval(code, dict(NAMES))
     assert rote.parse(text) == layout and hash(rote.parse(text)) == hash(layout)
     check_text(layout)
+    assert repr(layout) == f"rote.parse({str(layout)!r})"
+    assert repr(layout >> layout) == f"rote.parse_transition('{layout} -> {layout}')"
+    for value in (layout, layout >> layout, Grid((2, 3)), rote.parse("block[(0),()]").on((5, 3), (2,))):
+        assert pretty(value) == repr(value)  # as Hypothesis and IPython print it
+
+
+def test_a_block_has_as_many_modes_as_indices():
+    """The block of an empty scalar outside its root is of shape (0,), and has one list of indices, which is empty."""
+    for text, grid in (("[]|(0@1)", (3,)), ("[]|(0,1@1)", (2, 2)), ("[]+(0)|(1)", (2, 2)), ("[]", (2,))):
+        dist = rote.parse(text).on((), grid)
+        blocks = rote.simulate.scatter(np.array(7.0), dist)
+        for rank, block_ in enumerate(blocks):
+            shape = () if dist.holds(rank) else (0,)
+            assert block_.shape == dist.local_shape(rank) == shape, (text, rank)
+            assert dist.indices(rank) == () if dist.holds(rank) else [*map(len, dist.indices(rank))] == [0]
+            assert dist.tensor_indices(rank) == ()
+        assert rote.simulate.gather(blocks, dist) == 7.0
+    check_distribution = eval(repr(rote.parse("block[(0),()]").on((5, 3), (2,))), {"rote": rote})
+    assert check_distribution == rote.parse("block[(0),()]").on((5, 3), 2)
 
 
 def test_values_are_canonical_at_birth():

@@ -15,7 +15,7 @@ from rote.errors import LayoutError
 from rote.grammar import parse_walk, unparse_walk
 from rote.plot.text import draw
 
-NAMES = {"L": L, "block": block, "cyclic": cyclic, "root": root, "partial": partial}
+NAMES = {"rote": rote, "L": L, "block": block, "cyclic": cyclic, "root": root, "partial": partial}
 SHAPE, GRID = (7, 5), (2, 3)
 NEW = (
     "block(ceil)[(0),(1)]",

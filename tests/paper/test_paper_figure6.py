@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import figure6
@@ -9,6 +10,8 @@ import pytest
 from figure6 import AXES, DTYPE, POINTS, PROCESSES, SHAPE, pencil_walk, published_walk, row_walk, slab_walk
 from marks import PARTS
 from parts import share
+
+import rote
 
 BYTES = 2 * DTYPE.itemsize  # an element is sent and received
 
@@ -73,6 +76,11 @@ def test_slabs_move_as_rows(part):
         assert figure6.volume(slab_walk(SHAPE, processes)) == figure6.volume(row_walk(SHAPE, processes))
 
 
+def one_step(walk):
+    """The walk where messages cost nothing, so that its moves are one step each, which receives fewest bytes."""
+    return replace(walk, machine=rote.Machine(latency=0))
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_the_published_order_is_never_better(part):
     """Law: the rank that receives most receives no more in the searched order than in abc -> cab -> cba."""
@@ -80,7 +88,8 @@ def test_the_published_order_is_never_better(part):
     for shape, processes in share(product(shapes, (2, 3, 4, 6, 8, 12, 16, 32, 64)), part, 5, of=3):
         if processes <= shape[0] * shape[1]:
             found, published = (
-                sum(plan.cost.bytes for plan in walk(shape, processes).moves) for walk in (row_walk, published_walk)
+                sum(plan.cost.bytes for plan in one_step(walk(shape, processes)).moves)
+                for walk in (row_walk, published_walk)
             )
             assert found <= published
 

@@ -16,9 +16,9 @@ from strategies import pairs
 
 import rote
 from rote import plot
-from rote.compiler.cost import traffic
 from rote.compiler.movement.matrix import message_matrix
 from rote.compiler.movement.messages import sends
+from rote.compiler.movement.volumes import traffic
 from rote.layout.ownership import rank_color
 from rote.plot.matrix import Scale
 
@@ -161,7 +161,8 @@ def test_nothing_sent() -> None:
 @pytest.mark.parametrize(("ranks", "points"), [(64, 64), (65, 65), (256, 256), (257, 129), (1000, 250)])
 def test_many_ranks_are_an_image(ranks: int, points: int) -> None:
     """Above 64 no cell is hatched or lined; above 256 ranks share points, which show the largest message."""
-    ax = plot.messages(compiled("[(0)] -> [()]|(0)", (3 * ranks,), ranks)).axes[0]
+    gathered = rote.compile("[(0)] -> [()]|(0)", shape=3 * ranks, grid=ranks, machine=rote.Machine(latency=0))
+    ax = plot.messages(gathered).axes[0]
     image = np.asarray(ax.get_images()[0].get_array())
     assert image.shape == (points, points, 3)
     assert len({tuple(color) for color in image[1:, 0]}) == 1, "all others send alike"

@@ -1,16 +1,19 @@
-"""The volumes between two splits of one mode over one long grid mode, without a table of all pairs of coordinates.
+"""The volumes between two splits over one long grid mode, without a table of all pairs of coordinates.
 
-A split deals out tiles in turn. If a split has one turn, each coordinate holds one interval, which meets a cyclic range
-of the other side's tiles: sums of such ranges take as long as there are coordinates. The pattern of two splits repeats
-after a common period, in which a split of that very period has one turn. Where no period divides the other, the
-segments between the ends of all tiles of one common period are counted one by one.
+If both split one mode, a split deals out tiles in turn. If a split has one turn, each coordinate holds one interval,
+which meets a cyclic range of the other side's tiles: sums of such ranges take as long as there are coordinates. The
+pattern of two splits repeats after a common period, in which a split of that very period has one turn. Where no period
+divides the other, the segments between the ends of all tiles of one common period are counted one by one.
+
+If they split modes that are read differently, each coordinate of one side mostly shares elements with a few ranges of
+coordinates of the other side, which follow from the boxes of elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lcm
-from typing import NamedTuple
+from math import lcm, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +21,8 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...grammar.nodes import Kind
 from ...layout.kinds import Stretch, split, stretches
-from .components import Reading
+from .components import Reading, counting, number_of
+from .overlap import Overlap, fewer
 
 __all__ = ["Along", "along"]
 
@@ -27,10 +31,12 @@ Side = tuple[Stretch, ...]
 
 _SEGMENTS = 1 << 20  # segments that are counted one by one
 _FEW = 16  # stretches: each is compared with all coordinates of the other side
+_MANY = 1024  # coordinates: up to so many, boxes are not counted
+_RANGES = 32  # per coordinate
 
 
 class Along(NamedTuple):
-    """Counts by coordinate of a grid mode, which splits a mode on both sides.
+    """Counts by coordinate of a grid mode, which splits a component on both sides.
 
     Attributes:
         sent, received: the number of coordinates to which each one sends, and from which it receives, itself included.
@@ -44,18 +50,18 @@ class Along(NamedTuple):
 
 @memoized(1024)
 def along(source: Reading, target: Reading) -> Along | None:
-    """Count the messages and the kept elements of a component of one mode, split once on each side over many ranks.
+    """Count the messages and the kept elements of a component that is split once on each side over many ranks.
 
     None if the component is another one, or if its tiles fit each other badly.
     """
-    if len(source) != 1 or len(target) != 1:
+    given, taken = ([split for _, splits, _ in side for split in splits] for side in (source, target))
+    if len(given) != 1 or len(taken) != 1 or given[0][1] != taken[0][1]:
         return None
-    (read, given, n), (also_read, taken, _) = source[0], target[0]
-    if read != also_read or len(given) != 1 or len(taken) != 1:
-        return None
-    (old, p), (new, q) = given[0], taken[0]
-    if p != q:
-        return None
+    (old, p), (new, _) = given[0], taken[0]
+    if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
+        boxes = fewer(source, target) if p > _MANY else None
+        return None if boxes is None else _by_boxes(boxes, p, counting(number_of(source)))
+    n = source[0][2]
     sides = stretches(old, p, n), stretches(new, p, n)
     common = _common_period(sides, n)
     within = [_clipped(side, min(n, common)) for side in sides]
@@ -66,7 +72,7 @@ def along(source: Reading, target: Reading) -> Along | None:
             messages = _met(_Intervals(within[k], p), within[1 - k], p)
             times, rest = divmod(n, common)
             kept = times * _shared(_Intervals(within[k], p), within[1 - k], p)
-            kept += _shared(_Intervals(_clipped(sides[k], rest), p), _clipped(sides[1 - k], rest), p)
+            kept = kept + _shared(_Intervals(_clipped(sides[k], rest), p), _clipped(sides[1 - k], rest), p)
             return Along(messages[k], messages[1 - k], kept)
     return None
 
@@ -95,7 +101,9 @@ def _clipped(side: Side, n: int) -> Side:
 def _by_segments(kinds: tuple[Kind, Kind], within: Sequence[Side], p: int, n: int, common: int) -> Along:
     """The counts from all segments between the ends of tiles in one common period."""
     end = min(n, common)
-    starts = [np.arange(each.start, each.stop, each.tile) for side in within for each in side]
+    starts = []
+    for each in (each for side in within for each in side):  # NumPy rounds the length of a range of large numbers
+        starts.append(each.start + each.tile * np.arange(-(-(each.stop - each.start) // each.tile)))
     edges: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *starts]))
     senders, receivers = (split(kind, p, n, edges)[0] for kind in kinds)
     pairs = np.unique(senders * p + receivers)
@@ -116,7 +124,7 @@ class _Intervals:
             turn = np.arange(-(-(each.stop - each.start) // each.tile))
             at = (turn + each.first) % p
             self.begin[at] = each.start + turn * each.tile
-            self.end[at] = np.minimum(self.begin[at] + each.tile, each.stop)
+            self.end[at] = self.begin[at] + np.minimum(each.tile, each.stop - self.begin[at])
 
 
 def _met(intervals: _Intervals, side: Side, p: int) -> tuple[Ints, Ints]:
@@ -139,12 +147,71 @@ def _met(intervals: _Intervals, side: Side, p: int) -> tuple[Ints, Ints]:
 
 def _shared(intervals: _Intervals, side: Side, p: int) -> Ints:
     """The number of indices at each coordinate that are both in its interval and in its tiles."""
-    shared: Ints = np.zeros(p, np.int64)
+    counter = counting(max([p * (each.tile + each.stop) for each in side], default=0))
+    shared: Ints = np.zeros(p, counter)
     for each in side:
         turn = (np.arange(p) - each.first) % p
+        start = turn.astype(counter) * each.tile
         below = []
         for end in (intervals.begin, intervals.end):
-            whole, rest = np.divmod(np.clip(end, each.start, each.stop) - each.start, each.parts * each.tile)
-            below.append(whole * each.tile + np.clip(rest - turn * each.tile, 0, each.tile))
+            place = (np.clip(end, each.start, each.stop) - each.start).astype(counter)
+            whole = place // (each.parts * each.tile)
+            rest = place - whole * (each.parts * each.tile)
+            below.append(whole * each.tile + np.clip(rest - start, 0, each.tile))
         shared += (turn < each.parts) * (below[1] - below[0])
     return shared
+
+
+def _by_boxes(boxes: Sequence[Overlap], p: int, counter: np.dtype[Any]) -> Along | None:
+    """The counts from boxes of elements, if one side shares elements with a few ranges of the other's coordinates."""
+    for side in (0, 1):
+        ranges = _ranges(boxes, side, p, counter)
+        if ranges is not None:
+            own, begin, end, each = ranges
+            kept: Ints = np.zeros(p, counter)
+            np.add.at(kept, own, each * ((begin <= own) & (own < end)))
+            met = _pairs(own, begin, end, p)
+            return Along(met[side], met[1 - side], kept)
+    return None
+
+
+def _ranges(
+    boxes: Sequence[Overlap], side: int, p: int, counter: np.dtype[Any]
+) -> tuple[Ints, Ints, Ints, npt.NDArray[Any]] | None:
+    """The ranges of the other side's coordinates: per range, the own coordinate, begin, end, and elements per pair."""
+    ranges, elements, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
+    for box in boxes:
+        ends = box.source.at, box.target.at
+        (own,), (other,) = ends[side], ends[1 - side]
+        digits = [*zip(box.shape, own[1:], other[1:], strict=True)]
+        length = 1
+        for n, _, step in sorted([digit for digit in digits if not digit[1] and digit[2]], key=lambda digit: digit[2]):
+            if step != length:
+                return None  # there are gaps between these coordinates
+            length *= n
+        at, begin = np.array([own[0]]), np.array([other[0]])
+        for n, step, also in digits:
+            if step:
+                at = np.add.outer(at, step * np.arange(n)).reshape(-1)
+                begin = np.add.outer(begin, also * np.arange(n)).reshape(-1)
+        total += len(at)
+        if total > _RANGES * p:
+            return None
+        ranges.append(np.array([at, begin, begin + length]))
+        elements.append(np.full(len(at), prod([n for n, step, also in digits if not step and not also]), counter))
+    own, first, stop = np.concatenate(ranges, axis=1)
+    return own, first, stop, np.concatenate(elements)
+
+
+def _pairs(own: Ints, begin: Ints, end: Ints, p: int) -> tuple[Ints, Ints]:
+    """The number of different coordinates in the ranges of each own coordinate, and of ranges around each other one."""
+    line = own * (p + 1)  # each own coordinate has a line for its ranges
+    places = np.concatenate([line + begin, line + end])
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    inside = np.cumsum(np.where(order < len(own), 1, -1))[:-1] > 0
+    start, stop = places[:-1][inside], places[1:][inside]
+    mine = np.zeros(p, np.int64)
+    np.add.at(mine, start // (p + 1), stop - start)
+    edges = np.bincount(start % (p + 1), minlength=p + 1) - np.bincount(stop - start + start % (p + 1), minlength=p + 1)
+    return mine, np.cumsum(edges)[:p]

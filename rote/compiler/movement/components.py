@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,15 @@ from ...layout.kinds import extent, split
 from ...layout.layout import Distribution
 from ...layout.view import Digit, from_tensor
 
-__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "extents_of", "one_by_one"]
-__all__ += ["readings", "splitting", "spread"]
+__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "counting", "extents_of"]
+__all__ += ["number_of", "one_by_one", "readings", "splitting", "spread"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 Row = tuple[int, ...]
 """A number that is linear in the digits of a box: its start, then its step along each digit."""
+
+_FEW, _MANY = np.dtype(np.int64), np.dtype(object)
 
 Digits = tuple[tuple[Digit, ...], ...]
 Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
@@ -116,6 +118,20 @@ def extents_of(reading: Reading) -> dict[int, int]:
         for digit in digits:
             extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
     return dict(sorted(extents.items()))
+
+
+def number_of(reading: Reading) -> int:
+    """The number of elements of a component."""
+    return prod(extents_of(reading).values())
+
+
+def counting(most: int) -> np.dtype[Any]:
+    """The dtype of counts up to `most`: int64, or Python's integers if bytes or sums of them may not fit 64 bits.
+
+    >>> counting(2**40), counting(2**80)
+    (dtype('int64'), dtype('O'))
+    """
+    return _FEW if most < 2**53 else _MANY
 
 
 def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:

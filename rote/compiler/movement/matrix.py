@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from ...caches import memoized
 from ...layout.blocks import Role
 from ...layout.grid import Grid
 from ...layout.layout import Distribution
-from .components import components, splitting
+from .components import components, counting, splitting
 from .meets import communicates
 from .volumes import kept, sent_sizes, traffic
 
@@ -68,8 +69,7 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
     """
     if sending and any(role.name == "replicated" and p > 1 for role, p in _roles(source)):
         return _pairs(source, target, sending)
-    ranks = np.arange(source.grid.size)
-    source_at, target_at = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
+    counter, source_at, target_at = _counter(source), _places(source.grid), _places(target.grid)
     gives, takes = _only(source, ("rooted",), source_at), _only(target, ("rooted", "partial"), target_at)
     if sending:
         every = [gives * prod([p for role, p in _roles(target) if role.name == "replicated"])] * 2
@@ -82,9 +82,10 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
         sizes = sent_sizes(source, target, part)
         peers = tuple(range(len(giving), sizes.ndim) if sending else range(len(giving)))
         for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
-            every[k] = every[k] * table.sum(axis=peers)[giving if sending else taking]
+            sums = np.asarray(table.sum(axis=peers), counter)
+            every[k] = every[k] * sums[giving if sending else taking]
             own[k] = own[k] * table[giving + taking]
-    return every[0] - own[0], every[1] - own[1]
+    return every[0] - own[0], (every[1] - own[1]).astype(np.int64)
 
 
 def _roles(dist: Distribution) -> Iterator[tuple[Role, int]]:
@@ -94,17 +95,22 @@ def _roles(dist: Distribution) -> Iterator[tuple[Role, int]]:
 
 def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:
     """1 for ranks at the role's coordinate `at` along every grid mode with one of these roles, 0 for all others."""
-    counting = np.ones(dist.grid.size, np.int64)
+    counts = np.ones(dist.grid.size, _counter(dist))
     for g, role in enumerate(dist.roles):
         if role.name in names:
-            counting *= at[g] == role.at
-    return counting
+            counts *= at[g] == role.at
+    return counts
+
+
+def _counter(dist: Distribution) -> np.dtype[Any]:
+    """The dtype of the elements that a rank exchanges with all others."""
+    return counting(prod(dist.shape) * dist.grid.size)
 
 
 def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
     number = source.grid.size
-    totals = np.zeros((2, number), np.int64)
+    totals = np.zeros((2, number), _counter(source))
     together = max(1, _AT_ONCE // number)
     for start in range(0, number, together):
         senders = np.arange(start, min(number, start + together))
@@ -114,22 +120,21 @@ def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[I
             if sending:
                 total[senders] = counts.sum(axis=1)
             else:
-                total += np.add.reduce(counts, axis=0, dtype=np.int64)
-    return totals[0], totals[1]
+                total += np.add.reduce(counts, axis=0, dtype=totals.dtype)
+    return totals[0], totals[1].astype(np.int64)
 
 
 def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     """The rows of the matrix for some senders."""
-    ranks = np.arange(source.grid.size)
-    source_at, target_at = coordinates(senders, source.grid), coordinates(ranks, target.grid)
-    meets = np.ones((len(senders), len(ranks)), np.int64)
+    source_at, target_at = coordinates(senders, source.grid), _places(target.grid)
+    meets: Ints = np.ones((len(senders), target.grid.size), np.int64)
     if source.grid == target.grid:
         op_changes = source.layout.op != target.layout.op
         for g, p in enumerate(source.grid.shape):
             met = communicates(source.roles[g], target.roles[g], op_changes, p)
             meets *= met.at(source_at[g][:, None], target_at[g])
     else:
-        own = coordinates(ranks, source.grid)
+        own = _places(source.grid)
         for g, role in enumerate(source.roles):
             if role.name == "replicated":
                 meets *= source_at[g][:, None] == own[g]
@@ -146,12 +151,18 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
 
     Coordinates are given per grid mode. Whether the ranks there hold or want data is not considered.
     """
-    table = np.ones((1, 1), np.int64)
+    table = np.ones((1, 1), counting(prod(source.shape)))
     for part in components(source, target):
         giving = [source_at[g][:, None] for g in splitting(source, part.before)]
         taking = [target_at[g] for g in splitting(target, part.after)]
         table = table * sent_sizes(source, target, part)[(*giving, *taking)]
     return table
+
+
+@memoized(8)
+def _places(grid: Grid) -> Sequence[Ints]:
+    """The coordinates of all ranks, per grid mode."""
+    return coordinates(np.arange(grid.size), grid)
 
 
 def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:

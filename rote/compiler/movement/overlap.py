@@ -23,11 +23,12 @@ from ...layout.kinds import Stretch, extent, stretches
 from ...layout.view import Digit
 from .components import Reading, Row, extents_of, one_by_one
 
-__all__ = ["Overlap", "Scatter", "Side", "TooManyPiecesError", "boxes", "joined", "overlaps"]
+__all__ = ["Overlap", "Scatter", "Side", "TooManyPiecesError", "boxes", "fewer", "joined", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
 _FEW = 64  # up to this number, boxes are used whatever the number of elements
+_QUICK = 1 << 13  # boxes, which take a third of a second
 _WORTH = 512  # elements that take as long one by one as one box
 _MOST = 1 << 19  # boxes, which take about a gigabyte
 
@@ -107,6 +108,12 @@ target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
 def boxes(source: Reading, target: Reading) -> tuple[Overlap, ...] | None:
     """The overlaps of a component; None if they are many."""
     return _boxes(source, target, _FEW)
+
+
+@memoized(16)
+def fewer(source: Reading, target: Reading) -> tuple[Overlap, ...] | None:
+    """The overlaps of a component that many ranks may share; None if they are too many to be counted quickly."""
+    return _boxes(source, target, _QUICK)
 
 
 def _boxes(source: Reading, target: Reading, most: int) -> tuple[Overlap, ...] | None:

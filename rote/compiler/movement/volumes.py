@@ -22,14 +22,24 @@ from ...layout import kinds
 from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
-from .components import Component, Reading, components, extents_of, one_by_one, readings, splitting
+from .components import (
+    Component,
+    Reading,
+    components,
+    counting,
+    extents_of,
+    number_of,
+    one_by_one,
+    readings,
+    splitting,
+)
 from .meets import Meets, communicates
-from .overlap import Scatter, boxes, overlaps
+from .overlap import Scatter, TooManyPiecesError, boxes, overlaps
 
 if TYPE_CHECKING:
     from .along import Along  # which only long grids need
 
-__all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "kept", "largest_block", "quickly_counted", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -37,6 +47,7 @@ Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operati
 
 
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
+_TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
 _COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
 
 
@@ -51,7 +62,10 @@ class Traffic:
 @memoized(8192)
 def block_sizes(dist: Distribution) -> Ints:
     """The number of elements of each rank's block, in an array that broadcasts over the grid."""
-    sizes = np.ones((1,) * dist.grid.order, np.int64)
+    counter = counting(prod(dist.shape))
+    if not dist.grid.shape:  # NumPy makes numbers of arrays of order 0
+        return np.array([prod(dist.shape)], counter)
+    sizes = np.ones((1,) * dist.grid.order, counter)
     for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
         parts = tuple([(s.kind, s.parts) for s in mode])
         sizes = sizes * _over_grid(_extents(parts, extent), [s.grid_mode for s in mode], dist.grid.order)
@@ -72,7 +86,8 @@ def traffic(source: Distribution, target: Distribution, sending: bool, equal: tu
 
     Only peers with the same coordinates along the grid modes `equal` count.
     """
-    elements = messages = np.ones((1,) * source.grid.order, np.int64)
+    messages = np.ones((1,) * source.grid.order, np.int64)
+    elements = messages.astype(_counter(source, target))
     for more_elements, more_messages in _counts(source, target, sending, equal):
         elements, messages = elements * more_elements, messages * more_messages
     return Traffic(elements, messages)
@@ -81,10 +96,20 @@ def traffic(source: Distribution, target: Distribution, sending: bool, equal: tu
 @memoized(16384)
 def kept(source: Distribution, target: Distribution) -> Ints:
     """The elements that each rank sends to itself."""
-    elements = np.ones((1,) * source.grid.order, np.int64)
+    if not source.grid.shape:
+        return block_sizes(source)
+    elements = np.ones((1,) * source.grid.order, counting(prod(source.shape)))
     for more, _ in _counts(source, target, False, tuple(range(source.grid.order))):
         elements = elements * more
     return elements
+
+
+def _counter(source: Distribution, target: Distribution) -> np.dtype[Any]:
+    """The dtype of the elements that a rank sends or receives, with all contributions and copies."""
+    copies = 1
+    for p, before, after in zip(source.grid.shape, source.roles, target.roles, strict=True):
+        copies *= 1 if before.name == after.name == "split" else p
+    return counting(prod(source.shape) * copies)
 
 
 def _counts(
@@ -138,6 +163,11 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
 @memoized(1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
     shape = _parts((*source, *target))
+    if prod(shape) > _TABLE:
+        raise TooManyPiecesError(
+            f"the tiles of the two layouts fit each other so badly that {prod(shape)} pairs of ranks would have to be "
+            "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
+        )
     if boxes(source, target) is None:
         counted = _counted(source, target)
         if counted is not None:
@@ -149,7 +179,7 @@ def _sizes(source: Reading, target: Reading) -> Ints:
         for coordinates, stride in zip((*shared.source[0], *shared.target[0]), strides, strict=True):
             cells = cells + coordinates * stride
         return np.bincount(cells, minlength=prod(shape)).reshape(shape)
-    table = np.zeros(prod(shape), np.int64)
+    table = np.zeros(prod(shape), counting(number_of(source)))
     for extents, given, taken in shared:
         row = [0] * (len(extents) + 1)  # the cells of its elements
         for at, stride in zip((*given.at, *taken.at), strides, strict=True):
@@ -163,6 +193,17 @@ def _sizes(source: Reading, target: Reading) -> Ints:
                 elements *= n
         table[numbers.reshape(-1)] += elements
     return table.reshape(shape)
+
+
+def quickly_counted(source: Distribution, target: Distribution) -> bool:
+    """Whether the volumes between two distributions are counted without a large table of pairs of coordinates."""
+    from .along import along
+
+    for part in components(source, target):
+        sides = readings(source, target, part)
+        if sides[0] != sides[1] and prod(_parts((*sides[0], *sides[1]))) > _COUNTED and along(*sides) is None:
+            return False
+    return True
 
 
 def _parts(reading: Reading) -> list[int]:
@@ -185,7 +226,7 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
         return None
     rest = prod([n for m, n in extents.items() if m not in own and m not in theirs])
     together = _by_index(given, own, shared) @ _by_index(taken, theirs, shared).T
-    return np.asarray(together.astype(np.int64) * rest)
+    return np.multiply(together.astype(np.int64), rest, dtype=counting(prod(extents.values())))
 
 
 def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, dict[int, int]]:
@@ -229,7 +270,8 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     sizes = _sizes(factor.source, factor.target)
     if all(rule.everywhere for rule in rules):
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
-        elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
+        elements = np.asarray(np.add.reduce(sizes, axis=peers), sizes.dtype)
+        messages = np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
         return _over_grid(elements, own, order), _over_grid(messages, own, order)
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
     ours_label, theirs_label = [label[g] for g in own], []
@@ -248,7 +290,7 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
         theirs_label.append(peer)
     over = sorted(modes)
     axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
-    elements = np.einsum(sizes, axes, *operands, [label[g] for g in over])
+    elements = np.asarray(np.einsum(sizes, axes, *operands, [label[g] for g in over]), sizes.dtype)
     messages = np.einsum((sizes > 0).astype(np.int64), axes, *operands, [label[g] for g in over])
     return _over_grid(elements, over, order) * meeting, _over_grid(messages, over, order) * meeting
 
@@ -278,9 +320,10 @@ def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
 
 def _held(reading: Reading) -> Ints:
     """Count the elements of one component by coordinates on one side: an axis per split."""
-    table: Ints = np.ones((), np.int64)
+    counter = counting(number_of(reading))
+    table: Ints = np.ones((), counter)
     for _, splits, extent in reading:
-        table = np.multiply.outer(table, _extents(splits, extent))
+        table = np.asarray(np.multiply.outer(table, _extents(splits, extent)), counter)
     return table
 
 

@@ -122,7 +122,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
-    return recount(step.kind, grid.shape, parts, met)
+    return recount(step.kind, (source, target), parts, met)
 
 
 def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:

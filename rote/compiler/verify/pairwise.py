@@ -15,9 +15,9 @@ from math import prod
 import numpy as np
 
 from ...errors import PlanError
-from ..movement.components import splitting
+from ..movement.components import counting, splitting
 from ..movement.messages import Message, receives, sends
-from .partition import DOES, RECEIVES, SENDS, At, Ends, ProvedComponent, same
+from .partition import DOES, RECEIVES, SENDS, Array, At, Ends, ProvedComponent, same
 from .recount import Recount
 
 __all__ = ["prove_pairs"]
@@ -38,7 +38,8 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     for rank in ranks:
         for message in _listed(ends, rank, SENDS):
             outstanding[rank, message.peer] = message
-    counts = np.zeros((3, len(ranks)), np.int64)  # elements and messages that arrive, elements that leave
+    counter = counting(prod(source.shape) * len(ranks))
+    counts: Array = np.zeros((3, len(ranks)), counter)  # elements and messages that arrive, elements that leave
     for rank in ranks:
         seen: set[tuple[At, At]] = set()
         begun: set[At] = set()

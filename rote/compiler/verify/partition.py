@@ -19,7 +19,18 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import PlanError
 from ...layout.layout import Distribution
-from ..movement.components import Component, Group, Listed, Reading, Row, extents_of, readings, splitting
+from ..movement.components import (
+    Component,
+    Group,
+    Listed,
+    Reading,
+    Row,
+    counting,
+    extents_of,
+    number_of,
+    readings,
+    splitting,
+)
 from ..movement.overlap import Overlap, Scatter, overlaps
 from .elements import (
     elements_at,
@@ -133,10 +144,11 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     """
     given, taken = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
-        proof = _proof(*readings(*ends, part))
+        sides = readings(*ends, part)
+        proof = _proof(*sides)
         if proof.ranges is not None and given == taken:
             return ProvedComponent((given, taken), ({}, {}), np.zeros(0, np.int64), proof.ranges, proof)
-        pairs, sizes = proof.pairs or _pairs(proof.parts, proof.boxes)
+        pairs, sizes = proof.pairs or _pairs(proof.parts, proof.boxes, counting(number_of(sides[0])))
         at = dict(zip(given, pairs, strict=False)), dict(zip(taken, pairs[len(given) :], strict=True))
         return ProvedComponent((given, taken), at, sizes, None, proof)
     except _WrongError as error:
@@ -169,7 +181,7 @@ def _proof(source: Reading, target: Reading) -> Proof:
         first = min(wrong)
         raise PlanError(f"element {index_of(first, extents)} is in {1 + wrong[first]} boxes; each element is in one")
     ranged = _ranges(source, target, boxes) if max(parts, default=0) ** 2 > _MANY else None
-    return Proof(boxes, parts, _pairs(parts, boxes) if ranged is None else None, ranged)
+    return Proof(boxes, parts, _pairs(parts, boxes, counting(number)) if ranged is None else None, ranged)
 
 
 def _ranges(source: Reading, target: Reading, boxes: Boxes) -> Ranges | None:
@@ -265,9 +277,9 @@ def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int
     return before
 
 
-def _pairs(parts: tuple[int, ...], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
+def _pairs(parts: tuple[int, ...], boxes: Boxes, counter: np.dtype[Any]) -> tuple[tuple[Array, ...], Array]:
     """The pairs of coordinates that have elements in common, and the number of elements; `parts` are the extents."""
-    keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, counter)]
     if isinstance(boxes, Scatter):
         key: Array = np.zeros(len(boxes.source[1][0]), np.int64)
         for p, coordinates in zip(parts, (*boxes.source[0], *boxes.target[0]), strict=True):
@@ -283,9 +295,9 @@ def _pairs(parts: tuple[int, ...], boxes: Boxes) -> tuple[tuple[Array, ...], Arr
             start = start * p + row[0]
             steps = [step * p + row[axis + 1] for step, axis in zip(steps, axes, strict=True)]
         keys.append(spread((shape, (start, *steps))))
-        counts.append(np.full(len(keys[-1]), prod(box.shape) // prod(shape)))
+        counts.append(np.full(len(keys[-1]), prod(box.shape) // prod(shape), counter))
     pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sizes = np.zeros(len(pairs), np.int64)
+    sizes = np.zeros(len(pairs), counter)
     np.add.at(sizes, place, np.concatenate(counts))
     at: tuple[Array, ...] = tuple(np.unravel_index(pairs, parts)) if parts else ()
     return at, sizes

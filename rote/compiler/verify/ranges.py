@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..movement.components import counting
 from ..movement.overlap import Overlap
 
 __all__ = ["Ranges", "ranges"]
@@ -48,9 +49,9 @@ def ranges(boxes: Sequence[Overlap], number: int) -> Ranges | None:
         lines = _lines(boxes, side, number)
         if lines is not None:
             own, begin, end, each = lines
-            kept: Array = np.zeros(number, np.int64)
+            kept: Array = np.zeros(number, each.dtype)
             np.add.at(kept, own, each * ((begin <= own) & (own < end)))
-            elements = np.zeros(number, np.int64)
+            elements = np.zeros(number, each.dtype)
             np.add.at(elements, own, each * (end - begin))
             pair = elements, _over(begin, end, each, number)
             peers = _union(own, begin, end, number)
@@ -63,7 +64,8 @@ def _lines(boxes: Sequence[Overlap], side: int, number: int) -> tuple[Array, Arr
 
     None if the coordinates of the other side leave gaps, or if this side has more than a few ranges per coordinate.
     """
-    ranged, total = [], 0
+    counter = counting(sum(prod(box.shape) for box in boxes))
+    ranged, weights, total = [], [np.zeros(0, counter)], 0
     for box in boxes:
         (near,), (far,) = (box.source.at, box.target.at) if side == 0 else (box.target.at, box.source.at)
         fixed, free, each = [], [], 1
@@ -82,9 +84,10 @@ def _lines(boxes: Sequence[Overlap], side: int, number: int) -> tuple[Array, Arr
         for n, step, away in fixed:
             own = np.add.outer(own, step * np.arange(n)).reshape(-1)
             begin = np.add.outer(begin, away * np.arange(n)).reshape(-1)
-        ranged.append(np.array([own, begin, begin + length, np.full_like(own, each)]))
-    joined = np.concatenate([np.zeros((4, 0), np.int64), *ranged], axis=1)
-    return joined[0], joined[1], joined[2], joined[3]
+        ranged.append(np.array([own, begin, begin + length]))
+        weights.append(np.full(len(own), each, counter))
+    joined = np.concatenate([np.zeros((3, 0), np.int64), *ranged], axis=1)
+    return joined[0], joined[1], joined[2], np.concatenate(weights)
 
 
 def _run(digits: list[tuple[int, int]]) -> int:
@@ -99,7 +102,7 @@ def _run(digits: list[tuple[int, int]]) -> int:
 
 def _over(begin: Array, end: Array, weight: Array, number: int) -> Array:
     """The sum of the weights of the ranges that contain each coordinate."""
-    edges = np.zeros(number + 1, np.int64)
+    edges = np.zeros(number + 1, weight.dtype)
     np.add.at(edges, begin, weight)
     np.add.at(edges, end, -weight)
     summed: Array = np.cumsum(edges[:-1])

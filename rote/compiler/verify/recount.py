@@ -19,10 +19,11 @@ from ...grammar.nodes import Kind
 from ...layout.kinds import extent as local_extent
 from ...layout.kinds import mode_set
 from ...layout.layout import Distribution
+from ..movement.components import counting
 from ..movement.meets import Meets
 from ..step import LOCAL
 from .elements import numbered
-from .partition import ProvedComponent
+from .partition import Ends, ProvedComponent
 
 __all__ = ["Claimed", "Recount", "figures", "recount"]
 
@@ -52,15 +53,20 @@ class Recount:
     buffers: Array
 
 
-def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets]) -> Recount:
-    """Count what every rank receives and buffers in a step of this kind on a grid of this shape.
+def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], met: Sequence[Meets]) -> Recount:
+    """Count what every rank receives and buffers in a step of this kind between two distributions on one grid.
 
     `met[g]` says between which coordinates of grid mode g data goes.
     """
+    shape = ends[0].grid.shape
     zero: Array = np.zeros(shape, np.int64)
     if kind in LOCAL:
         return Recount(zero, zero, zero)
-    arriving, number, kept = _totals(shape, parts, met, (0, 1))
+    copies = 1  # the most contributions, or copies, that a rank receives or sends of an element
+    for p, before, after in zip(shape, ends[0].roles, ends[1].roles, strict=True):
+        copies *= 1 if before.name == after.name == "split" else p
+    counter = counting(prod(ends[0].shape) * copies)
+    arriving, number, kept = _totals(shape, counter, parts, met, (0, 1))
     foreign, heard = arriving - kept, number - (kept > 0)
     match kind:
         case "allreduce":  # the result arrives once, however many contributions it has
@@ -69,7 +75,7 @@ def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequenc
             return Recount(foreign, heard, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, heard, kept + arriving)
-    leaving = _totals(shape, parts, [rule.reversed() for rule in met], (1, 0))[0]
+    leaving = _totals(shape, counter, parts, [rule.reversed() for rule in met], (1, 0))[0]
     match kind:
         case "reduce":
             return Recount(kept, heard, leaving - kept)
@@ -88,20 +94,21 @@ def figures(
     Args:
         steps: per step, the distribution after it, and its recount, with `received` in bytes.
     """
-    ends = _block(source) + _block(target)
+    counter = counting(prod(source.shape))
+    ends = _block(source, counter) + _block(target, counter)
     received = messages = highest = before = np.zeros_like(ends)
     for number, (dist, moved) in enumerate(steps, 1):
-        after = _block(dist) if number < len(steps) else np.zeros_like(ends)
+        after = _block(dist, counter) if number < len(steps) else np.zeros_like(ends)
         received, messages = received + moved.received.reshape(-1), messages + moved.messages.reshape(-1)
         highest, before = np.maximum(highest, before + after + moved.buffers.reshape(-1)), after
     most = {"bytes": received, "messages": messages, "peak_bytes": ends + highest}
     return {name: int(per_rank.max()) for name, per_rank in most.items()}
 
 
-def _block(dist: Distribution) -> Array:
+def _block(dist: Distribution, counter: np.dtype[Any]) -> Array:
     """The number of elements that each rank holds."""
     shape = dist.grid.shape
-    block = np.ones(shape, np.int64)
+    block = np.ones(shape, counter)
     for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
         lengths = _lengths(tuple([(s.kind, s.parts) for s in splits]), extent)
         order = [s.grid_mode for s in splits]
@@ -129,12 +136,18 @@ def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     return lengths
 
 
-def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets], sides: tuple[int, int]) -> Array:
+def _totals(
+    shape: At,
+    counter: np.dtype[Any],
+    parts: Sequence[ProvedComponent],
+    met: Sequence[Meets],
+    sides: tuple[int, int],
+) -> Array:
     """Per rank: elements shared with ranks it meets on the other side, the number of these, and elements it keeps.
 
     `sides` are the places, in the pairs of a part, of the other side and of this side.
     """
-    total, free = np.ones((3, *shape), np.int64), {*range(len(shape))}
+    total, free = np.ones((3, *shape), counter), {*range(len(shape))}
     for part in parts:
         theirs, mine = part.at[sides[0]], part.at[sides[1]]
         over = sorted({*part.over[0], *part.over[1]})
@@ -142,11 +155,11 @@ def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Meets], s
             sums = np.array([part.ranges.elements[sides[1]], part.ranges.peers[sides[1]], part.ranges.kept])
         else:
             sums = _sums(theirs, mine, part.sizes, met, [shape[g] for g in over])
-        total *= _over(sums, over, shape)
+        total = total * _over(sums, over, shape)
         free -= {*part.over[sides[0]]}
     for g in free:
         number = met[g].counts(sending=False)
-        total *= _over(np.array([number, number, met[g].itself()]), [g], shape)
+        total = total * _over(np.array([number, number, met[g].itself()]), [g], shape)
     return total
 
 
@@ -164,7 +177,7 @@ def _sums(
             meet, itself = meet & met[g].at(theirs[g], mine[g]), itself & (theirs[g] == mine[g])
         elif g in theirs:
             itself = itself & met[g].at(theirs[g], theirs[g])
-    table = np.zeros((3, prod(extents)), np.int64)
+    table = np.zeros((3, prod(extents)), sizes.dtype)
     for sums, weights in zip(table, (sizes * meet, meet, sizes * (meet & itself)), strict=True):
         np.add.at(sums, index, weights)
     for k, g in enumerate(over):
