@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from ..errors import LayoutError
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
 from .comm import segments
-from .comm.cache import gathered
+from .comm.cache import CHECKS, gathered
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
@@ -74,6 +75,14 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
         block = new_block(dist, ranks.rank, as_dtype(whole.dtype))
         cut(whole, dist, ranks.rank, block)  # the array may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
+    if CHECKS and ranks.size > 1:
+        numbers = gathered(ranks, "from_global", crc32(np.ascontiguousarray(whole).reshape(-1).view(np.uint8).data))
+        other = next((rank for rank, number in enumerate(numbers) if number != numbers[0]), 0)
+        if other:
+            raise LayoutError(
+                f"from_global takes one array that is the same on all ranks, but those of ranks 0 and {other} differ\n"
+                "give the array of one rank, comm.bcast(array), or blocks by from_local"
+            )
     return block, dist, ranks
 
 
@@ -93,7 +102,13 @@ def compute_block(
             values = values.astype(dtype)
         element = as_dtype(values.dtype)
         block = new_block(dist, ranks.rank, element)
-        block[...] = values if block.size else 0
+        try:
+            block[...] = values if block.size else 0
+        except ValueError:
+            raise ValueError(
+                f"the function gives an array of shape {values.shape} for a block of shape {block.shape}\n"
+                "compute it with the arrays of indices that the function takes; from_global takes a whole array"
+            ) from None
         if not dist.contributes(ranks.rank):
             block[...] = identity(dist.layout.op, element)
     same_everywhere(ranks, dist, element)

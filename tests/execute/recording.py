@@ -81,17 +81,17 @@ class Recording:
         self._note("allgatherv", self._all(send.size), recv_counts, send, recv)
         self.comm.allgatherv(send, recv, recv_counts)
 
-    def bcast(self, buffer, root):
+    def bcast_in_place(self, buffer, root):
         self._note("bcast", self._all(buffer.size * (self.rank == root)), self._only(root, buffer.size), buffer)
-        self.comm.bcast(buffer, root)
+        self.comm.bcast_in_place(buffer, root)
 
-    def allreduce(self, buffer, op):
+    def allreduce_in_place(self, buffer, op):
         self._note("allreduce", self._all(buffer.size), self._all(buffer.size), buffer)
-        self.comm.allreduce(buffer, op)
+        self.comm.allreduce_in_place(buffer, op)
 
-    def reduce(self, buffer, op, root):
+    def reduce_in_place(self, buffer, op, root):
         self._note("reduce", self._only(root, buffer.size), self._all(buffer.size * (self.rank == root)), buffer)
-        self.comm.reduce(buffer, op, root)
+        self.comm.reduce_in_place(buffer, op, root)
 
     def reduce_scatter(self, send, recv, counts, op):
         self._note("reduce_scatter", counts, self._all(counts[self.rank]), send, recv)

@@ -161,8 +161,8 @@ def test_a_wrong_count_of_a_step_is_found_out(name, monkeypatch):
 
 
 MORE_CALLS = {
-    "message": lambda comm: comm.bcast(np.zeros(1), 0),
-    "empty message": lambda comm: comm.bcast(np.zeros(0), 0),
+    "message": lambda comm: comm.bcast_in_place(np.zeros(1), 0),
+    "empty message": lambda comm: comm.bcast_in_place(np.zeros(0), 0),
     "barrier": lambda comm: comm.barrier(),
     "object": lambda comm: comm.allgather_object(None),
     "split": lambda comm: comm.split(0, 0),
@@ -224,9 +224,9 @@ def every_call(comm):
     recording, three = Recording(comm), np.zeros(3)
     recording.alltoallv(three, [1, 2, 0], np.zeros(counts := [1, 2, 0][comm.rank] * 3), [counts // 3] * 3)
     recording.allgatherv(np.zeros(comm.rank), three, [0, 1, 2])
-    recording.bcast(three, 1)
-    recording.allreduce(three, "sum")
-    recording.reduce(three, "sum", 2)
+    recording.bcast_in_place(three, 1)
+    recording.allreduce_in_place(three, "sum")
+    recording.reduce_in_place(three, "sum", 2)
     recording.reduce_scatter(three, np.zeros([0, 1, 2][comm.rank]), [0, 1, 2], "sum")
     return recording.take()
 
@@ -258,7 +258,7 @@ def test_splits_write_into_the_same_list():
         recording = Recording(comm)
         odd = recording.split(comm.rank % 2, -comm.rank)
         pair = odd.split(0, odd.rank)
-        pair.bcast(np.zeros(2), 0)
+        pair.bcast_in_place(np.zeros(2), 0)
         recording.cache["key"] = 1
         assert not comm.cache and not pair.cache
         return [(call.name, call.heard) for call in recording.take()], recording.take()

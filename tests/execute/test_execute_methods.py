@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from execute import methods
+from execute import methods, sums
 from marks import mpi_parts
 
 import rote
@@ -33,6 +33,21 @@ def test_mpi_ranks_are_right_by_every_method(job, number):
     missing = {*METHODS} - {*names.split()}
     assert missing <= {"persistent"}  # which came with MPI 4
     assert usual.split() == ["shared"] * (2 * (job.ranks > 1))
+
+
+@pytest.mark.parametrize("ranks", (2, 4))
+def test_in_process_ranks_sum_in_rank_order(ranks):
+    """Sums, products and maxima of floats have the bits of `simulate`, by every method."""
+    assert rote.run(sums.check, ranks)[0] >= 36
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (2, 4, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
+def test_mpi_ranks_of_one_node_sum_in_rank_order(job):
+    """So three transports, simulation, threads and processes, give the same bits, by all methods."""
+    done = job.run(Path(sums.__file__), timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) >= 36
 
 
 ON_NODES = [  # ranks, ranks of a node, and what is usual then
@@ -79,7 +94,7 @@ NO_SHARED_MEMORY = f"""
 import sys
 from unittest.mock import patch
 sys.path.insert(0, {str(PROGRAM.parents[1])!r})
-from execute import methods
+from execute import methods, sums
 from marks import mpi_parts
 from rote.runtime import world
 from rote.runtime.comm.mpi import MpiComm

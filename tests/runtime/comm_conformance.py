@@ -95,7 +95,7 @@ def check_bcast(comm: Comm, folder: Path) -> None:
     for dtype, count in itertools.product(DTYPES, (0, 1, 7)):
         for root in range(comm.size):
             buffer = values(dtype, count, comm.rank)
-            comm.bcast(buffer, root)
+            comm.bcast_in_place(buffer, root)
             same(buffer, values(dtype, count, root))
 
 
@@ -111,7 +111,7 @@ def check_allreduce(comm: Comm, folder: Path) -> None:
     """All hold the combination of all; on bool by logic."""
     for dtype, op, count, wanted in reductions(comm.size, (0, 1, 11)):
         buffer = values(dtype, count, comm.rank)
-        comm.allreduce(buffer, op)
+        comm.allreduce_in_place(buffer, op)
         same(buffer, wanted)
 
 
@@ -120,7 +120,7 @@ def check_reduce(comm: Comm, folder: Path) -> None:
     for dtype, op, count, wanted in reductions(comm.size, (0, 11)):
         root = count % comm.size
         buffer = values(dtype, count, comm.rank)
-        comm.reduce(buffer, op, root)
+        comm.reduce_in_place(buffer, op, root)
         same(buffer, wanted if comm.rank == root else values(dtype, count, comm.rank))
 
 
@@ -188,7 +188,7 @@ def check_split(comm: Comm, folder: Path) -> None:
     assert inner.allgather_object(comm.rank) == group[even.rank // 2 * 2 :][:2]
     for each in (inner, even, comm, tied, inner):  # each is a world of its own
         total = np.array([comm.rank])
-        each.allreduce(total, "sum")
+        each.allreduce_in_place(total, "sum")
         assert total[0] == sum(each.allgather_object(comm.rank))
     single = comm.split(comm.rank, 0)
     assert (single.rank, single.size) == (0, 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -87,8 +89,8 @@ def test_what_is_no_communicator(what):
 
 CALLS = {
     "barrier": lambda comm: comm.barrier(),
-    "bcast": lambda comm: comm.bcast(np.zeros(3), 0),
-    "allreduce": lambda comm: comm.allreduce(np.zeros(3), "sum"),
+    "bcast": lambda comm: comm.bcast_in_place(np.zeros(3), 0),
+    "allreduce": lambda comm: comm.allreduce_in_place(np.zeros(3), "sum"),
     "allgather_object": lambda comm: comm.allgather_object(0),
     "split": lambda comm: comm.split(0, 0),
     "sub": lambda comm: comm.cache["sub"].barrier(),
@@ -177,11 +179,123 @@ def test_system_exit_of_a_rank_ends_the_run():
 def test_different_calls_are_refused():
     """Ranks that make different calls are told which rank called what."""
     with pytest.raises(CommError, match=r"rank 0 bcast from 0, rank 1 barrier, rank 2 barrier.*\n.*same order"):
-        rote.run(lambda comm: comm.barrier() if comm.rank else comm.bcast(np.zeros(2), 0), 3)
+        rote.run(lambda comm: comm.barrier() if comm.rank else comm.bcast_in_place(np.zeros(2), 0), 3)
     with pytest.raises(CommError, match="rank 0 bcast from 0, rank 1 bcast from 1"):
-        rote.run(lambda comm: comm.bcast(np.zeros(2), comm.rank), 2)
+        rote.run(lambda comm: comm.bcast_in_place(np.zeros(2), comm.rank), 2)
     with pytest.raises(CommError, match="allreduce sum, rank 1 allreduce max"):
-        rote.run(lambda comm: comm.allreduce(np.zeros(2), "max" if comm.rank else "sum"), 2)
+        rote.run(lambda comm: comm.allreduce_in_place(np.zeros(2), "max" if comm.rank else "sum"), 2)
+
+
+OLD = {
+    'allreduce(u, "max")': (lambda comm, u: comm.allreduce(u, "max"), "allreduce"),
+    'allreduce(u, op="sum")': (lambda comm, u: comm.allreduce(u, op="sum"), "allreduce"),
+    'reduce(u, "sum", 0)': (lambda comm, u: comm.reduce(u, "sum", 0), "reduce"),
+    'Allreduce(u, u, "mean")': (lambda comm, u: comm.Allreduce(u, u, "mean"), "allreduce"),
+}
+
+
+@pytest.mark.parametrize("call", OLD)
+def test_an_old_spelling_is_refused_and_the_array_is_as_it_was(call):
+    """Rote's own calls had mpi4py's names: the texts of their operations are refused, and both ways to go are named."""
+    made, own = OLD[call]
+
+    def program(comm):
+        u = np.arange(3.0) + comm.rank
+        with pytest.raises(CommError, match=rf"(?s)op=MPI.MAX.*comm\.{own}_in_place\(array, .max."):
+            made(comm, u)
+        comm.barrier()
+        return u.tolist()
+
+    for ranks in (1, 2):
+        assert rote.run(program, ranks)[-1] == [ranks - 1, ranks, ranks + 1]
+
+
+MISFITS = {
+    "no operation of Rote's": (lambda comm: comm.allreduce_in_place(np.ones(2), "mean"), "\"prod\", not 'mean'"),
+    "different calls": (
+        lambda comm: comm.allgather(0) if comm.rank else comm.bcast(0),
+        "rank 0 bcast from 0, rank 1 all",
+    ),
+    "different roots": (lambda comm: comm.gather(0, root=comm.rank), "rank 0 gather to 0, rank 1 gather to 1"),
+    "different operations": (
+        lambda comm: comm.Allreduce(np.ones(2), np.ones(2), np.maximum if comm.rank else np.add),
+        "rank 0 Allreduce by add, rank 1 Allreduce by maximum",
+    ),
+    "no such root": (lambda comm: comm.bcast(0, root=2), "no rank 2 of 2"),
+    "too few objects": (lambda comm: comm.scatter([1]), "one object to each of 2 ranks, not 1"),
+    "nothing to scatter": (lambda comm: comm.scatter(None), "not None"),
+    "sizes": (lambda comm: comm.Allreduce(np.ones(2 + comm.rank), np.ones(2 + comm.rank)), "2 float64, for 3"),
+    "dtypes": (lambda comm: comm.Bcast(np.ones(2, "f4" if comm.rank else "f8")), "2 float32, for 2 float64"),
+    "parts": (lambda comm: comm.Alltoall(np.ones(3), np.ones(3)), "no equal parts for 2"),
+    "gaps": (lambda comm: comm.Bcast(np.ones(6)[::2]), "an array with gaps"),
+    "no buffer": (lambda comm: comm.Allgather(None, np.ones(2)), "not None"),
+    "no operation on buffers": (lambda comm: comm.Allreduce(np.ones(2), np.ones(2), max), "MPI's SUM, PROD"),
+}
+
+
+@pytest.mark.parametrize("fault", MISFITS)
+def test_what_does_not_fit_in_mpi4pys_calls_is_refused(fault):
+    """In-process ranks refuse what hangs or is undefined under MPI, and say what is wrong."""
+    call, text = MISFITS[fault]
+    with pytest.raises(CommError, match=text):
+        rote.run(call, 2)
+
+
+def test_objects_that_cannot_be_pickled_are_refused_as_under_mpi():
+    """Every rank gets its own copy of an object, so it must be one that can be pickled."""
+    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+        rote.run(lambda comm: comm.bcast(lambda: None), 2)
+
+
+CALLED = {
+    "a method": (lambda x: x.sum(), "lambda x: x.sum()"),
+    "a function of NumPy": (lambda x: np.linalg.norm(x), "np.linalg.norm(x)"),
+    "an operator": (lambda x: x + x.redistribute("[()]"), 'x.redistribute("[()]")'),
+    "a transform": (lambda x: rote.fft.fftn(x), "rote.fft.fftn(x)"),
+    "an index": (lambda x: x[2], "x[2]"),
+}
+
+
+@pytest.mark.parametrize("call", CALLED)
+def test_the_line_of_a_call_that_one_rank_makes_alone_is_named(call):
+    """A function of the package calls the communicator by itself: the error names the line of the program."""
+    made, text = CALLED[call]
+
+    def program(comm, wait):
+        x = rote.DistTensor.from_global(np.arange(8.0), "block[(0)]", comm)
+        if comm.rank == 1:
+            made(x)
+        elif wait:
+            comm.barrier()
+
+    line = rf"`.*{re.escape(text)}.*` \(test_runtime_local\.py:\d+\)"
+    with pytest.raises(CommError, match=rf"rank 1 of 2 waits in {line} for rank 0, which has"):
+        rote.run(program, 2, (False,))
+    with pytest.raises(CommError, match=rf"rank 0 barrier, rank 1 {line}"):
+        rote.run(program, 2, (True,))
+
+
+def test_what_is_left_of_a_run_that_has_ended_says_so():
+    """A tensor or a communicator that is used after its run raises a CommError; its block is there."""
+
+    def program(comm):
+        return rote.DistTensor.from_global(np.arange(8.0), "block[(0)]", comm)
+
+    left = []
+
+    def failing(comm):
+        left.append(program(comm))
+        comm.barrier()
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        rote.run(failing, 2)
+    for x in (*rote.run(program, 2), *left):
+        assert x.local.size == 4
+        for use in (x.sum, x.to_global, lambda x=x: x[2], x.comm.barrier, lambda x=x: x.comm.allgather(1)):
+            with pytest.raises(CommError, match=r"run of rote\.run .* has ended.*\n.*return x\.to_global\(\)"):
+                use()
+    assert rote.run(program, 1)[0].sum() == 28.0
 
 
 @pytest.mark.parametrize("late", (0.0, 0.05))
@@ -222,7 +336,7 @@ def test_reductions_do_not_depend_on_timing():
     def program(comm):
         data = np.random.default_rng(comm.rank).standard_normal(1001) * 10.0 ** (comm.rank * 3)
         mine = data.copy()
-        comm.allreduce(mine, "sum")
+        comm.allreduce_in_place(mine, "sum")
         return data, mine
 
     results = rote.run(program, 6)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import count
 from pathlib import Path
 
 import platformdirs
@@ -16,8 +17,9 @@ import pytest
 
 import rote
 from rote import wisdom
+from rote.runtime.comm.threads import LocalComm
 from rote.runtime.tuning.autotune import medians, recalled
-from rote.runtime.tuning.calibrate import as_machine, keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.tuning.calibrate import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
 from rote.wisdom import record
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
@@ -340,13 +342,29 @@ def test_a_measured_machine(ranks):
         return measure(comm, 0.3, parts.append if comm.rank == 0 else None)
 
     start = time.process_time()
-    first, *others = rote.run(program, ranks)
+    (first, spread), *others = rote.run(program, ranks)
     assert time.process_time() - start < 10
-    assert others == [first] * (ranks - 1)
+    assert others == [(first, spread)] * (ranks - 1) and spread >= 1
     assert all(math.isfinite(each) and each > 0 for each in first.as_dict().values())
     assert parts[0] > 0 and parts == sorted(parts) and parts[-1] <= 1
     plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=ranks, machine=first)
     assert ranks == 1 or plan.cost.seconds > 0
+
+
+@pytest.mark.parametrize("every", [2, 5])
+def test_the_spread_tells_a_busy_machine(monkeypatch, every):
+    """Where some messages wait for a core, as if other work had it, the spread passes the limit: every second message,
+    so that most rounds of a call differ little from each other, or every fifth."""
+    number, usual = count(1), LocalComm.alltoallv
+
+    def delayed(comm, *args):
+        if comm.rank == 0 and next(number) % every == 0:
+            time.sleep(0.005)
+        usual(comm, *args)
+
+    monkeypatch.setattr(LocalComm, "alltoallv", delayed)
+    (machine, spread), _ = rote.run(lambda comm: measure(comm, 0.5), 2)
+    assert spread > 2 * BUSY and machine.as_dict()["latency"] > 5e-4 / every
 
 
 def test_medians_are_of_the_slowest_rank():
@@ -424,8 +442,8 @@ from rote.runtime import world
 from rote.runtime.tuning.autotune import mpi_library
 from rote.runtime.tuning.calibrate import keep_machine, machine_key, measure, recalled_machine
 comm = world()
-machine = measure(comm, 0.2)
-assert comm.allgather_object(machine) == [machine] * comm.size
+machine, spread = measure(comm, 0.2)
+assert comm.allgather_object((machine, spread)) == [(machine, spread)] * comm.size
 assert min(machine.as_dict().values()) > 0
 assert keep_machine(comm, machine) and recalled_machine(comm) == machine
 assert mpi_library(comm).startswith(("MPICH", "Open MPI", "Intel")), mpi_library(comm)

@@ -21,6 +21,13 @@ def test_conforms(job, tmp_path):
     assert f"checks on <MPI rank 0 of {job.ranks}>" in done.stdout
 
 
+def test_mpi4pys_programs_run_on_every_communicator(job):
+    """A program for mpi4py has equal results on MPI's world, on the communicator of `rote.run`, and on threads."""
+    done = job.run(PROGRAM.with_name("mpi4py_program.py"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"52 results on {job.ranks} ranks"]
+
+
 LIVES = """
 import gc
 from mpi4py import MPI
@@ -124,7 +131,7 @@ if comm.rank == comm.size - 1:
 """
 WAITS = {
     "barrier": "row.barrier()",
-    "allreduce": "comm.allreduce(np.zeros(100_000), 'sum')",
+    "allreduce": "comm.allreduce_in_place(np.zeros(100_000), 'sum')",
     "alltoallv": "k = [50_000] * comm.size; comm.alltoallv(np.zeros(sum(k)), k, np.zeros(sum(k)), k)",
     "split": "comm.split(0, 0)",
 }
@@ -136,6 +143,39 @@ def test_uncaught_error_ends_the_job(mpirun, wait):
     done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]), timeout=20)
     assert done.returncode != 0
     assert "ValueError: lost block" in done.stderr
+
+
+ERRORS = """
+import sys
+import rote
+from rote.runtime import collective_errors, world
+comm = world()
+last = comm.rank == comm.size - 1
+{body}
+comm.barrier()
+"""
+ENDINGS = {
+    "all ranks raise it": ("rote.parse('nonsense')", 1, ["rote.NotationError"]),
+    "all raise what one has raised": (
+        "with collective_errors(comm):\n    if last: raise ValueError('lost block')",
+        2,  # rank 2's own, as the cause of rank 0's
+        ["ValueError: lost block"],
+    ),
+    "one raises it alone": ("if last: raise ValueError('lost block')", 1, ["ValueError: lost block", "rank 2 of 3"]),
+    "each raises its own": ("raise ValueError(f'mine {comm.rank}')", 3, [f"ValueError: mine {n}" for n in range(3)]),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_all_ranks_raise_is_printed_once(mpirun, ending):
+    """Rank 0 prints the traceback of an error by which all ranks end, the others one line; any other one is printed."""
+    body, tracebacks, texts = ENDINGS[ending]
+    done = mpirun(3, ERRORS.format(body=body), timeout=20)
+    assert done.returncode != 0
+    assert done.stderr.count("Traceback (most recent call last)") == tracebacks, done.stderr
+    for text in texts:
+        assert text in done.stderr
+    assert done.stderr.count("as rank 0") == (2 if ending.startswith("all") else 0), done.stderr
 
 
 def test_set_abort_ends_the_job_with_the_status_given(mpirun):
@@ -228,12 +268,12 @@ def readme_program() -> str:
 
 @pytest.mark.parametrize("job", (4,), indirect=True)
 def test_one_program_runs_both_ways(job):
-    """README's program prints the same as `python program.py` and as `mpiexec -n 4 python program.py`."""
+    """README's program prints a line as `python program.py`, and on each rank by `mpiexec -n 4 python program.py`."""
     program = readme_program()
     assert "rote.run(program, ranks=4)" in program
     launched = job.run(program + "assert 'MPI' in repr(rote.runtime.world())\n")
     assert (launched.returncode, launched.stderr) == (0, "")
-    assert launched.stdout.strip() == alone(program) and launched.stdout.count("True") == 4
+    assert launched.stdout.splitlines() == [alone(program)] * 4 and launched.stdout.count("True") == 4
 
 
 RUNS = """

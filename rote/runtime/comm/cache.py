@@ -10,11 +10,14 @@ half. Before it returns to the first half there is another barrier.
 
 from __future__ import annotations
 
+import marshal
+import os
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import zip_longest
 from typing import Any, Generic, Protocol, TypeVar
 from zlib import crc32
 
@@ -26,11 +29,18 @@ from .protocol import Array, Comm
 from .segments import LINE, at_line
 
 __all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "gathered"]
-__all__ += ["refuse_others", "shared_workspace"]
+__all__ += ["CHECKS", "refuse_others", "refuse_unlike", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
 
+CHECKS: bool = os.environ.get("ROTE_CHECK", "") not in ("", "0")
+"""Whether ranks compare every call, not only the first with its arguments, and replicas of new tensors."""
+
+_UNLIKE = (
+    "{} is one call of all ranks, but not all give it the same arguments\n"
+    "give every rank the same, and take what differs from x.local"
+)
 _MOST = 32  # places whose calls are kept; the blocks of a loop alternate between fewer places
 
 
@@ -77,10 +87,21 @@ class _Lease:
         self._free.append(self.cache)
 
 
-def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
+def cached(
+    comm: Comm,
+    kind: str,
+    key: Hashable,
+    make: Callable[[], T],
+    most: int,
+    call: tuple[str, Sequence[object]] | None = None,
+) -> T:
     """The value that `make` made for a key, never None. Of each kind, a communicator keeps the `most` last used values.
 
     All ranks use their caches in the same way, so making and dropping a value may be collective.
+
+    Args:
+        call: the name and the arguments of a call of all ranks, which they compare (`refuse_others`) before `make`;
+            whenever they call this, if `CHECKS` is set.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
@@ -90,6 +111,8 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     if kept is None:
         kept = comm.cache[kind] = OrderedDict()
     value = kept.get(key)
+    if call is not None and (value is None or CHECKS):
+        refuse_others(comm, *call)
     if value is not None:
         kept.move_to_end(key)
         return value
@@ -122,19 +145,46 @@ def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
     """
     if comm.size == 1:
         return
-    number = crc32(repr([*map(_parts, key)]).encode())
-    calls = comm.allgather_object((name, number))
-    if calls.count((name, number)) == comm.size:
+    call = name, crc32(repr([*map(_parts, key)]).encode())
+    calls = comm.allgather_object(call)
+    if calls.count(call) == comm.size:
         return
-    if not all(isinstance(call, tuple) and call[:1] == (name,) for call in calls):
-        raise ranks_apart(calls)
+    _refuse_mixed(calls)
     texts = comm.allgather_object([str(each) for each in key])
     other = next(rank for rank, call in enumerate(calls) if call != calls[0])
-    first, second = next((pair for pair in zip(texts[0], texts[other], strict=True) if pair[0] != pair[1]), ("", ""))
+    pairs = zip_longest(texts[0], texts[other], fillvalue="nothing")
+    first, second = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
     raise LayoutError(
         f"{name} is one call of all ranks, but rank 0 gives it {first} and rank {other} {second}\n"
         "give every rank the same"
     )
+
+
+def refuse_unlike(comm: Comm, name: str, key: Any) -> None:
+    """Refuse a call to which ranks give other elements, as `refuse_others` does. Collective, in every call.
+
+    The key is made of numbers, text, bytes and tuples of them, which are too many to be shown.
+    """
+    if comm.size == 1:
+        return
+    call = name, crc32(marshal.dumps(key, 0)), "elements"
+    calls = comm.allgather_object(call)
+    if calls.count(call) != comm.size:
+        _refuse_mixed(calls)
+        raise LayoutError(_UNLIKE.format(name))
+
+
+def _refuse_mixed(calls: Sequence[object]) -> None:
+    """Refuse different calls, and calls of one name of which ranks compare different things.
+
+    Whatever ranks compare, their message is of one kind: `allgather_object`, of a tuple that begins with the name of
+    the call. So ranks in different calls get each other's messages, and none waits.
+    """
+    tuples = [each for each in calls if isinstance(each, tuple) and each]
+    if len(tuples) < len(calls) or any(each[0] != tuples[0][0] for each in tuples):
+        raise ranks_apart(calls)
+    if any(len(each) != len(tuples[0]) for each in tuples):
+        raise LayoutError(_UNLIKE.format(tuples[0][0]))
 
 
 def gathered(comm: Comm, call: str, value: T) -> list[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 import traceback
@@ -17,10 +18,15 @@ from .protocol import Comm
 
 __all__ = [
     *("RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "from_root"),
-    *("name_ranks", "ranks_apart", "where"),
+    *("INSIDE", "in_package", "name_ranks", "ranks_apart", "where"),
 ]
 
 T = TypeVar("T")
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
+INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)
+"""The beginnings of the names of the files of this package, and of NumPy, whose functions call it."""
 
 
 class RemoteError(Exception):
@@ -68,11 +74,21 @@ def where(ranks: list[int], size: int) -> str:
     return f"raised on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {size}"
 
 
-def name_ranks(error: BaseException, rank: int, size: int) -> None:
-    """Note on an error that ends a program that this rank raised it, unless it says already which ranks did."""
-    notes = getattr(error, "__notes__", ())
-    if size > 1 and not any(note.startswith("raised on rank") for note in notes):
+def name_ranks(error: BaseException, rank: int, size: int) -> bool:
+    """Note on an error that ends a program that this rank raised it, unless it says already which ranks did.
+
+    Returns:
+        Whether it says so already, because all ranks raise it.
+    """
+    says = any(note.startswith("raised on rank") for note in getattr(error, "__notes__", ()))
+    if size > 1 and not says:
         error.add_note(where([rank], size))
+    return says
+
+
+def in_package(file: str) -> bool:
+    """Whether a file is of this package, or of NumPy, whose functions call it: not of the program that is run."""
+    return file.startswith(INSIDE)
 
 
 def collective_errors(comm: Comm) -> AbstractContextManager[None]:

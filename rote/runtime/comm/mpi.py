@@ -12,29 +12,47 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
-from types import TracebackType
+from traceback import extract_tb
+from types import SimpleNamespace, TracebackType
 from typing import Any, TypeVar, cast
 
+import mpi4py
 import numpy as np
-from mpi4py import MPI
 
 from ...caches import memoized
 from ...errors import CommError
+from ...launcher import mismatch
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
 from . import segments, shared_memory
 from .cache import CacheOfAll, CachePerThread
-from .chunks import chunks, gather_in_turn, reduce_in_turn
-from .collective_errors import collective_errors, name_ranks
+from .chunks import chunks, gather_in_turn, no_operation, reduce_in_turn
+from .collective_errors import all_come, collective_errors, in_package, name_ranks
 from .datatypes import Datatype, file_view
 from .handles import UnusedHandles
+from .in_order import InOrder, reduced, rounds
 from .protocol import Array, BoundToRun, Path
 from .rawfile import check_file_part, in_long_runs, move_part
+from .threads import MPI4PY_CALLS, UFUNCS, checked_operation
+
+# MPI is loaded without being started: one that the launcher cannot start ends the process that tries.
+_initialize, _finalize = mpi4py.rc.initialize, mpi4py.rc.finalize
+mpi4py.rc.initialize, mpi4py.rc.finalize = False, _initialize if _finalize is None else _finalize
+from mpi4py import MPI  # noqa: E402
+
+mpi4py.rc.initialize, mpi4py.rc.finalize = _initialize, _finalize
+if _initialize and not MPI.Is_initialized():
+    if _fault := mismatch(MPI.Get_library_version()):
+        raise CommError(_fault)
+    if mpi4py.rc.threads:
+        MPI.Init_thread(getattr(MPI, f"THREAD_{mpi4py.rc.thread_level.upper()}"))
+    else:
+        MPI.Init()
 
 __all__ = ["MpiComm", "set_abort", "wrap"]
 
@@ -45,6 +63,7 @@ _LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
 _MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
 _wrapping = threading.Lock()
 _unused = UnusedHandles(MPI.Is_finalized, MPI.Exception)
+_MOMENT = 1.0  # seconds that a rank which ends by an error waits for the others to end by it, too
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
@@ -97,6 +116,23 @@ class MpiComm(BoundToRun):
     def split(self, color: int, key: int) -> MpiComm:
         return MpiComm(_unused.make(lambda: cast(MPI.Intracomm, self.handle.Split(color, key))), self._family)
 
+    def Split(self, color: int = 0, key: int = 0) -> MpiComm | None:
+        made = _unused.make(lambda: cast(MPI.Intracomm, self.handle.Split(color, key)))
+        return None if made == MPI.COMM_NULL else MpiComm(made, self._family)
+
+    def Dup(self) -> MpiComm:
+        return self.split(0, self.rank)
+
+    def Free(self) -> None:
+        self.cache.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        """mpi4py's own call of a name in `MPI4PY_CALLS`, on this communicator."""
+        if name not in MPI4PY_CALLS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        call = getattr(self.handle, name)
+        return partial(_reduced, name, call) if name.endswith("educe") else call
+
     def barrier(self) -> None:
         self.handle.Barrier()
 
@@ -111,20 +147,27 @@ class MpiComm(BoundToRun):
         kind = _datatype(send.dtype)
         self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
 
-    def bcast(self, buffer: Array, root: int) -> None:
+    def bcast_in_place(self, buffer: Array, root: int) -> None:
         for chunk in chunks(buffer, self.most):
             self.handle.Bcast([chunk, chunk.size, _datatype(chunk.dtype)], root)
 
-    def allreduce(self, buffer: Array, op: Op) -> None:
+    def allreduce_in_place(self, buffer: Array, op: Op) -> None:
+        if reduced(self, buffer, op):
+            return
         for chunk in chunks(buffer, self.most):
             self.handle.Allreduce(MPI.IN_PLACE, [chunk, chunk.size, _datatype(chunk.dtype)], _op(op, chunk.dtype))
 
-    def reduce(self, buffer: Array, op: Op, root: int) -> None:
+    def reduce_in_place(self, buffer: Array, op: Op, root: int) -> None:
+        if reduced(self, buffer, op, root):
+            return
         for chunk in chunks(buffer, self.most):
             data, is_root = [chunk, chunk.size, _datatype(chunk.dtype)], self.rank == root
             self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
+        if rounds(self, send.dtype, op) and (in_order := InOrder.of(self)) is not None:
+            in_order.reduce_scatter(self, send, recv, counts, op)
+            return
         if sum(counts) > self.most:
             reduce_in_turn(self, send, recv, counts, op)
             return
@@ -150,17 +193,17 @@ class MpiComm(BoundToRun):
     def allgather_object(self, value: Any) -> list[Any]:
         """Gather a value of every rank: in one message if all pickles fit into a frame, else in two."""
         data = pickle.dumps(value)
-        frame = np.zeros(_FRAME, np.uint8)
-        frame[:8].view(np.int64)[0] = len(data)
-        if len(data) <= _FRAME - 8:
-            frame[8 : 8 + len(data)] = np.frombuffer(data, np.uint8)
-        frames = np.empty((self.size, _FRAME), np.uint8)
-        self.handle.Allgather([frame, MPI.BYTE], [frames, _FRAME, MPI.BYTE])
-        lengths = frames[:, :8].copy().view(np.int64).ravel().tolist()
+        length = len(data)
+        frame = (length.to_bytes(8, sys.byteorder) + data[: _FRAME - 8]).ljust(_FRAME, b"\0")
+        frames = bytearray(_FRAME * self.size)
+        self.handle.Allgather([frame, MPI.BYTE], [frames, MPI.BYTE])
+        if length <= _FRAME - 8 and frames == frame * self.size:
+            return [pickle.loads(data)] * self.size
+        lengths = np.frombuffer(frames, np.int64)[:: _FRAME // 8].tolist()
         if max(lengths) <= _FRAME - 8:
-            return [pickle.loads(each[8 : 8 + length].tobytes()) for each, length in zip(frames, lengths, strict=True)]
+            return [pickle.loads(frames[at : at + _FRAME - 8]) for at in range(8, len(frames), _FRAME)]
         whole = bytearray(sum(lengths))
-        self.handle.Allgatherv([data, len(data), MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
+        self.handle.Allgatherv([data, length, MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
         view, ends = memoryview(whole), accumulate(lengths)
         return [pickle.loads(view[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
 
@@ -273,11 +316,31 @@ def _abort_on_uncaught() -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-        name_ranks(error, MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
-        before(kind, error, at)
+        rank, size, text = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size(), f"{kind.__name__}: {error}"
+        if not name_ranks(error, rank, size):  # ranks in different lines have different errors of one text
+            text += str([(each.filename, each.lineno) for each in extract_tb(at) if not in_package(each.filename)])
+        if rank == 0:
+            before(kind, error, at)
+            sys.stderr.flush()
+        if _ends_as_rank_0(text):
+            if rank:
+                print(f"rank {rank} of {size} ends with the same {kind.__name__} as rank 0", file=sys.stderr)
+        elif rank:
+            before(kind, error, at)
         set_abort(error)
 
     sys.excepthook = hook
+
+
+def _ends_as_rank_0(text: str) -> bool:
+    """Whether this rank ends by rank 0's error; False if not all ranks come to their ends in a moment."""
+    world = MPI.COMM_WORLD
+    try:
+        if world.Get_size() == 1 or not all_come(SimpleNamespace(handle=world), _MOMENT):
+            return False
+        return bool(world.allgather(text)[0] == text)
+    except Exception:  # whatever MPI raises after an error of its own
+        return False
 
 
 def _free_windows(windows: list[MPI.Win]) -> None:
@@ -296,8 +359,25 @@ def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
     raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
 
 
+def _reduced(name: str, call: Callable[..., Any], sent: Any, *args: Any, **options: Any) -> Any:
+    """Make a call of mpi4py's that reduces; of buffers also by NumPy's functions, for which it takes MPI's."""
+    place = int(name[0].isupper())  # of the operation, behind the buffer that is filled
+    given = options.get("op", args[place] if len(args) > place else MPI.SUM)
+    op = checked_operation(name, given)
+    if place:
+        op = next((getattr(MPI, each) for each, ufunc in UFUNCS.items() if ufunc is op), op)
+    if "op" in options or len(args) <= place:
+        options["op"] = op
+    else:
+        args = (*args[:place], op, *args[place + 1 :])
+    return call(sent, *args, **options)
+
+
 def _op(op: Op, dtype: np.dtype[Any]) -> MPI.Op:
-    return (_LOGICAL if dtype.kind == "b" else _OPS)[op]
+    try:
+        return (_LOGICAL if dtype.kind == "b" else _OPS)[op]
+    except KeyError:
+        raise no_operation(op) from None
 
 
 @cache

@@ -131,39 +131,39 @@ class Comm(Protocol):
         """
         ...
 
-    def bcast(self, buffer: Array, root: int) -> None:
+    def bcast_in_place(self, buffer: Array, root: int) -> None:
         """Copy the root's buffer into the buffer of every rank.
 
         >>> from rote import run
         >>> def copied(comm):
         ...     buffer = np.full(2, comm.rank)
-        ...     comm.bcast(buffer, root=1)
+        ...     comm.bcast_in_place(buffer, root=1)
         ...     return buffer.tolist()
         >>> run(copied, ranks=2)
         [[1, 1], [1, 1]]
         """
         ...
 
-    def allreduce(self, buffer: Array, op: Op) -> None:
-        """Combine the buffers of all ranks element by element, in place on all.
+    def allreduce_in_place(self, buffer: Array, op: Op) -> None:
+        """Combine the buffers of all ranks element by element, in place on all; floats of one node in rank order.
 
         >>> from rote import run
         >>> def total(comm):
         ...     buffer = np.array([1, comm.rank])
-        ...     comm.allreduce(buffer, "sum")
+        ...     comm.allreduce_in_place(buffer, "sum")
         ...     return buffer.tolist()
         >>> run(total, ranks=3)
         [[3, 3], [3, 3], [3, 3]]
         """
         ...
 
-    def reduce(self, buffer: Array, op: Op, root: int) -> None:
-        """Combine the buffers of all ranks, in place at the root; the other buffers do not change.
+    def reduce_in_place(self, buffer: Array, op: Op, root: int) -> None:
+        """Combine the buffers of all ranks, as `allreduce_in_place`, in place at the root; the others do not change.
 
         >>> from rote import run
         >>> def largest(comm):
         ...     buffer = np.array([comm.rank])
-        ...     comm.reduce(buffer, "max", root=0)
+        ...     comm.reduce_in_place(buffer, "max", root=0)
         ...     return buffer.tolist()
         >>> run(largest, ranks=3)
         [[2], [1], [2]]
@@ -171,7 +171,7 @@ class Comm(Protocol):
         ...
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-        """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements.
+        """Combine the `send` of all ranks, as `allreduce`; rank r receives the r-th part, of counts[r] elements.
 
         >>> from rote import run
         >>> def part(comm):
@@ -220,7 +220,9 @@ class Comm(Protocol):
         ...
 
     def allgather_object(self, value: Any) -> list[Any]:
-        """A copy of every rank's value, in rank order. For small values that can be pickled.
+        """A copy of every rank's value, in rank order; of equal values, one copy may serve for all.
+
+        Values are small, and can be pickled.
 
         >>> from rote import run
         >>> run(lambda comm: comm.allgather_object(f"rank {comm.rank}"), ranks=2)

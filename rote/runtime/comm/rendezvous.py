@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from ...errors import CommError
-from .collective_errors import RemoteError, name_ranks
+from .collective_errors import RemoteError, in_package, name_ranks
 
 __all__ = ["RankGroup", "Released", "ThreadedRun"]
+
+
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 class Released(BaseException):
@@ -30,10 +37,20 @@ class ThreadedRun:
         self._gates = [threading.Lock() for _ in range(size)]
         for gate in self._gates:
             gate.acquire()
+        self.threads: dict[int, int] = {}  # per rank, the number of its thread
         self._waiting: dict[int, tuple[RankGroup, str]] = {}
         self._gone: set[int] = set()
         self._errors: dict[int, BaseException] = {}
         self._verdict: CommError | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no rank runs any more."""
+        return len(self._gone) == self.size
+
+    def call_of(self, rank: int, call: str) -> str:
+        """What a rank is in, in words: a call of its communicator, or the line of the program that has led there."""
+        return _line_of(sys._current_frames().get(self.threads.get(rank, 0))) or call
 
     def wait(self, rank: int) -> None:
         """Wait at the rank's gate. Called outside the lock."""
@@ -100,14 +117,15 @@ class ThreadedRun:
                 waiting = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
                 have = "has" if len(gone) == 1 else "have"
                 wait = "wait" + "s" * (len(waiting) == 1)
+                within = self.call_of(waiting[0], call)
                 return self.refuse(
-                    f"{_names(waiting)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
+                    f"{_names(waiting)} of {self.size} {wait} in {within} for {_names(gone)}, which {have} returned"
                 )
         if self._waiting and len(self._waiting) + len(self._gone) == self.size:
             calls = []
             for rank, (group, call) in sorted(self._waiting.items()):
                 others = [other for other in group.members if other != rank]
-                calls.append(f"rank {rank} in {call} with {_names(others)}")
+                calls.append(f"rank {rank} in {self.call_of(rank, call)} with {_names(others)}")
             return self.refuse(f"every rank waits for another: {', '.join(calls)}")
         return None
 
@@ -161,6 +179,11 @@ class RankGroup:
         """
         run = self._run
         with run.lock:
+            if run.over and self.size > 1:
+                raise CommError(
+                    "the run of rote.run whose communicator this is has ended, and its ranks with it\n"
+                    "return x.to_global() or x.local from the run, and make a new tensor of that"
+                )
             if run.failed:
                 raise Released
             meeting = self._meeting
@@ -171,7 +194,8 @@ class RankGroup:
             if not last:
                 run.waits(self.members[rank], self, call)
             elif meeting.calls.count(call) != self.size:
-                pairs = ", ".join(f"rank {who} {what}" for who, what in zip(self.members, meeting.calls, strict=True))
+                calls = zip(self.members, meeting.calls, strict=True)
+                pairs = ", ".join(f"rank {who} {run.call_of(who, what)}" for who, what in calls)
                 run.refuse(f"the ranks make different calls: {pairs}")
             else:
                 self._meeting = Rendezvous(self.size)
@@ -194,6 +218,20 @@ def _follows(error: BaseException) -> bool:
     while seen is not None and not isinstance(seen, Released):
         seen = seen.__context__
     return seen is not None
+
+
+def _line_of(frame: FrameType | None) -> str:
+    """The line of the program that has led to a frame; empty if it calls a communicator itself, or is not known."""
+    within = False  # a function between the program and the communicator
+    while frame is not None and in_package(frame.f_code.co_filename):
+        within = within or not frame.f_code.co_filename.startswith(_HERE)
+        frame = frame.f_back
+    if frame is None or not within:
+        return ""
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number, frame.f_globals).strip()
+    place = f"{os.path.basename(file)}:{number}"
+    return f"`{text}` ({place})" if text else place
 
 
 def _names(ranks: Sequence[int]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
 from ...errors import CommError
-from ...launcher import SIZES, launched
+from ...launcher import launched, launched_size
 from ...layout.grid import integer
 from .collective_errors import collective_errors
 from .protocol import Comm, inside
@@ -153,9 +152,11 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
 
 def _mpi_world() -> Comm:
     """MPI's world, after a check that launcher and library agree on its size."""
-    launched = max((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()), default=None)
+    launched = launched_size()
     try:
         from . import mpi
+    except CommError:  # the launcher is of another MPI
+        raise
     except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library
         if launched == 1:
             return _ALONE

@@ -195,7 +195,8 @@ def _forked() -> None:
     _reached.clear()
 
 
-os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # Windows and WebAssembly have no fork
+    os.register_at_fork(after_in_child=_forked)
 
 
 def at_line(nbytes: int) -> Array:

@@ -104,7 +104,7 @@ class Alltoallv(Packed):
         share = np.may_share_memory
         fine = transfer.unpacker is None and not share(transfer.out, transfer.packed)
         flag: Array = np.array([fine and not share(transfer.block, transfer.arrived)], np.int64)
-        self.messages.comm.allreduce(flag, "min")
+        self.messages.comm.allreduce_in_place(flag, "min")
         return bool(flag[0])
 
     def carry(self, transfer: Transfer) -> None:
@@ -255,11 +255,11 @@ class Whole(Method):
             copies += whole(block.shape).bound(block, work, before=transfer.before)
         flat = work.reshape(-1)
         if kind == "allreduce":
-            copies.append(partial(comm.allreduce, flat, op))
+            copies.append(partial(comm.allreduce_in_place, flat, op))
         elif kind == "reduce":
-            copies.append(partial(comm.reduce, flat, op, self._root))
+            copies.append(partial(comm.reduce_in_place, flat, op, self._root))
         else:
-            copies.append(partial(comm.bcast, flat, self._root))
+            copies.append(partial(comm.bcast_in_place, flat, self._root))
         if receives and transfer.after:
             copies += whole(out.shape).bound(out, out, after=transfer.after)
         return copies

@@ -17,7 +17,7 @@ __all__ = ["Method", "Packed", "mpi_comm"]
 class Method(ABC):
     """A way for the messages of a step to reach their receivers, bound to one rank's `Messages`; binding is collective.
 
-    All methods give the same blocks, bit for bit.
+    All methods give the same blocks, bit for bit, but for sums between nodes (`registry`).
 
     Attributes:
         sizes: elements of workspace for packed messages, and for messages that arrive.

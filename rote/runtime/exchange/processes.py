@@ -199,5 +199,5 @@ def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPla
 def _all(comm: Comm, fine: bool) -> bool:
     """Whether a condition holds on all ranks. All ranks have called when it returns."""
     flag: Any = np.array([fine], np.int64)
-    comm.allreduce(flag, "min")
+    comm.allreduce_in_place(flag, "min")
     return bool(flag[0])

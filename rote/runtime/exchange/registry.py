@@ -1,6 +1,7 @@
 """The table of the methods of exchange, by which messages reach their receivers. All methods give the same bits.
 
-Sums of floats on three or more ranks are the exception: ranks that share memory add in rank order, MPI in its own.
+Sums of floats on three or more ranks of several nodes are the exception: where MPI's own collectives reduce, MPI
+chooses the order. Ranks that share memory add in rank order by every method.
 
 If a plan rounds elements in messages, all methods that send messages round them; "shared" sends none and rounds none.
 
@@ -89,7 +90,7 @@ def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
     """Bind a step to a method; with the method's name, empty for MPI's own collectives and for local steps.
 
     Args:
-        name: the name of a method, or "auto". Reductions and broadcasts use MPI's own collectives.
+        name: the name of a method, or "auto". Reductions of whole blocks and broadcasts have no method.
 
     Raises:
         CommError: the method cannot work on these ranks.

@@ -28,7 +28,7 @@ from .leads import FEWEST, lead
 from .limits import Limits, within
 
 __all__ = ["Candidate", "Progress", "decided", "fastest", "keeps", "least", "local_key", "medians", "mpi_library"]
-__all__ += ["ranking", "ranks_key", "reading", "recalled", "remembered", "timings"]
+__all__ += ["middle", "ranking", "ranks_key", "reading", "recalled", "remembered", "rounds", "timings"]
 
 T = TypeVar("T")
 Progress = Callable[[float], object]
@@ -91,7 +91,7 @@ def timings(
                 share = max(left, 0.0) / max(turns - turn, len(running))
                 comm.barrier()
                 slowest = np.array([candidates[n](share, tell), perf_counter() - start])
-                comm.allreduce(slowest, "max")
+                comm.allreduce_in_place(slowest, "max")
                 before, (time, spent) = spent, slowest.tolist()
                 times[n].append(max(time, _SHORTEST))
                 took[n] = spent - before
@@ -137,14 +137,24 @@ def medians(
 ) -> list[float]:
     """Time collective calls in turn; return the seconds of each. Collective; the same on all ranks.
 
-    Each is the median of all rounds but the first, each call by its slowest rank.
+    Each is the median of all rounds but the first. For the arguments, see `rounds`.
+    """
+    return [*map(middle, rounds(comm, calls, seconds, progress))]
+
+
+def rounds(
+    comm: Comm, calls: Sequence[Callable[[], object]], seconds: float, progress: Progress | None = None
+) -> list[list[float]]:
+    """Time collective calls in turn; return the seconds of each in every round. Collective; the same on all ranks.
+
+    A call takes as long as on its slowest rank.
 
     Args:
         seconds: the most time for all rounds, about; one round is always made.
         progress: called after each turn with the part of the time that has passed.
     """
     candidates = [partial(reading, comm, call) for call in calls]
-    return [*map(middle, timings(comm, candidates, seconds, Limits({}, each=True), progress))]
+    return timings(comm, candidates, seconds, Limits({}, each=True), progress)
 
 
 def reading(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:

@@ -6,8 +6,10 @@ most caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from math import inf
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -15,11 +17,17 @@ import numpy as np
 from ... import wisdom
 from ...compiler.compile import compile
 from ...compiler.machine import DEFAULT, Machine
+from ..comm.cache import gathered
 from ..comm.protocol import Comm
 from ..program import bind
-from .autotune import Progress, medians, ranks_key, recalled, remembered
+from .autotune import Progress, medians, middle, ranks_key, recalled, remembered, rounds
 
-__all__ = ["as_machine", "keep_machine", "known_links", "known_machine", "machine_key", "measure", "recalled_machine"]
+__all__ = ["BUSY", "as_machine", "keep_machine", "known_links", "known_machine", "machine_key", "measure"]
+__all__ += ["recalled_machine"]
+
+BUSY = 6.0
+"""The spread of `measure` from which on other work had the cores. On idle cores it is 1.2 to 4.5; where ranks wait for
+a core, most messages take ten to a hundred times as long as the fastest one."""
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, out of twice as many
@@ -29,10 +37,11 @@ _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communica
 _LEAST = 1e-13  # seconds: a time is never 0, whatever the noise
 
 
-def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> Machine:
-    """Measure the machine under the ranks of a communicator. Collective; the same on all ranks.
+def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> tuple[Machine, float]:
+    """Measure the machine under the ranks of a communicator, and the spread. Collective; the same on all ranks.
 
-    A single rank sends the messages to itself.
+    A single rank sends the messages to itself. The spread says by how much other work slowed the calls down: it is the
+    time of a quarter of the rounds or more, over that of the fastest run, of the call where this is largest.
 
     Args:
         seconds: the most time that it may take, about; one round is always made.
@@ -40,8 +49,9 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
 
     >>> from rote.runtime import run
     >>> first, second = run(lambda comm: measure(comm, 0.01), ranks=2)
-    >>> first == second, min(first.as_dict().values()) > 0
-    (True, True)
+    >>> machine, spread = first
+    >>> first == second, min(machine.as_dict().values()) > 0, spread >= 1
+    (True, True, True)
     """
     ranks, link = comm.size, _Link(comm, _LARGE)
     share, send, receive = link.share, link.send, link.receive
@@ -55,22 +65,36 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     def addition() -> None:
         np.maximum(receive, send, out=receive)
 
-    def step() -> None:
-        for _ in range(_OFTEN):
-            bind(local, comm)(row[0], element)
-
-    def exchange() -> None:
-        for _ in range(_OFTEN):
-            bind(swap, comm)(row, column)
-
-    short, long, copied, reduced, added, steps, exchanges = medians(
-        comm, (*link.calls, reduction, addition, step, exchange), seconds, progress
-    )
+    step, exchange = _Often(lambda: bind(local, comm)(row[0], element)), _Often(lambda: bind(swap, comm)(row, column))
+    readings = rounds(comm, (*link.calls, reduction, addition, step, exchange), seconds, progress)
+    short, long, copied, reduced, added, steps, exchanges = map(middle, readings)
     times = link.times(short, long, copied)
     combined = (reduced - short / _OFTEN) / (8 * link.received) - times["byte_time"]
     times["reduce_time"] = max(combined, added / (8 * send.size))
     times["step_time"] = max(steps, exchanges - short) / _OFTEN
-    return _rounded(times)
+    fastest = np.array([inf] * len(readings))
+    fastest[[0, -2, -1]] = [_OFTEN * often.fastest for often in (link.message, step, exchange)]
+    comm.allreduce_in_place(fastest, "max")
+    return _rounded(times), max(map(_spread, readings, fastest.tolist()))
+
+
+def _spread(readings: Sequence[float], fastest: float) -> float:
+    """How much longer a quarter of all readings but the first take, at least, than the fastest reading or run."""
+    slow = float(np.quantile(readings[1:] or readings, 0.75))
+    return slow / min(fastest, slow, *readings)
+
+
+class _Often:
+    """A short call that is made often per reading of the clock, and the seconds of its fastest run on this rank."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call, self.fastest = call, inf
+
+    def __call__(self) -> None:
+        for _ in range(_OFTEN):
+            start = perf_counter()
+            self._call()
+            self.fastest = min(self.fastest, perf_counter() - start)
 
 
 class _Link:
@@ -82,6 +106,7 @@ class _Link:
     Attributes:
         share, received: elements that a rank receives from each other rank, and from all of them.
         send, receive: memory for the elements.
+        message: the call that sends and receives one element per rank.
     """
 
     def __init__(self, comm: Comm, elements: int) -> None:
@@ -94,11 +119,13 @@ class _Link:
         half = self.send.size // (2 * _RUN) * _RUN
         self._block = self.send[: 2 * half].reshape(-1, 2, _RUN)
         self._packed = self.receive[:half].reshape(-1, _RUN)
+        few = slice(self._others)
+        self.message = _Often(lambda: comm.alltoallv(self.send[few], self._peers, self.receive[few], self._peers))
 
     @property
     def calls(self) -> tuple[Callable[[], None], ...]:
         """The calls whose seconds are the arguments of `times`."""
-        return self._message, self._messages, self._copy
+        return self.message, self._messages, self._copy
 
     def times(self, short: float, long: float, copied: float) -> dict[str, float]:
         """The times of a machine, computed from the seconds of each call."""
@@ -107,11 +134,6 @@ class _Link:
             "byte_time": max((long - short / _OFTEN) / (8 * self.received), _LEAST),
             "copy_time": copied / (2 * self._packed.nbytes),
         }
-
-    def _message(self) -> None:
-        few, counts = slice(self._others), self._peers
-        for _ in range(_OFTEN):
-            self._comm.alltoallv(self.send[few], counts, self.receive[few], counts)
 
     def _messages(self) -> None:
         many, counts = slice(self.received), [self.share * peer for peer in self._peers]
@@ -133,7 +155,7 @@ def machine_key(comm: Comm) -> wisdom.Key:
 
 def recalled_machine(comm: Comm) -> Machine | None:
     """The machine of these ranks from an earlier measurement; None if none was kept. Collective."""
-    if not comm.allgather_object(comm.rank == 0 and wisdom.kept())[0]:
+    if not gathered(comm, "the machine of the ranks", comm.rank == 0 and wisdom.kept())[0]:
         return None  # without making a key, which looks up the versions of packages
     machine: Machine | None = recalled(comm, machine_key(comm), as_machine)
     return machine

@@ -165,5 +165,5 @@ def allowed(comm: Comm, seconds: float) -> float:
     if limit is None:
         return seconds
     left = np.array([limit.left])
-    comm.allreduce(left, "min")
+    comm.allreduce_in_place(left, "min")
     return max(0.0, min(seconds, float(left[0]) / 2))
