@@ -6,7 +6,8 @@ RoteError
 ├── PlanError                     a plan cannot be made, or is not right
 └── CommError (RuntimeError)      ranks cannot talk, or do not agree
 
-and a warning, GatherWarning (UserWarning): an operation gives every rank a whole axis that was split.
+and warnings, GatherWarning and MoveWarning (UserWarning): ranks come to hold copies; data moves that no call asked for.
+Where Python or NumPy has an error for a fault, such as TypeError, IndexError or OSError, that one is raised.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class CommError(RoteError, RuntimeError):
 
 
 class GatherWarning(UserWarning):
-    """An operation gives every rank a whole axis of a tensor that was split; the text says how many bytes that is.
+    """Every rank comes to hold a whole tensor, or a whole axis of one, that was split; the text says how many bytes.
+
+    Gathers of 16 MiB or more that no call asked for, results that every rank holds whole and that are larger than the
+    largest operand's block, and transforms along an axis that is gathered. `rote.config(gather="allow")` is silent.
 
     >>> import rote, warnings
     >>> def program(comm):
@@ -71,7 +75,7 @@ class GatherWarning(UserWarning):
 
 
 class MoveWarning(UserWarning):
-    """Data moves between ranks although no call asked for it; the text gives the plan and its bytes.
+    """An operand moves to another layout although no call asked for it; the text gives the plan and its bytes.
 
     >>> import numpy as np, rote, warnings
     >>> from rote.functions.moves import moved

@@ -1,4 +1,4 @@
-"""Lazy access to objects of higher packages: pages, cards, figures, the array API namespace.
+"""Lazy access to objects of higher packages: pages, cards, figures, the array API namespace, NumPy's transforms.
 
 A value asks for them by name, so that its package does not depend on higher ones. They are imported on first use, and
 programs that do not use them pay nothing.
@@ -16,6 +16,7 @@ Late = Literal[
     "card",
     "distribution card",
     "layout card",
+    "numpy.fft",
     "plan card",
     "plan figure",
     "plan page",
@@ -27,6 +28,7 @@ HOMES: dict[Late, tuple[str, str]] = {
     "card": ("html.reprs", "card"),
     "distribution card": ("html.reprs", "distribution_card"),
     "layout card": ("html.reprs", "layout_card"),
+    "numpy.fft": ("fft.functions.dispatch", ""),  # enters the answers for its functions
     "plan card": ("html.reprs", "plan_card"),
     "plan figure": ("plot.figures", "plan"),
     "plan page": ("html.page", "plan_page"),

@@ -45,7 +45,8 @@ def asarray(
     """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
     Args:
-        obj: a tensor or an array; a tensor is returned itself, unless dtype or layout change or `copy` is true.
+        obj: a tensor, array or list; a tensor is returned itself, unless dtype or layout change or `copy` is true.
+            Tensors of order 0 in a list count as numbers.
         dtype: the dtype of the result; that of `obj` if None.
         device: "cpu" or None.
         copy: False refuses anything that needs a copy: all but a tensor that stays as it is.
@@ -62,7 +63,10 @@ def asarray(
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
-        array = as_array(obj, dtype)
+        try:
+            array = as_array(obj, dtype)
+        except LayoutError:  # of a tensor in a list
+            array = as_array(_with_numbers(obj), dtype)
         return DistTensor.from_global(array, _laid(layout, array.shape), comm, grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
@@ -275,12 +279,24 @@ def from_dlpack(
 ) -> DistTensor:
     """A tensor from an array of any library that every rank has whole; a tensor is returned as it is.
 
+    Raises:
+        TypeError: `x` has no `__dlpack__`, as numbers and lists have none.
+
     >>> import rote.array_api as xp
     >>> xp.from_dlpack(np.arange(3)).to_global()
     array([0, 1, 2])
     """
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an array that has __dlpack__, not {type(x).__name__}\nwrite asarray of it")
     whole = x if isinstance(x, DistTensor) else np.from_dlpack(x)
     return asarray(whole, device=device, copy=copy, layout=layout, grid=grid, comm=comm)
+
+
+def _with_numbers(values: Any) -> Any:
+    """Nested lists with numbers in the place of tensors of order 0. Collective if one of these is partial or rooted."""
+    if isinstance(values, list | tuple):
+        return [_with_numbers(each) for each in values]
+    return values.to_global()[()] if isinstance(values, DistTensor) and not values.shape else values
 
 
 def check_device(device: object) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from rote.fft.functions.dispatch import TRANSFORMS
 
 from ..errors import LayoutError
+from ..functions.rules import of_tensors
 from ..layout.grid import tensor_shape
 from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
@@ -81,7 +82,7 @@ True
 def _named(name: str, called: Any) -> Any:
     called.__name__ = called.__qualname__ = name
     called.__doc__ = _DOC.format(name=name)
-    return called
+    return of_tensors(name, called)
 
 
 fft: Final = _single("fft")

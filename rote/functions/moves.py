@@ -1,8 +1,9 @@
-"""The policy for implicit moves of data, and the record of all moves.
+"""The policy for implicit moves of data and for copies of whole tensors, and the record of all moves.
 
-The rule of each function of tensors says whether it moves data. A move is implicit if no call of `redistribute` asked
-for it. The setting of `config` forbids implicit moves, warns of them once per line of the program, or allows them
-silently. `trace` lists all moves.
+One rule holds for all functions: what a function sends to combine or shift its own result is its own; bringing an
+operand to another layout, gathering it included, is implicit (`moved`). The setting of `config` forbids implicit moves,
+warns of them once per line of the program, or allows them silently. A result that every rank holds whole, and that is
+larger than 64 KiB and than the largest operand's block, is warned of (`warn_of_copies`). `trace` lists all moves.
 
 A function whose ranks hold all that they need sends nothing, so it may be called on one rank alone. So the ranks
 compare their calls, `agree_on_call`, only where the first message is due, and only at the first call with these
@@ -17,33 +18,35 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import prod
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from ..errors import LayoutError, MoveWarning
+from ..compiler.explain import in_bytes
+from ..errors import GatherWarning, LayoutError, MoveWarning
+from ..host import memory
 from ..layout.grid import Grid
-from ..layout.layout import Layout, as_layout
-from ..runtime.comm.cache import cached, refuse_others
+from ..layout.layout import Distribution, Layout, as_layout, distribute
+from ..runtime.comm.cache import CHECKS, cached, gathered, refuse_others
+from ..runtime.comm.collective_errors import INSIDE
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
-__all__ = [
-    *("Config", "DataMove", "Policy", "agree_on_call", "call_under_way"),
-    *("announce", "asked", "because", "config", "default_layout", "implicit_cause", "moved", "records_open", "trace"),
-]
+__all__ = ["AtWork", "Config", "DataMove", "Policy", "agree_on_call", "announce", "asked", "because", "call_under_way"]
+__all__ += ["config", "default_layout", "function_at_work", "gathers_are_silent", "implicit_cause", "moved"]
+__all__ += ["records_open", "refuse_copies", "trace", "warn_of_copies"]
 
 Policy = Literal["warn", "error", "allow"]
-"""Whether implicit moves warn, are refused, or are silent."""
+"""Whether something is warned of, refused, or silent."""
 
 T = TypeVar("T", bound=Distributed)
 
 Call = tuple[str, Sequence[Any], Mapping[str, Any]]
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
-_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too: its operators call this package
+_GATHER = 16 << 20  # bytes of a whole tensor from which a gather is called so, and compared with a node's memory
+_COPY = 64 << 10  # bytes of a result from which it is warned of where every rank holds it
 _KEPT = 1024  # calls that one communicator keeps
 _PLAIN = frozenset((int, str, bool, type(None), bytes, Layout, Grid))  # arguments that are equal as their values are
 
@@ -72,21 +75,40 @@ class DataMove(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Settings:
     implicit: Policy = "warn"
+    gather: Policy = "warn"
     layout: Callable[[tuple[int, ...]], Layout | str] | None = None
 
 
 _settings: ContextVar[_Settings] = ContextVar("settings", default=_Settings())  # noqa: B039 - it is frozen
-implicit_cause: ContextVar[str] = ContextVar("cause", default="")
-"""The function whose moves are implicit at present; empty if moves are asked for."""
 
-_asked: ContextVar[str] = ContextVar("asked", default="")
+
+class Implicit(NamedTuple):
+    """An implicit move: the function that makes it, the bytes of a gather (0 for other moves), and a hint."""
+
+    cause: str
+    gathered: int
+    hint: str
+
+
+class AtWork(NamedTuple):
+    """The function that all moves at present are counted for, and whether all of them are its own."""
+
+    name: str = ""
+    owns: bool = False
+
+
+implicit_cause: ContextVar[Implicit | None] = ContextVar("cause", default=None)
+"""The implicit move that is made at present; None if moves are asked for, or a function's own."""
+
+function_at_work: ContextVar[AtWork] = ContextVar("function", default=AtWork())  # noqa: B039 - it is frozen
+"""The outermost function whose moves are made at present."""
 
 call_under_way: ContextVar[list[Call] | None] = ContextVar("rote_call", default=None)
 """The outermost call of a function, in a list that is empty as soon as its ranks have agreed on it; None outside."""
 
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
 """The lists to which every move is added at present."""
-_warned: set[tuple[str, str]] = set()
+_warned: set[tuple[str, int, str]] = set()
 
 
 class Config:
@@ -107,15 +129,22 @@ class Config:
 
 
 def config(
-    *, implicit: Policy | None = None, layout: Callable[[tuple[int, ...]], Layout | str] | None = None
+    *,
+    implicit: Policy | None = None,
+    gather: Policy | None = None,
+    layout: Callable[[tuple[int, ...]], Layout | str] | None = None,
 ) -> Config:
-    """Set which implicit moves are allowed, and the layout of new tensors.
+    """Set which implicit moves and which gathers are allowed, and the layout of new tensors.
 
     Call it with equal arguments on all ranks. Ranks that `rote.run` starts inherit the settings of their parent thread.
 
     Args:
-        implicit: "warn", the default, warns of the first implicit move on each line of the program, with plan and
-            bytes; "error" refuses every implicit move; "allow" is silent.
+        implicit: of moves that bring an operand to another layout: "warn", the default, warns of the first on each line
+            of the program, with plan and bytes; "error" refuses each; "allow" is silent. What a function sends to
+            combine or shift its own result is not implicit.
+        gather: of 16 MiB or more that every rank comes to hold whole: "warn", the default, warns of the first
+            implicit gather on each line of the program, and refuses any, `x.to_global()` too, whose copies on the ranks
+            of a node would take more than half of its memory; "error" refuses each; "allow" is silent.
         layout: a function from shape to layout, for new tensors that are given no layout. The default splits mode 0
             over all ranks in blocks.
 
@@ -123,7 +152,7 @@ def config(
         A context manager that restores the earlier settings; without `with`, the new settings stay.
 
     Raises:
-        ValueError: `implicit` is none of the three.
+        ValueError: `implicit` or `gather` is none of the three.
 
     >>> import numpy as np, rote
     >>> with rote.config(implicit="error"):
@@ -131,20 +160,19 @@ def config(
     DistTensor((4,), float64, 'block[(0)]', grid=(1,), rank=0, local=(4,))
     """
     before = _settings.get()
-    if implicit is not None and implicit not in get_args(Policy):
-        raise ValueError(f"implicit={implicit!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
-    settings = before
-    if implicit is not None:
-        settings = replace(settings, implicit=implicit)
-    if layout is not None:
-        settings = replace(settings, layout=layout)
-    _settings.set(settings)
+    for name, policy in (("implicit", implicit), ("gather", gather)):
+        if policy is not None and policy not in get_args(Policy):
+            raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
+    _settings.set(_Settings(implicit or before.implicit, gather or before.gather, layout or before.layout))
     return Config(before)
 
 
 @contextmanager
 def trace() -> Iterator[list[DataMove]]:
     """List every move of data that this rank takes part in, asked for or implicit, with its cause.
+
+    These are the moves of functions, transforms, halos, keys, bound moves and gathers. The few bytes by which ranks
+    agree on calls, sizes and truth values are not listed, nor what files move as they are read and written.
 
     Returns:
         A context manager that gives the list; moves inside its block are added to it.
@@ -166,49 +194,150 @@ def trace() -> Iterator[list[DataMove]]:
         records_open.reset(token)
 
 
-@contextmanager
-def because(cause: str) -> Iterator[None]:
-    """Count all moves inside the block as implicit moves of a function: of the outermost one, if calls are nested."""
-    token = implicit_cause.set(implicit_cause.get() or cause)
-    try:
-        yield
-    finally:
-        implicit_cause.reset(token)
+class because:
+    """Count all moves inside the block as moves of a function: of the outermost one, if calls are nested.
+
+    Args:
+        cause: the name of the function.
+        owns: whether all of them are its own: it moves what it has computed, not operands.
+    """
+
+    __slots__ = ("_cause", "_owns", "_token")
+
+    def __init__(self, cause: str, owns: bool = False) -> None:
+        self._cause, self._owns = cause, owns
+
+    def __enter__(self) -> None:
+        outer = function_at_work.get()
+        self._token = function_at_work.set(AtWork(outer.name or self._cause, outer.owns or self._owns))
+
+    def __exit__(self, *error: object) -> None:
+        function_at_work.reset(self._token)
 
 
 def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str = "redistribute") -> None:
-    """Record that data is about to move, and warn of the move or refuse it if the settings say so.
+    """Record that data is about to move; if the move is implicit, warn of it or refuse it as the settings say.
 
     Args:
         x: the tensor.
         nbytes: the most bytes that any one rank receives; a move of no bytes is not announced.
         plan: gives the way in words; called only if the move is recorded or may be refused or warned of.
-        by_call: the function that asked for the move, unless it is implicit (`because`).
+        by_call: the function that asked for the move, or whose own move it is, unless an outer one does (`because`).
 
     Raises:
         LayoutError: the move is implicit, and `config` refuses implicit moves.
     """
-    cause, records, policy = implicit_cause.get(), records_open.get(), _settings.get().implicit
-    if not nbytes or not (records or (cause and policy != "allow")):
+    implicit, records, settings = implicit_cause.get(), records_open.get(), _settings.get()
+    if not nbytes or not (records or (implicit and settings.implicit != "allow")):
         return
     file, line = _caller()
-    move = DataMove(cause or _asked.get() or by_call, plan(), nbytes, bool(cause), f"{os.path.basename(file)}:{line}")
+    cause = function_at_work.get().name or (implicit.cause if implicit else by_call)
+    move = DataMove(cause, plan(), nbytes, implicit is not None, f"{os.path.basename(file)}:{line}")
     for moves in records:
         moves.append(move)
-    if cause and policy == "error":
-        raise LayoutError(
-            f"{move}\nmove it by x.redistribute(…) first, or allow it: with rote.config(implicit='allow'):"
-        )
-    if cause and policy == "warn" and x.comm.rank == 0 and (move.where, cause) not in _warned:
-        _warned.add((move.where, cause))
-        warnings.warn_explicit(str(move), MoveWarning, file, line)
+    if implicit is None or settings.implicit == "allow":
+        return
+    if settings.implicit == "error":
+        raise LayoutError(f"{move}\n{implicit.hint}, or allow it: with rote.config(implicit='allow'):")
+    if not implicit.gathered:
+        _warn(x.comm, MoveWarning, cause, str(move), file, line)
+    elif settings.gather == "warn":
+        text = f"{move}; every rank will hold all of it, {in_bytes(implicit.gathered)}"
+        _warn(x.comm, GatherWarning, cause, text, file, line)
+
+
+def _warn(comm: Comm, kind: type[Warning], cause: str, text: str, file: str, line: int) -> None:
+    """Warn on rank 0, once for a function and a line of the program."""
+    if comm.rank == 0 and (file, line, cause) not in _warned:
+        _warned.add((file, line, cause))
+        warnings.warn_explicit(text, kind, file, line)
+
+
+def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], joins: bool = False) -> None:
+    """Warn of results of 64 KiB or more that every rank holds whole, larger than the largest operand's block.
+
+    Args:
+        operands: tensors, arrays that every rank holds, lists of both, and anything else.
+        results: tensors, and anything else.
+        joins: whether a result consists of the operands, which then count together.
+    """
+    large = []
+    for x in results:
+        block = getattr(x, "_local", None)  # of a tensor; a small one is passed over without a call of Python
+        if block is not None and block.nbytes >= _COPY:
+            large.append(x)
+    if not large:
+        return
+    whole = [x for x in large if x.comm.size > 1 and not any(x.distribution.layout.modes)]
+    inner = function_at_work.get().name  # whose results are not the user's
+    if not whole or inner or "allow" in (_settings.get().implicit, _settings.get().gather):
+        return
+    sizes = [1]  # a number is no copy to speak of
+    for given in operands:
+        for x in given if isinstance(given, list | tuple) else (given,):
+            if isinstance(x, Distributed):
+                sizes.append(prod(x.distribution.max_local_shape()))
+            elif isinstance(x, np.ndarray):
+                sizes.append(x.size)
+    for x in whole:
+        shape, roots = x.distribution.shape, x.distribution.layout.rooted
+        if prod(shape) > (sum(sizes) if joins else max(sizes)) and not roots and not x.distribution.partial:
+            file, line = _caller()
+            held = in_bytes(prod(shape) * x.local.itemsize)
+            text = f"every rank holds all of the result of {cause}, of shape {shape}, {held}: more than of any operand"
+            _warn(x.comm, GatherWarning, cause, f"{os.path.basename(file)}:{line}: {text}", file, line)
+
+
+def gathers_are_silent() -> bool:
+    """Whether `config` allows every gather."""
+    return _settings.get().gather == "allow"
+
+
+def refuse_copies(x: Distributed, layout: Layout, grid: Grid | None, cause: str) -> int:
+    """The bytes of a tensor that every rank comes to hold whole; 0 for other moves, and below 16 MiB. Collective.
+
+    Args:
+        layout, grid: those that the tensor moves to; its own grid if None.
+
+    Raises:
+        LayoutError: the copies of the ranks of some node would take more than half of its memory, or `config` refuses
+            gathers; on all ranks.
+    """
+    source = x.distribution
+    nbytes = prod(source.shape) * x.local.itemsize
+    if nbytes < _GATHER or x.comm.size == 1 or _is_copied(source):
+        return 0
+    if not _is_copied(distribute(layout, source.shape, source.grid if grid is None else grid)):
+        return 0
+    policy, what = _settings.get().gather, f"{cause} gathers {x.distribution}: every rank would hold all of it"
+    if policy == "allow":
+        return nbytes
+    if policy == "error":
+        raise LayoutError(f"{what}, {in_bytes(nbytes)}\nallow it: with rote.config(gather='allow'):")
+    nodes, memories = x.comm.nodes(), gathered(x.comm, "memory", memory())
+    for node in range(max(nodes) + 1):
+        ranks = [rank for rank, number in enumerate(nodes) if number == node]
+        has = min([memories[rank] for rank in ranks])
+        if len(ranks) * nbytes > has // 2:
+            raise LayoutError(
+                f"{what}, and the {len(ranks)} copies of {in_bytes(nbytes)} on one node would take more than half of "
+                f"its {in_bytes(has)} of memory\nwork on blocks, or allow it: with rote.config(gather='allow'):"
+            )
+    return nbytes
+
+
+def _is_copied(dist: Distribution) -> bool:
+    """Whether every rank holds all elements."""
+    lay = dist.layout
+    return not (any(dist.splits) or lay.rooted or lay.partial)
 
 
 def agree_on_call(comm: Comm) -> None:
     """Refuse the call that is under way if ranks give it different arguments, or make different calls. Collective.
 
-    It is for the moment before a message. It costs one small all-gather at the first call with these arguments, and
-    nothing later in the same call. Of arrays, shapes and dtypes are compared; `fetching.agree` compares their elements.
+    It is for the moment before a message. It costs one small all-gather at the first call with these arguments, or at
+    every call if `CHECKS` is set, and nothing later in the same call. Of arrays, shapes and dtypes are compared;
+    `refuse_unlike` compares their elements.
 
     Raises:
         LayoutError: the arguments differ.
@@ -234,28 +363,51 @@ def agree_on_call(comm: Comm) -> None:
         refuse_others(comm, name, (*map(_text, args), *named))
         return True
 
-    cached(comm, "calls", (name, *options, *_key((*args, *options.values()))), refuse, _KEPT)
+    if CHECKS:
+        refuse()
+    else:
+        cached(comm, "calls", (name, *options, *_key((*args, *options.values()))), refuse, _KEPT)
     calls.clear()
 
 
-def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T:
-    """The tensor in the layout that a function needs, moved by the compiled plan; itself if it has that layout."""
+def moved(
+    x: T, layout: Layout | str, cause: str, grid: Grid | None = None, hint: str = "", which: int | None = None
+) -> T:
+    """An operand in the layout that a function needs, moved by the compiled plan; itself if it has that layout.
+
+    The move is implicit, unless the function moves what it has computed (`because`).
+
+    Args:
+        hint: what to write instead; if empty, that the operand is moved first.
+        which: the number of the operand, from 0, if there may be several.
+    """
+    wanted, across = as_layout(layout), grid is not None and grid != x.distribution.grid
+    if not across and x.distribution.layout == wanted:
+        return x
+    if function_at_work.get().owns:
+        return asked(x, wanted, cause, grid)
+    agree_on_call(x.comm)
+    cause = function_at_work.get().name or cause
+    if not hint:
+        there = f", grid={grid.shape}" if across and grid is not None else ""
+        hint = (
+            f"move {'it' if which is None else f'operand {which + 1}'} by x.redistribute({str(wanted)!r}{there}) first"
+        )
+    token = implicit_cause.set(Implicit(cause, refuse_copies(x, wanted, grid, cause), hint))
+    try:
+        return x.redistribute(wanted, grid=grid if across else None)
+    finally:
+        implicit_cause.reset(token)
+
+
+def asked(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:
+    """A tensor in the layout that a call asks for, or that a function gives its result; never implicit."""
     across = grid is not None and grid != x.distribution.grid
-    if not across and x.distribution.layout == as_layout(layout):
+    if not across and x.distribution.layout == layout:
         return x
     agree_on_call(x.comm)
     with because(cause):
         return x.redistribute(layout, grid=grid if across else None)
-
-
-def asked(x: T, layout: Layout, cause: str) -> T:
-    """The tensor in the layout that the caller of a function asked for; recorded by its name, never warned of."""
-    agree_on_call(x.comm)
-    token = _asked.set(cause)
-    try:
-        return x.redistribute(layout)
-    finally:
-        _asked.reset(token)
 
 
 def default_layout(shape: tuple[int, ...]) -> Layout | str:
@@ -301,6 +453,6 @@ def _text(value: Any) -> str:
 def _caller() -> tuple[str, int]:
     """The file and line of the program that called this package, directly or by an operator of NumPy."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import signature
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
+import numpy as np
+
+from ..errors import LayoutError
 from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
-from .moves import call_under_way
+from .moves import AtWork, call_under_way, function_at_work, warn_of_copies
+from .sharing import owned
 
-__all__ = ["ANSWERS", "ENTERING", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
-__all__ += ["comm_of", "failing_together", "fails_together", "follows"]
+__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
+__all__ += ["comm_of", "failing_together", "fails_together", "fits", "follows", "of_tensors"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -35,6 +41,7 @@ RuleName = Literal[
     "reduction",
     "along",
     "sorted",
+    "selected",
     "indexed",
     "relabelled",
     "joined",
@@ -58,12 +65,19 @@ RULES: dict[RuleName, LayoutRule] = {
     ),
     "along": LayoutRule(
         "that of the operand; if the mode was split, with that mode whole",
-        "the operand, if the mode is split, by the cheapest certified plan that makes it whole",
+        "the operand, if the mode is split, by the cheapest certified plan that makes it whole; "
+        "of a scan along blocks, the total of each rank",
     ),
     "sorted": LayoutRule(
         "that of the operand; if the mode was split and there are many lines, with that mode whole",
         "nothing if the mode is whole; the operand, to make lines whole, if another mode can be split instead; "
         "otherwise elements, by a sample sort, after which no rank has all, and an indexed move back",
+    ),
+    "selected": LayoutRule(
+        "that of the operand without the modes; if they were split and there are many lines, another mode is split "
+        "in their place",
+        "nothing if the modes are whole; the operand, to make lines whole, if another mode can be split instead; "
+        "otherwise a sample of the elements and counts, in a few rounds, and at the end a few elements",
     ),
     "indexed": LayoutRule(
         "that of the operand, with kinds balanced anew if extents change",
@@ -73,7 +87,8 @@ RULES: dict[RuleName, LayoutRule] = {
         "that of the operand, with its modes renamed", "nothing: blocks are views of the operand's"
     ),
     "joined": LayoutRule(
-        "that of the first operand", "elements of each operand whose place is on another rank, by an indexed move"
+        "that of the first operand",
+        "elements whose place is on another rank, by an indexed move; operands that are split otherwise, as well",
     ),
     "contracted": LayoutRule(
         "free modes are split as in the operands; replicated over the grid modes that split the others",
@@ -94,28 +109,33 @@ FUNCTIONS: dict[str, RuleName] = {}
 ANSWERS: dict[Function, Function] = {}
 """The function that answers for each function of NumPy if it is called with tensors."""
 
-ENTERING: dict[str, Callable[[], object]] = {}
-"""By the name of a module of NumPy: enters the answers for its functions, when the first of them is called."""
-
 UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 """The function that answers for a method of a ufunc, such as `numpy.add.reduce`, with tensors; it takes `axis=`."""
 
 
-def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:
-    """Enter a function into the table of rules, under `name` or its own; it answers for these functions of NumPy."""
+def follows(rule: RuleName, *answers: Function, name: str = "", views: bool = False) -> Callable[[F], F]:
+    """Enter a function into the table of rules, under `name` or its own; it answers for these functions of NumPy.
+
+    Args:
+        views: whether results are parts of the argument, as NumPy's are views; see `sharing`.
+    """
 
     def enter(function: F) -> F:
         own = name or function.__name__
         FUNCTIONS[own] = rule
         if rule in _MOVING:
-            function = _entered(own, function, rule in _COMPUTING)
+            function = _entered(own, function, rule in _COMPUTING, views or rule == "relabelled", rule == "joined")
+        if rule != "fact" and (rule != "created" or answers):  # those that answer for none make the first tensors
+            function = of_tensors(own, function)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
 
     return enter
 
 
-_COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted", "data-dependent", "agreed")
+_COMPUTING: tuple[RuleName, ...] = (
+    *("reduction", "along", "sorted", "selected", "contracted", "data-dependent", "agreed"),
+)
 """The rules of functions that compute in several steps; `elementwise` agrees on floating-point errors itself."""
 
 _MOVING: tuple[RuleName, ...] = (*_COMPUTING, "indexed", "joined", "relabelled")
@@ -124,9 +144,58 @@ _MOVING: tuple[RuleName, ...] = (*_COMPUTING, "indexed", "joined", "relabelled")
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
     """The communicator of the first tensor among arguments, or in a list of them; None if there is none."""
+    return next((each.comm for each in _values(args, options) if isinstance(each, Distributed)), None)
+
+
+def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
+    """The arguments, and what is in lists of them."""
     given = [*args, *options.values()]
-    given += [each for several in given if isinstance(several, list | tuple) for each in several]
-    return next((each.comm for each in given if isinstance(each, Distributed)), None)
+    return given + [each for several in given if isinstance(several, list | tuple) for each in several]
+
+
+def of_tensors(name: str, function: F) -> F:
+    """The function, which names a value that it is given in place of a tensor.
+
+    Raises:
+        TypeError: no argument is a tensor, or one that has to be a tensor is none.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            given = _values(args, options)
+            if not any(isinstance(value, Distributed) for value in given):
+                if not given or (isinstance(error, TypeError) and not fits(function, args, options)):
+                    raise
+                value = next((value for value in given if not isinstance(value, str)), given[0])  # subscripts
+                if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+                    value = value[0]
+            elif (
+                isinstance(error, AttributeError)
+                and not isinstance(error, LayoutError)  # of a part that is outdated
+                and error.name in ("comm", "distribution", "local")
+                and any(error.obj is value for value in given)
+            ):
+                value = error.obj
+            else:
+                raise
+            raise TypeError(
+                f"{name} takes a tensor, not {type(value).__name__}\n"
+                "make one of an array by DistTensor.from_global(array, layout)"
+            ) from None
+
+    return cast(F, called)
+
+
+def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> bool:
+    """Whether the arguments fit the signature of a function; their values are not checked."""
+    try:
+        signature(function).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
 
 
 def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -138,33 +207,62 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
         return function(*args, **options)
 
 
-def _entered(name: str, function: F, computes: bool) -> F:
+def _entered(name: str, function: F, computes: bool, views: bool, joins: bool) -> F:
     """The function, whose outermost call is noted for its ranks to agree on, if it sends messages.
 
     Args:
         computes: whether all ranks raise its floating-point errors together.
+        views: whether its results are parts of the argument; those of other functions are tensors of their own.
+        joins: whether its results consist of its operands.
     """
+
+    work = AtWork(name.removeprefix("numpy."))
 
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         if call_under_way.get() is not None:
             return function(*args, **options)
         token = call_under_way.set([(name, args, options)])
+        outer = function_at_work.get()
+        counted = function_at_work.set(outer if outer.name else work)
         try:
             if computes and floating_errors_raise():
-                return failing_together(name, function, args, options)
-            return function(*args, **options)
-        except AttributeError as error:
-            mistaken = comm_of(args, options) is None or any(error.obj is value for value in args)
-            if error.name not in ("comm", "distribution", "local") or not mistaken:
-                raise  # of a function that the user passed, say
-            kind = type(error.obj).__name__
-            cure = "make one of an array by DistTensor.from_global(array, layout)"
-            raise TypeError(f"{name} takes a tensor, not {kind}\n{cure}") from None
+                result = failing_together(name, function, args, options)
+            else:
+                result = function(*args, **options)
+            if not views:
+                result = owned(result, (*args, *options.values()))
+        except TypeError:
+            _refuse_axes(name, function, args, options)
+            raise
         finally:
+            function_at_work.reset(counted)
             call_under_way.reset(token)
+        if options.get("layout") is None and options.get("out") is None:
+            results = result if isinstance(result, list | tuple) else (result,)
+            warn_of_copies(work.name, chain(args, options.values()), results, joins)
+        return result
 
     return cast(F, called)
+
+
+def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Refuse modes that are not integers; other arguments are not checked.
+
+    Raises:
+        TypeError: a mode is another value.
+    """
+    try:
+        given = signature(function).bind(*args, **options).arguments
+    except TypeError:  # another mistake
+        return
+    for word in ("axis", "axes", "axis1", "axis2", "source", "destination"):
+        value = given.get(word)
+        for axis in value if isinstance(value, list | tuple) else (value,):
+            if axis is not None and not hasattr(type(axis), "__index__"):
+                raise TypeError(
+                    f"{name} takes integers as {word}=, not {axis!r}\nwrite {word}=0 for mode 0, -1 for the last mode"
+                ) from None
 
 
 def fails_together(name: str) -> Callable[[F], F]:

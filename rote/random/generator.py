@@ -19,6 +19,7 @@ from ..compiler.step import as_dtype
 from ..functions.moves import default_layout
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
+from ..runtime.comm.cache import gathered
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, new_block, place
 from ..tensor.tensor import DistTensor
@@ -43,7 +44,7 @@ def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
     array([0.4688, 0.4261, 0.363 ])
     """
     if seed is None:
-        seed = as_comm(comm).allgather_object(np.random.SeedSequence().entropy)[0]
+        seed = gathered(as_comm(comm), "default_rng", np.random.SeedSequence().entropy)[0]
     return Generator(seed)
 
 

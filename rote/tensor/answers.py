@@ -1,21 +1,29 @@
 """Dispatch of NumPy's functions on tensors: those in a table are answered, all others are refused with a cure.
 
 NumPy passes every call of its functions with a tensor among the arguments to the tensor (`__array_function__`, NEP 18).
-The functions themselves, and the table, are in `rote.functions`; `rote.fft` adds `numpy.fft`.
+The functions themselves, and the table, are in `rote.functions`; those for `numpy.fft` in `rote.fft`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from .. import functions
-from ..functions.rules import ANSWERS, ENTERING, UFUNC_METHODS, Function
+from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
+from ..late import late
 
-__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answers", "method_cure", "name_cure", "refusal", "ufunc_methods"]
+__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answering", "answering_method", "answers", "method_cure"]
+__all__ += ["name_cure", "refusal"]
+
+
+def answering(function: Function) -> Function | None:
+    """The function that answers for one of NumPy; the module that has it is imported for this, and no other one."""
+    if function not in ANSWERS:
+        functions.load(functions.ANSWERING.get(function.__name__))
+    return ANSWERS.get(function)
 
 
 def answers() -> dict[Function, Function]:
@@ -24,10 +32,11 @@ def answers() -> dict[Function, Function]:
     return ANSWERS
 
 
-def ufunc_methods() -> dict[tuple[Function, str], Function]:
-    """The complete table of methods of ufuncs that are answered."""
-    functions.load()
-    return UFUNC_METHODS
+def answering_method(ufunc: np.ufunc, method: str) -> Function | None:
+    """The function that answers for a method of a ufunc; one module is imported for it, as for `answering`."""
+    if (ufunc, method) not in UFUNC_METHODS:
+        functions.load(functions.ANSWERING.get(f"ufunc.{method}"))
+    return UFUNC_METHODS.get((ufunc, method))
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -37,29 +46,20 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         TypeError: the function is not answered; the text says what to write instead.
         LayoutError: the tensors do not have the layouts that the function needs.
     """
-    method = answers().get(function)
-    if method is None and function.__module__ in ENTERING:
-        ENTERING[function.__module__]()
-        method = answers().get(function)
+    method = answering(function)
+    if method is None and function.__module__ == "numpy.fft":
+        late("numpy.fft")
+        method = ANSWERS.get(function)
     if method is None:
-        raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
+        raise TypeError(refusal(f"{_name(function)}({{}})", _CURES.get(function, "")))
     options = {name: value for name, value in options.items() if value is not np._NoValue}  # means: not given
     try:
         return method(*args, **options)
     except TypeError as error:
-        if _takes(method, args, options):
+        if fits(method, args, options):
             raise
         name = _name(function)
         raise TypeError(f"{error} for a DistTensor\nwrite {name}(x.to_global(), …)") from error
-
-
-def _takes(function: Function, args: Sequence[Any], options: dict[str, Any]) -> bool:
-    """Whether the arguments fit the signature of a function; their values are not checked."""
-    try:
-        signature(function).bind(*args, **options)
-    except TypeError:
-        return False
-    return True
 
 
 def refusal(call: str, cure: str = "") -> str:
@@ -84,7 +84,8 @@ def name_cure(name: str) -> str:
     >>> name_cure("full_tensor")
     'x.to_global()'
     """
-    return _NAMES.get(name, "") or _CURES.get(getattr(np, name, None), "")
+    function = vars(np).get(name)
+    return _NAMES.get(name, "") or (_CURES.get(function, "") if callable(function) else "")
 
 
 def method_cure(ufunc: np.ufunc, method: str) -> str:
@@ -100,19 +101,6 @@ def _name(function: Function) -> str:
     return f"{function.__module__}.{function.__name__}"
 
 
-def _cure(function: Function) -> str:
-    if function.__module__ == "numpy.fft":
-        return f"rote.fft.{_TRANSFORMS[function.__name__]}, after which numpy.fft answers, too"
-    return _CURES.get(function, "")
-
-
-_AXES = {"fft": ", axes=(-1,)", "fft2": ", axes=(-2, -1)", "fftn": ""}
-_TRANSFORMS = {
-    **{f"{real}{name}": f"{real}fftn(x{axes})" for real in ("", "r") for name, axes in _AXES.items()},
-    **{f"{real}{name}": f"{real}fftn(X{axes})" for real in ("i", "ir") for name, axes in _AXES.items()},
-    **{name: f"{name}(x)" for name in ("hfft", "ihfft")},
-    **{name: f"{name}(X)" for name in ("fftshift", "ifftshift")},
-}
 _NAMES = {
     "item": "float(x), int(x) or complex(x) of a tensor of order 0; x[i, j] is one",
     "fill": "x[...] = value",
@@ -139,23 +127,16 @@ _CURES: dict[Any, str] = {
     np.save: "x.save(path)",
     np.select: "numpy.where(condition, x, y), within one another for more",
     np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
-    np.gradient: "x.halo(1), which is this rank's block with its neighbours' cells, and differences of that",
     np.block: "numpy.concatenate of rows, each a numpy.concatenate",
     np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
-    np.linalg.cond: "s = numpy.linalg.svdvals(x), and s[0] / s[-1]",
     np.partition: "numpy.sort(x), which is ordered over all ranks",
     np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
-    np.lib.stride_tricks.sliding_window_view: "x.halo(width), and windows of this rank's block with its neighbours'",
     np.compress: "x[mask], along mode 0, or x[:, mask]",
-    np.diag: "numpy.diagonal(x) of a matrix, or x[:, None] * numpy.eye(len(x)) of a vector",
     np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
     np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
     np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
     np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
     np.choose: "numpy.where(condition, x, y), within one another for more",
-    np.nancumsum: "numpy.cumsum(numpy.where(numpy.isnan(x), 0, x), axis)",
-    np.nanargmax: "numpy.argmax(numpy.where(numpy.isnan(x), -numpy.inf, x), axis)",
-    np.nanargmin: "numpy.argmin(numpy.where(numpy.isnan(x), numpy.inf, x), axis)",
     np.intersect1d: "u = numpy.unique(x), and u[numpy.isin(u, y)]",
     np.setdiff1d: "u = numpy.unique(x), and u[~numpy.isin(u, y)]",
     np.union1d: "numpy.unique(numpy.concatenate([x, y]))",
@@ -168,5 +149,4 @@ _CURES: dict[Any, str] = {
     np.atleast_1d: "x.reshape(-1), if x.ndim < 1",
     np.atleast_2d: "x[None], if x.ndim < 2",
     np.meshgrid: "rote.array_api.meshgrid(x, y)",
-    np.unravel_index: "numpy.unravel_index(int(x), shape) of one number, or of x.to_global()",
 }

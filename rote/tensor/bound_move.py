@@ -8,6 +8,8 @@ from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
+from ..functions.sharing import changed
+from ..runtime.comm.cache import CHECKS, refuse_others
 from ..runtime.comm.protocol import BoundToRun
 from ..runtime.executor.aliasing import bound_apart, may_overlap, run_apart
 from ..runtime.program import BoundPlan
@@ -67,13 +69,18 @@ class BoundMove(BoundToRun, Generic[T]):
         Raises:
             LayoutError: x has another distribution or dtype than `source`, or another communicator.
         """
+        if CHECKS:
+            refuse_others(self.source.comm, "move_to", (self.plan.source, self.plan.target, self.plan.dtype, x is None))
         if implicit_cause.get() or records_open.get():
             announce(self.source, self.plan.cost.bytes, self.plan.__str__, "move_to")
         if x is None:
+            _ = self.source._local, self.result._local  # an error if one is an outdated part
             for call in self._calls:
                 call()
         else:
             run_apart(self.source.comm, self._program, self._block(x), self.result.local)
+        if self.result._sharing is not None:
+            changed(self.result)
         return self.result
 
     def _block(self, x: T | Array) -> Array:

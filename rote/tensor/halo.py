@@ -13,7 +13,7 @@ from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import integer
-from ..runtime.comm.cache import cached, refuse_others
+from ..runtime.comm.cache import cached
 from ..runtime.comm.collective_errors import collective_errors
 
 if TYPE_CHECKING:
@@ -130,13 +130,12 @@ class Halos(Distributed):
         def make() -> tuple[HaloPlan, IndexedMove]:
             from ..runtime.indexed import IndexedMove
 
-            refuse_others(self.comm, "halo", key)
             with collective_errors(self.comm):
                 plan = self.halo_plan(width, periodic)
                 plan.verify(self.comm.rank)
             return plan, IndexedMove(plan.source, plan.wanted(self.comm.rank), self.comm)
 
-        return cached(self.comm, "halos", key, make, _KEPT)
+        return cached(self.comm, "halos", key, make, _KEPT, ("halo", key))
 
 
 def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:

@@ -10,7 +10,7 @@ from ..errors import LayoutError
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout, distribute
-from ..runtime.comm.cache import cached
+from ..runtime.comm.cache import CHECKS, cached, refuse_others
 from ..runtime.placement import GridLike
 from ..runtime.together import BoundPlans
 from .tensor import DistTensor
@@ -74,6 +74,8 @@ def redistribute(
         return BoundPlans(plans, comm)
 
     bound = cached(comm, "lists", (ends, wire), make, _KEPT) if grid is None else make()
+    if CHECKS:
+        refuse_others(comm, "redistribute of several tensors", ends)
     if implicit_cause.get() or records_open.get():
         for x, plan in zip(tensors, bound.plans, strict=True):
             announce(x, plan.cost.bytes, plan.__str__)

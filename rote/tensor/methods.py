@@ -157,13 +157,13 @@ class ArrayMethods(Distributed):
 
     @property
     def real(self) -> Self:
-        """A copy of the real parts, as a tensor of the real dtype; write into `x.local.real` to change them."""
+        """The real parts, as a tensor of the real dtype: a view, as in NumPy."""
         values: Self = functions.elementwise.real(self)
         return values
 
     @property
     def imag(self) -> Self:
-        """A copy of the imaginary parts, as a tensor of the real dtype; write into `x.local.imag` to change them."""
+        """The imaginary parts, as a tensor of the real dtype: a view, as in NumPy; of real numbers, read-only zeros."""
         values: Self = functions.elementwise.imag(self)
         return values
 
@@ -193,8 +193,8 @@ class ArrayMethods(Distributed):
         values: Self = functions.blockwise.elementwise("clip", np.clip, (self, min, max), {"out": out})
         return values
 
-    def copy(self) -> Self:
-        """A tensor of the same values with a block of its own.
+    def copy(self, order: str = "K") -> Self:
+        """A tensor of the same values with a block of its own; any order in memory is accepted, and ignored.
 
         >>> from rote import DistTensor
         >>> x = DistTensor.zeros(3, "block[(0)]")
@@ -242,8 +242,8 @@ class ArrayMethods(Distributed):
         cumsum: Final = _method(functions.scans.cumsum)
         cumprod: Final = _method(functions.scans.cumprod)
     else:
-        real = fixed(real, "x.local.real[...] = values, for x.real is a copy")
-        imag = fixed(imag, "x.local.imag[...] = values, for x.imag is a copy")
+        real = fixed(real, "x.real[...] = values")
+        imag = fixed(imag, "x.imag[...] = values")
         sum, prod, max, min, any, all = (_Late("reductions") for _ in range(6))
         mean, var, std = (_Late("statistics") for _ in range(3))
         argmax, argmin = _Late("extrema"), _Late("extrema")

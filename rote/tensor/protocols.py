@@ -18,11 +18,12 @@ from .. import functions
 from ..compiler.step import refuse_mask
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import Distributed
+from ..functions.sharing import OUTDATED, has_block
 from ..late import late
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..runtime.placement import check_values
-from .answers import answer, answers, method_cure, name_cure, refusal, ufunc_methods
+from .answers import answer, answering, answering_method, method_cure, name_cure, refusal
 
 __all__ = ["ArrayProtocols"]
 
@@ -34,6 +35,10 @@ _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
 
 _PLAIN = (np.ones(1, "f4") ** np.float64(2)).dtype == np.float32
 """Whether the NumPy that is installed, an older one, takes exponents that are its own numbers for Python's."""
+
+
+class AbsentError(LayoutError, AttributeError):
+    """A tensor has not an attribute that others have: `hasattr` is false, and `getattr` says why."""
 
 
 class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
@@ -81,10 +86,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if method == "__call__":
             if ufunc.signature is None:
                 return functions.blockwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)
-            if ufunc in answers():
+            if answering(ufunc) is not None:
                 return answer(ufunc, inputs, kwargs)
             raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
-        function = ufunc_methods().get((ufunc, method))
+        function = answering_method(ufunc, method)
         if function is None:
             raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_cure(ufunc, method)))
         (out,) = kwargs.pop("out", (None,))
@@ -114,6 +119,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if caller.startswith("numpy.ma."):
             cure = "a tensor has no mask: write array.filled(value) in place of the masked array"
+        if caller.startswith("scipy.fft."):
+            cure = "write the function of rote.fft, which has the same name"
         if caller.startswith("numpy.testing."):
             cure = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
         raise LayoutError(f"a tensor is not gathered silently; {cure}")
@@ -145,7 +152,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if shape:
             raise TypeError(
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
-                f"write {name}(x.to_global()[…]) with an index, which every rank calls"
+                f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements"
             )
         lay = self.distribution.layout
         return (self.to_global() if lay.partial or lay.rooted else self.local).item()
@@ -263,6 +270,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
         def __getattr__(self, name):
             """Refuse an attribute that tensors do not have; if arrays have it, say what to write instead."""
+            if name == "_local" or not has_block(self):
+                raise AbsentError(OUTDATED)
+            if name == "mT":
+                raise AbsentError(f"matrices have order 2 or more, not {self.ndim}")
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if cure := name_cure(name):
                 text += f"\nwrite {cure}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 from .. import functions
-from ..errors import LayoutError
 from ..functions.distributed import Distributed
-from ..functions.moves import moved
+from ..functions.moves import asked
+from ..functions.sharing import changed, writable
 from ..runtime.placement import check_values
 
 __all__ = ["Rearranging"]
@@ -49,6 +49,9 @@ class Rearranging(Distributed):
         """
         functions.assigning.setitem(self, key, value)
 
+    def _store(self, axes: Sequence[Any] | None, part: Distributed) -> None:
+        functions.assigning.store(self, axes, part)
+
     def __iter__(self) -> Iterator[Self]:
         """The tensors at each index of mode 0, which is made whole once for all.
 
@@ -57,7 +60,7 @@ class Rearranging(Distributed):
         """
         if not self.distribution.shape:
             raise TypeError("a tensor of order 0 is not iterated")
-        return iter(functions.joining.unstack(self))
+        return functions.joining.rows(self)
 
     @property
     def T(self) -> Self:
@@ -81,7 +84,7 @@ class Rearranging(Distributed):
         (4, 3, 2)
         """
         if len(self.distribution.shape) < 2:
-            raise LayoutError(f"matrices have order 2 or more, not {len(self.distribution.shape)}")
+            raise AttributeError  # after which Python asks `__getattr__`
         return functions.reshaping.swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
@@ -100,26 +103,30 @@ class Rearranging(Distributed):
         order = axes if len(axes) > 1 or isinstance(axes[0], int) else axes[0]
         return functions.reshaping.permute_dims(self, order)
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
-        """The elements in row-major order in another shape: `x.reshape(2, -1)`. The result is a view if digits allow.
+    def reshape(self, *shape: Any, order: Literal["C"] = "C", copy: bool | None = None) -> Self:
+        """The elements in row-major order in another shape: `x.reshape(2, -1)`. Nothing moves if digits allow.
 
         Raises:
-            ValueError: the new shape has another number of elements; or no view has it, and `copy` is false.
+            ValueError: the new shape has another number of elements; or no view has it, and `copy` is false; or the
+                order is that of columns.
 
         >>> from rote import DistTensor
         >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
         block[(0)]
         """
-        return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+        return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
-    def flatten(self) -> Self:
+    def flatten(self, order: Literal["C"] = "C") -> Self:
         """A copy of the elements as a tensor of order 1, in row-major order.
+
+        Raises:
+            ValueError: the order is that of columns.
 
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
         (6,)
         """
-        return functions.reshaping.reshape(self, -1, copy=True)
+        return functions.reshaping.reshape(self, -1, order, copy=True)
 
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
@@ -148,7 +155,9 @@ class Rearranging(Distributed):
         """
         check_values("sort", self.distribution)
         dist = self.distribution
-        self.local[...] = moved(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        result = asked(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        writable(self)[...] = result
+        changed(self)
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The indices at which elements would be inserted into this sorted tensor of order 1.

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import LayoutError
 from ..functions.distributed import Distributed
+from ..functions.sharing import linked
 from ..layout.layout import Distribution, Layout
 from ..layout.refine import without_roots
 from ..runtime.comm.cache import gathered
@@ -45,7 +46,7 @@ class Subsets(Distributed):
         >>> def row_sums(comm):
         ...     x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),(1)]", grid=(2, -1))
         ...     sums = x.local.sum(axis=1)
-        ...     x.grid_comm(1).allreduce(sums, "sum")
+        ...     x.grid_comm(1).allreduce_in_place(sums, "sum")
         ...     return sums.tolist()
         >>> rote.run(row_sums, ranks=4)
         [[3.0], [3.0], [12.0], [12.0]]
@@ -75,7 +76,9 @@ class Subsets(Distributed):
         dist = self.distribution
         _check_rooted(dist)
         comm = self.grid_comm(*_others(dist))
-        return self._wrap(self.local, without_roots(dist), comm) if dist.holds(self.comm.rank) else None
+        if not dist.holds(self.comm.rank):
+            return None
+        return linked(self._wrap(self.local, without_roots(dist), comm), self)
 
     @classmethod
     def from_roots(

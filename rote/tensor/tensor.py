@@ -16,7 +16,8 @@ from ..compiler.plan import Plan
 from ..compiler.step import refuse_mask
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
-from ..functions.moves import announce, implicit_cause, records_open
+from ..functions.moves import announce, because, implicit_cause, records_open, refuse_copies
+from ..functions.sharing import changed, check_out, has_block
 from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
@@ -60,7 +61,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     array([ 7.,  9., 11.])
     """
 
-    __slots__ = ("__weakref__", "_comm", "_distribution", "_local")
+    __slots__ = ("__weakref__", "_comm", "_distribution")
 
     def __init__(self, local: Array, distribution: Distribution, comm: object | None = None) -> None:
         """Wrap this rank's block without a copy, and without asking other ranks; `from_local` also checks those.
@@ -72,12 +73,16 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         self._comm = as_comm(comm)
         self._distribution = distribution
         self._local = local
+        self._sharing = None
         if not isinstance(distribution, Distribution):
             raise TypeError("DistTensor(block, dist) takes a Distribution\nwrite DistTensor.from_global(array, layout)")
         if type(local) is not np.ndarray:
             refuse_mask(type(local))
         if local.shape != (wanted := distribution.local_shape(self._comm.rank)):
-            raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
+            text = f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}"
+            if local.shape == distribution.shape:
+                text += "\nwrite DistTensor.from_global(array, layout) for an array that every rank has whole"
+            raise LayoutError(text)
 
     def save(self, path: Path) -> None:
         """Write one file, with `.npy`, `.zarr`, `.h5` or `.xdmf` as its suffix; every rank writes its own part.
@@ -98,7 +103,10 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
     @property
     def local(self) -> Array:
-        """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely."""
+        """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely.
+
+        It is read-only in a part of a tensor whose elements are copies, such as `x[2:]` along a split mode.
+        """
         return self._local
 
     if not TYPE_CHECKING:
@@ -142,7 +150,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
             grid: the grid of the new layout, over the same ranks, as in `from_global`; the old one if None.
             method: how messages travel, one of `rote.methods`; with "auto", ranks that share memory read each other's
-                blocks. The result is the same, bit for bit.
+                blocks. The result is the same, bit for bit, but for sums of floats between nodes, and for `wire`.
             tune: "model" takes the default method for "auto"; "measure" and "patient" time the methods at the first
                 call, take the fastest, and keep the choice (see `rote.wisdom`).
             wire: "f4" rounds f8 and c16 to single precision in messages, which halves their bytes (see `rote.compile`).
@@ -163,6 +171,8 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
         _move_into(self, out, program)
+        if out._sharing is not None:
+            changed(out)
         return out
 
     def move_to(
@@ -213,23 +223,31 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         key = (source, dtype, layout, method, tune, wire, into)
 
         def make() -> BoundPlan:
-            refuse_others(comm, "redistribute", (*key, grid))
             on = source.grid if grid is None else grid_shape(grid, comm.size)
             plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
             methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
             return bind(plan, comm, methods)
 
+        call = "redistribute", (*key, grid)
         if grid is not None:
+            refuse_others(comm, *call)
             return make()
-        return cached(comm, "redistributions", key, make, _KEPT)
+        return cached(comm, "redistributions", key, make, _KEPT, call)
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
 
+        Raises:
+            LayoutError: the copies of the ranks of some node would take more than half of its memory, and
+                `rote.config(gather="allow")` is not set; on all ranks.
+
         >>> DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
         array([0, 1, 4, 9])
         """
-        return self.redistribute(Layout(((),) * self.ndim)).local
+        whole = Layout(((),) * self.ndim)
+        refuse_copies(self, whole, None, "to_global")
+        with because("to_global"):
+            return self.redistribute(whole).local
 
     def _with(self, block: Array) -> Self:
         return self._wrap(block, self._distribution, self._comm)
@@ -240,13 +258,19 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     @classmethod
     def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
         x = cls.__new__(cls)  # unchecked: the caller made the block in the shape of the distribution
-        x._local, x._distribution, x._comm = block, distribution, comm
+        x._local, x._distribution, x._comm, x._sharing = block, distribution, comm, None
         return x
 
     def __repr__(self) -> str:
+        if not has_block(self):
+            return f"DistTensor({self.shape}, {str(self.layout)!r}, outdated: the tensor of this part has changed)"
+        block = self.local
+        held = f"local={block.shape}"
+        if not block.shape:  # of order 0: what this rank has, for no rank asks others here
+            held = f"{'contribution' if self.layout.partial else 'value'}={block.item()}"
         return (
-            f"DistTensor({self.shape}, {self.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
-            f"rank={self._comm.rank}, local={self.local.shape})"
+            f"DistTensor({self.shape}, {block.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
+            f"rank={self._comm.rank}, {held})"
         )
 
 
@@ -287,5 +311,4 @@ def _check_out(out: Distributed, plan: Plan) -> None:
         raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
         raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
-    if not out.local.flags.writeable:
-        raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")
+    check_out(out)

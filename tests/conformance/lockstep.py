@@ -64,9 +64,11 @@ class Tensors:
 
 
 def _described(each: Any) -> str:
-    if isinstance(each, rote.DistTensor) and each.size <= _SHOWN:
-        return f"{each.to_global().tolist()} {each.dtype} {each.layout}"
-    return repr(each)
+    """A text that is the same on all ranks: `repr` of a tensor names the rank, and that of an object its address."""
+    if not isinstance(each, rote.DistTensor):
+        return type(each).__name__
+    values = each.to_global().tolist() if each.size <= _SHOWN else f"{each.shape}"
+    return f"{values} {each.dtype} {each.layout}"
 
 
 def _namespace_of(tensors: Tensors) -> Callable[..., ModuleType]:

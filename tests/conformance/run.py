@@ -4,8 +4,9 @@
 
 FOLDER holds `data-apis/array-api-tests`, which is not on PyPI: clone it with its submodules. The suite knows one thread
 and one module; `lockstep.py` gives it one that all ranks run in step, and checks that they agree. What comes out is a
-table in Markdown: how many tests passed, and each that failed, on how many ranks, and why, by `reasons.txt`. The exit
-status is 1 if a test failed for which there is no reason, or if a reason's tests have all passed.
+table in Markdown: how many examples each test had, how many tests passed, and each that failed, on how many ranks, and
+why, by `reasons.txt`. The exit status is 1 if a test failed for which there is no reason, or if a reason's tests have
+all passed.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def main(arguments: list[str]) -> int:
     wanted = [(n, layout) for n in chosen.ranks for layout in (chosen.layouts if n > 1 else chosen.layouts[:1])]
     runs = {(n, layout): run_suite(chosen.folder, n, layout, options, chosen.module) for n, layout in wanted}
     text, good = table(runs, read_reasons(chosen.reasons))
-    print(text)
+    print(f"{chosen.max_examples} examples a test\n\n{text}")
     return 0 if good else 1
 
 

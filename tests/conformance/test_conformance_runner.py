@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -22,6 +23,8 @@ def asarray(values, /):
     array = np.asarray(values)
     return rote.DistTensor.from_global(array, rote.functions.moves.default_layout(array.shape))
 def split(x, /): return x.local.shape != x.shape
+class Whatever: pass
+def whatever(): return Whatever()
 def rank(): return world().rank
 def leave():
     if world().rank:
@@ -37,6 +40,8 @@ def test_agrees():
     y = 1.0 + x * 2.0
     assert (x.shape, x.dtype) == ((3, 2), xp.float64)
     assert repr(y).startswith("[[3.0, 5.0], [7.0, 9.0], [11.0, 13.0]]")
+    large = xp.asarray([[0.5] * 6] * 6)
+    assert (repr(large), repr(xp.whatever())) == ("(6, 6) float64 [(),(0)]", "Whatever")
     assert xp.split(x) and not hasattr(x, "nothing")
     with pytest.raises(KeyError):
         xp.refuse()
@@ -107,7 +112,21 @@ def test_reasons_are_lines(tmp_path):
     assert run.reason_of("test_a::test_f[abs(x)]", reasons) == "first"
     assert run.reason_of("test_a::test_f[sin]", reasons) == "second"
     assert run.reason_of("test_b::test_f[sin]", reasons) == ""
-    run.read_reasons(HERE / "reasons.txt")
+
+
+@np.errstate(all="ignore")
+def test_reasons_are_true():
+    """NumPy gives in special cases what the reasons say; where it is mended, a reason goes."""
+    inf, nan = np.inf, np.nan
+    reasons = run.read_reasons(HERE / "reasons.txt").values()
+    assert np.isnan(np.floor_divide([inf, inf, -inf, -inf], [3, -3, 3, -3])).all()
+    assert np.floor_divide([3, -3], [-inf, inf]).tolist() == [-1, -1]
+    given = {"nan+nanj": [(-inf, inf), (inf, inf), (-inf, nan), (inf, nan), (nan, 0)], "inf+nanj": [(inf, 0)]}
+    given["-0+0j"] = [(-0.0, 0)]
+    for text, numbers in given.items():
+        assert {str(np.expm1(complex(*number))) for number in numbers} == {f"({text})"}
+        assert sum(f"NumPy gives {text}" in reason for reason in reasons) == len(numbers)
+    assert str(np.tanh(complex(inf, 2))) == "(1-0j)"
 
 
 def test_team_raises_what_all_ranks_raise():

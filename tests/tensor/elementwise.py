@@ -214,7 +214,7 @@ def check_moves(comm: Comm, number: int) -> None:
                 try:
                     call()
                 except LayoutError as error:
-                    assert "x.redistribute(…) first" in str(error)
+                    assert "by x.redistribute('block[(0),(1)]') first" in str(error)
                 else:
                     raise AssertionError("an implicit move is not refused")
             assert {move.cause for move in moves[before:]} == {"add", "where", "array_equal"}

@@ -119,6 +119,33 @@ def refused(comm, error, call):
     raise AssertionError(f"{error} is not raised")
 
 
+def check_own(comm):
+    """Elements that only shift, by keys, assignments and joins, are the call's own; another layout is implicit."""
+    rows, across = "block[(0),()]", "block[(),(0)]"
+    array = np.arange(48.0).reshape(6, 8)
+    x = DistTensor.from_global(array, rows, comm)
+    columns = DistTensor.from_global(array, across, comm)
+    with rote.trace() as moves, rote.config(implicit="error"):
+        assert float(x[3, 4]) == 28 and x[:, 2].to_global()[5] == 42
+        np.testing.assert_array_equal(x[1:].to_global(), array[1:])
+        np.testing.assert_array_equal(x[[5, 0]].to_global(), array[[5, 0]])
+        np.testing.assert_array_equal(x[x > 20].to_global(), array[array > 20])
+        np.testing.assert_array_equal(np.diff(x, axis=0).to_global(), np.diff(array, axis=0))
+        np.testing.assert_array_equal(np.concatenate([x, x[:2]]).to_global(), np.concatenate([array, array[:2]]))
+        y = x.copy()
+        y[1:] = x[:-1]
+        y[0] = 0
+        np.testing.assert_array_equal(y.to_global()[1:], array[:-1])
+        x.halo(1)
+        rote.fft.ifftn(rote.fft.fftn(x))
+        assert not any(move.implicit for move in moves) and bool(moves) == (comm.size > 1)
+        if comm.size > 1:
+            refused(comm, rote.LayoutError, lambda: y.__setitem__(..., columns))
+            refused(comm, rote.LayoutError, lambda: np.concatenate([x, columns]))
+        y[...] = columns.redistribute(rows)
+        np.concatenate([x, columns.redistribute(rows)])
+
+
 def pick_value(pick, dist, shape):
     """A value that broadcasts to a shape, and where it lies if it is a tensor."""
     own = tuple(pick([n, n, 1]) for n in shape[pick(range(len(shape) + 1)) :])
@@ -142,5 +169,6 @@ def main() -> None:
             except IndexError:
                 shape = ()
             check_assigned(comm, dist, key, *pick_value(pick, dist, shape))
+    check_own(comm)
     if comm.rank == 0:
         print("keyed")

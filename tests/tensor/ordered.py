@@ -89,7 +89,42 @@ def medians(pick, shape):
     return lambda x: (np.median(x, axes), np.median(x, axes, keepdims=True))
 
 
-CALLS = [accumulate, methods, sorts, sets, medians]
+METHODS = (
+    *("linear", "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen"),
+    *("weibull", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest"),
+)
+
+
+def quantiles(pick, shape):
+    """NumPy has none of no elements."""
+    if 0 in shape:
+        return lambda x: []
+    axis = pick([None, *range(-len(shape), len(shape)), tuple(range(len(shape)))])
+    name, options = pick(["quantile", "nanquantile"]), {"method": pick(METHODS), "keepdims": pick([False, True])}
+    q = pick([0.3, 0, 1.0, [0.0, 0.25, 1.0], [0, 1], np.float32(0.7), np.array([0.1, 0.9], "f4")])
+    percents = q * 100 if np.ndim(q) == 0 else np.multiply(q, 100, dtype=getattr(q, "dtype", None))
+    return lambda x: (
+        getattr(np, name)(x, q, axis, **options),
+        getattr(np, name.replace("quantile", "percentile"))(x, percents, axis, **options),
+        getattr(np, name.replace("quantile", "median"))(x, axis),
+    )
+
+
+def weighted(pick, shape):
+    """By NumPy's one method. NumPy fails of no elements, and of weights along an axis if NaNs are left out."""
+    if 0 in shape:
+        return lambda x: []
+    axis = pick([None, *range(len(shape)), tuple(range(len(shape)))[::-1]])
+    along = axis if isinstance(axis, tuple) else (axis,)
+    extents = shape if axis is None or pick([True, False]) else tuple([shape[mode] for mode in along])
+    names = ("quantile", *(("nanquantile",) if extents == shape else ()))
+    generator = np.random.default_rng(len(shape))
+    weights = pick([lambda: 1 + generator.integers(0, 4, extents), lambda: generator.random(extents)])()
+    options = {"weights": weights, "method": "inverted_cdf", "keepdims": pick([False, True])}
+    return lambda x: [getattr(np, name)(x, q, axis, **options) for name in names for q in (0.5, [0.0, 0.3, 1.0])]
+
+
+CALLS = [accumulate, methods, sorts, sets, medians, quantiles, weighted]
 
 
 def pick_summable(pick, shape, grid):

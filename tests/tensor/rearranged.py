@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -18,6 +19,7 @@ import keyed
 
 import rote
 from rote import DistTensor
+from rote.errors import LayoutError
 from rote.runtime import world
 
 
@@ -84,10 +86,51 @@ def repeat(pick, shape):
 
 
 def pad(pick, shape):
-    mode = pick(["constant", "edge", "wrap", "reflect", "symmetric"] if 0 not in shape else ["constant"])
+    modes = ["constant", "edge", "wrap", "reflect", "symmetric", "odd", "mean", "maximum", "minimum", "linear_ramp"]
+    mode = pick(modes if 0 not in shape else ["constant"])
     widths = [(pick([0, 1, 3]), pick([0, 2])) for _ in shape]
-    options = {"constant_values": 7} if mode == "constant" else {}
-    return lambda x: np.pad(x, widths, mode, **options)
+    options = {
+        "constant": {"constant_values": pick([7, (7, 8), [(2 * m, 2 * m + 1) for m in range(len(shape))]])},
+        "odd": {"reflect_type": "odd"},
+        "maximum": {"stat_length": pick([None, 2, (1, 3)])},
+        "linear_ramp": {"end_values": pick([0, (1, -1)])},
+    }.get(mode, {})
+    return lambda x: np.pad(x, widths, "reflect" if mode == "odd" else mode, **options)
+
+
+def windows(pick, shape):
+    axis = pick([None, _axis(pick, shape), (0, 0)])
+    extents = [min(pick([0, 1, 2, 3]), n) for n in (shape if axis is None else [shape[0]])]
+    if axis == (0, 0):
+        extents = [min(1, shape[0])] * 2
+    elif axis is not None:
+        extents = min(2, shape[axis])
+    view = np.lib.stride_tricks.sliding_window_view
+    return lambda x: (view(x, extents, axis), view(x * 1.5, extents, axis).sum(-1))
+
+
+def gradient(pick, shape):
+    """Along modes that are long enough; of none, the array itself."""
+    order = pick([1, 2])
+    axes = [mode for mode, n in enumerate(shape) if n > order]
+    points = np.arange(max(shape, default=0)) ** 2 * 0.5
+    if not axes:
+        return lambda x: x
+    spacing = pick([(), (0.5,), [points[: shape[mode]] for mode in axes], [np.arange(shape[mode]) for mode in axes]])
+    return lambda x: np.gradient(x, *spacing, axis=axes, edge_order=order)
+
+
+def without_nan(pick, shape):
+    """Of an array with NaNs but no slice of them alone: 3 divides one of three neighbours."""
+    axis = pick([None, _axis(pick, shape)])
+    alone = 0 in shape or (np.where(np.arange(np.prod(shape)).reshape(shape) % 3 == 0, 0, 1).max(axis) == 0).any()
+    names = ("nancumsum", "nancumprod", *(() if alone else ("nanargmax", "nanargmin")))
+    return lambda x: [getattr(np, name)(np.where(x % 3 == 0, np.nan, x % 7), axis) for name in names]
+
+
+def unravel(pick, shape):
+    order = pick(["C", "F"])
+    return lambda x: np.unravel_index(x, (3, int(np.prod(shape)) + 1), order)
 
 
 def broadcast(pick, shape):
@@ -122,7 +165,7 @@ def sort(pick, shape):
 
 def search(pick, shape):
     edges = np.array([2, 5, 5, 9])
-    return lambda x: (np.searchsorted(edges, x), np.digitize(x, edges), np.isin(x, edges))
+    return lambda x: (np.searchsorted(edges, x), np.digitize(x, edges), np.isin(x, edges, kind="sort"))
 
 
 def searched(pick, shape):
@@ -170,9 +213,25 @@ def count(pick, shape):
     return lambda x: (np.bincount(np.ravel(x % 5)), np.bincount(np.ravel(x), np.ravel(-x)), *np.histogram(x, 4, (0, 9)))
 
 
+def diagonal(pick, shape):
+    return lambda x: (
+        np.diagonal(x[None]),
+        x[..., None].diagonal(0, 0, -1),
+        np.linalg.matrix_transpose(x[None]),
+        x[None].mT,
+    )
+
+
+def parts(pick, shape):
+    key = keyed.pick_key(pick, shape)
+    return lambda x: (x[key], x[..., ::-1][:1], x.T[None].ravel(), np.flip(x).reshape(-1), x.flatten(), *x)
+
+
 CALLS = [
     *(reshape, merge, transpose, expand, squeeze, flip, roll, tile, repeat, pad, broadcast, concat, stack, unstack),
+    *(diagonal, parts),
     *(split, sort, search, searched, take, take_along, scan, difference, unique, unique_nan, select, count),
+    *(windows, gradient, without_nan, unravel),
 ]
 
 
@@ -190,6 +249,75 @@ def check_call(comm, dist, call, dtype="i8"):
     np.testing.assert_array_equal(x.to_global(), array, strict=True)
 
 
+COPIES = [
+    *(lambda x: np.take(x, 0, axis=-1), lambda x: x.take(0, 0), lambda x: np.roll(x, 0), lambda x: np.pad(x, 0)),
+    *(
+        lambda x: np.tile(x, 1),
+        lambda x: np.repeat(x, 1, axis=0),
+        lambda x: np.concatenate([x]),
+        lambda x: np.stack([x]),
+    ),
+    *(lambda x: np.sum(x, axis=()), lambda x: np.max(x[:1], axis=0), lambda x: np.sort(x[:1], axis=0), lambda x: +x),
+    *(lambda x: np.median(x[:1], axis=0), lambda x: np.cumsum(x[:1], axis=0), lambda x: np.where(True, x, x)),
+    *(
+        lambda x: x.astype("i8"),
+        lambda x: x.flatten(),
+        lambda x: x[True],
+        lambda x: np.diff(x, 0),
+        lambda x: x.squeeze(),
+    ),
+]
+"""Calls that change little or nothing, of which NumPy's give copies all the same; but for the last two."""
+
+
+def check_writes(comm, dist, call):
+    """What is written into the result of a call is in the tensor if NumPy's is a view, or it raises as NumPy does.
+
+    The result has its new values, too; and after a change of the tensor those of NumPy, or it raises.
+    """
+    wanted = call(keyed.numbered(dist.shape))
+    for number in range(len(wanted) if isinstance(wanted, tuple | list) else 1):
+        array = keyed.numbered(dist.shape)
+        x = keyed.laid(array, dist, comm)
+        result, want = call(x), call(array)
+        if isinstance(wanted, tuple | list):
+            result, want = result[number], want[number]
+        try:
+            want = _written(want, array)
+        except ValueError:  # read-only, where views of arrays as NumPy has them are
+            with pytest.raises(ValueError, match="read-only"):
+                _written(result, x)
+            result = None
+        else:
+            result = _written(result, x)
+        np.testing.assert_array_equal(x.to_global(), array, strict=True)
+        if result is None:
+            continue
+        np.testing.assert_array_equal(result.to_global(), want, strict=True)
+        if not isinstance(want, np.ndarray) or result._sharing is None:
+            assert result.local.flags.writeable, "a tensor of its own"
+        x *= 3
+        array *= 3
+        try:
+            np.testing.assert_array_equal(result.to_global(), want, strict=True)
+        except LayoutError as error:
+            assert "after the tensor has changed" in str(error)
+
+
+def _written(y, x):
+    """Write in every way, with values of its own and of the tensor."""
+    if y.dtype == bool:
+        return np.logical_not(y, out=y)
+    y += 1
+    if y.shape and y.dtype.kind == x.dtype.kind:
+        y[...] = y + 2
+        y[:1] -= 4
+        np.multiply(y, 2, out=y)
+        np.copyto(y, 7, where=y > 20)
+        y.sort(axis=0)
+    return y
+
+
 def pick_case(pick, ranks, call):
     """A distribution of order 1 or more, and a call of its shape."""
     dist = keyed.pick_distribution(pick, ranks)
@@ -204,7 +332,10 @@ def main() -> None:
     pick = random.Random(comm.size).choice
     with rote.config(implicit="allow"):
         for call in CALLS:
-            check_call(comm, *pick_case(pick, comm.size, call))
+            dist, function = pick_case(pick, comm.size, call)
+            check_call(comm, dist, function)
+            if not dist.partial:
+                check_writes(comm, dist, function)
     if comm.rank == 0:
         print("rearranged")
 

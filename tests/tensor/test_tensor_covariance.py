@@ -113,3 +113,17 @@ def test_quarter_turns(layout, ranks):
     for quarters in range(-4, 6):
         for axes in ((0, 1), (2, 0), (-1, 1)):
             alike(lambda x, k=quarters, axes=axes: np.rot90(x, k, axes), CUBE, layout, ranks)
+
+
+@pytest.mark.parametrize("layout", ["block[(0),()]", "block[(),(0)]"])
+def test_correlations_of_nothing(layout):
+    """Law: of no observations, correlations and covariances are NaN, as NumPy's are."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.empty((2, 0)), layout, comm)
+        for call in (np.corrcoef, np.cov):
+            got = call(x).to_global()
+            assert got.shape == (2, 2) and np.isnan(got).all()
+
+    with np.errstate(all="ignore"):
+        rote.run(program, 3)

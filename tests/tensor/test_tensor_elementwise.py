@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import product
 from pathlib import Path
 
 import elementwise
@@ -148,10 +149,21 @@ def test_the_namespace_says_what_it_is():
         with rote.config(implicit="allow"):
             tensors = [xp.asarray(v, layout="block[(0)]", comm=comm) for v in vectors]
             for indexing in ("xy", "ij"):
-                for got, want in zip(
-                    xp.meshgrid(*tensors, indexing=indexing), np.meshgrid(*vectors, indexing=indexing), strict=True
-                ):
+                meshes = xp.meshgrid(*tensors, indexing=indexing)
+                assert type(meshes) is list  # so the standard of this version
+                for got, want in zip(meshes, np.meshgrid(*vectors, indexing=indexing), strict=True):
                     np.testing.assert_array_equal(got.to_global(), want)
+            meshes = xp.broadcast_arrays(tensors[0], tensors[0][:1])
+            assert type(meshes) is list and type(np.broadcast_arrays(*meshes, subok=True)) is tuple
+            np.testing.assert_array_equal(meshes[1].to_global(), [0, 0, 0])
+        for text in ("block[(0)]", "[(0)]", "[()]"):
+            x = xp.asarray([1, 2, 3], dtype="f4", layout=text, comm=comm)
+            rows = xp.asarray([[x[i] * x[j] for j in range(3)] for i in range(2)], layout="block[(),(0)]", comm=comm)
+            assert rows.dtype == "f4" and rows.to_global().tolist() == [[1, 2, 3], [2, 4, 6]]
+            total = DistTensor.from_local(np.float64(comm.rank + 1), "[]+(0)", (), comm=comm)
+            assert xp.asarray((total, x[2], 7), comm=comm).to_global().tolist() == [3, 3, 7]
+            with pytest.raises(LayoutError, match="a tensor is not gathered silently"):
+                xp.asarray([x, x], comm=comm)
         whole = xp.asarray([1.5, 2.5], layout="[()]", comm=comm)
         np.testing.assert_array_equal(np.from_dlpack(whole), [1.5, 2.5])
         assert np.shares_memory(np.from_dlpack(whole), whole.local)
@@ -164,3 +176,33 @@ def test_the_namespace_says_what_it_is():
         np.testing.assert_array_equal(xp.fft.rfftfreq(6, comm=comm).to_global(), np.fft.rfftfreq(6))
 
     rote.run(program, 2)
+
+
+def test_dtypes_cast_as_numpy_casts_them():
+    """Law: a dtype, or a tensor of it, can be cast to another exactly as in NumPy, by the name of either."""
+    for source, target in product(xp.__array_namespace_info__().dtypes().values(), repeat=2):
+        want = np.can_cast(source, target)
+        assert xp.can_cast(source, target) is xp.can_cast(xp.ones((2, 2), dtype=source), target) is want
+        assert xp.can_cast(source.name, target.name) is want
+    with pytest.raises(TypeError, match="did not understand"):
+        xp.can_cast("nonsense", "f4")
+
+
+def test_operands_whose_blocks_broadcast_stay_where_they_are():
+    """Law: rooted operands give a rooted result, and a field in a view takes a tensor in that view: nothing moves."""
+
+    def program(comm):
+        field = np.arange(2.0 * 4 * 6 * 5).reshape(2, 4, 6, 5)
+        rows = DistTensor.from_global(field[0], "(a b) c: block[(0),()]", comm, (4,))
+        x = DistTensor.from_global(field, "a (b c) d: block[(),(0),()]", comm, (4,))
+        one = DistTensor.from_global(field[0, :, :1, 0], "block[(0),()]|(1)", comm, (2, 2))
+        two = DistTensor.from_global(field[0, :1, :, 0], "[(),()]|(1)", comm, (2, 2))
+        with rote.trace() as moves:
+            product, total = x * rows, one + two
+            x += rows
+        assert not moves and product.distribution == x.distribution and str(total.layout) == "block[(0),()]|(1)"
+        np.testing.assert_array_equal(product.to_global(), field * field[0])
+        np.testing.assert_array_equal(x.to_global(), field + field[0])
+        np.testing.assert_array_equal(total.to_global(), field[0, :, :1, 0] + field[0, :1, :, 0])
+
+    rote.run(program, 4)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import linear
+import numpy as np
 import pytest
 from marks import make_checks, mpi_parts, parts_of
 
 import rote
+from rote import DistTensor
 
 PROGRAM = Path(__file__).with_name("linear.py")
 
@@ -25,3 +27,37 @@ def test_on_ranks_of_this_process(ranks, check, args):
 def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
     make_checks(job, PROGRAM, linear.CHECKS, part)
+
+
+@pytest.mark.parametrize("layout", ["block[(0),(),()]", "[(),(0),()]", "block[(),(),(0)]"])
+def test_condition_numbers_are_numpys(layout):
+    """Law: by all orders, of stacks with a singular matrix, too; of no elements they are refused."""
+    stack = np.random.default_rng(0).standard_normal((3, 4, 4))
+    stack[1] = 0
+
+    def program(comm):
+        x = DistTensor.from_global(stack, layout, comm)
+        for p in (None, 2, -2, 1, "fro", np.inf, -1):
+            np.testing.assert_allclose(np.linalg.cond(x, p).to_global(), np.linalg.cond(stack, p), 1e-9)
+        with pytest.raises(np.linalg.LinAlgError):
+            np.linalg.cond(x[:0])
+
+    with rote.config(implicit="allow"), np.errstate(all="ignore"):
+        rote.run(program, 2)
+
+
+@pytest.mark.parametrize("layout", ["block[(0)]", "[(0)]", "[()]"])
+@pytest.mark.parametrize("k", [0, 2, -3])
+def test_diagonal_matrices_are_numpys(layout, k):
+    """Law: `diag` makes a matrix of a vector, infinities and NaN among it, and a vector of a matrix."""
+    vector = np.array([1, np.inf, np.nan, 2, -np.inf])
+
+    def program(comm):
+        x = DistTensor.from_global(vector, layout, comm)
+        np.testing.assert_array_equal(np.diag(x, k).to_global(), np.diag(vector, k), strict=True)
+        np.testing.assert_array_equal(np.diag(np.diag(x, k), k).to_global(), vector, strict=True)
+        with pytest.raises(ValueError, match="vector or a matrix"):
+            np.diag(x[None, None])
+
+    with rote.config(implicit="allow"):
+        rote.run(program, 3)

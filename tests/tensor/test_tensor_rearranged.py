@@ -37,6 +37,24 @@ def test_calls_are_numpys(data, call):
     rote.run(rearranged.check_call, dist.grid.size, (dist, function))
 
 
+@given(st.data(), st.sampled_from(rearranged.CALLS))
+@settings(max_examples=examples(240), suppress_health_check=[HealthCheck.large_base_example])
+def test_writes_are_numpys(data, call):
+    """For every layout, what is written into a result is in the tensor as it would be in the array."""
+    pick = picker(data.draw)
+    dist, function = rearranged.pick_case(pick, pick([2, 1, 3, 4]), call)
+    if not dist.partial:
+        rote.run(rearranged.check_writes, dist.grid.size, (dist, function))
+
+
+@pytest.mark.parametrize("layout", ["block[(0),()]", "block[(),(0)]", "[(),()]"])
+def test_what_changes_nothing_is_a_copy_where_numpys_is(layout):
+    """What is written into the result of a call that changes nothing is in the tensor as it would be in the array."""
+    for ranks in (1, 2):
+        for call in rearranged.COPIES:
+            rote.run(rearranged.check_writes, ranks, (rote.parse(layout).on((5, 4), ranks), call))
+
+
 @pytest.mark.parametrize(
     ("before", "shape", "after"),
     [
@@ -205,6 +223,26 @@ def test_rolled_by_any_number(shift):
     assert rote.run(program, 2) == [np.roll(whole, shift).tolist()] * 2
 
 
+@pytest.mark.parametrize("edge_order", [1, 2])
+@pytest.mark.parametrize(
+    "points", [np.linspace(-1, 1, 8), np.r_[0:5, 6:12:2], np.r_[0:6:2, 6:11], [0.0, 1, 2, 3, 4, 4, 4, 4]]
+)
+def test_gradients_take_the_formula_of_the_whole_mode(points, edge_order):
+    """Where steps differ, but not those of one rank's coordinates, bits and NaNs are NumPy's."""
+    array = np.random.default_rng(0).random((8, 3))
+    array[[2, 5], [0, 1]] = np.nan
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        return np.gradient(x, points, axis=0, edge_order=edge_order).to_global()
+
+    with np.errstate(all="ignore"):
+        wanted = np.gradient(array, points, axis=0, edge_order=edge_order)
+        for ranks in (2, 3, 8):
+            for found in rote.run(program, ranks):
+                np.testing.assert_array_equal(found, wanted)
+
+
 def test_wrong_arguments_are_refused():
     """Shapes, modes and numbers that do not fit, and ranks that disagree, are refused on all ranks."""
 
@@ -218,8 +256,18 @@ def test_wrong_arguments_are_refused():
             (ValueError, lambda: np.broadcast_to(x, (5,))),
             (ValueError, lambda: np.split(x, 4)),
             (ValueError, lambda: np.concatenate([x, x[None]])),
-            (LayoutError, lambda: np.pad(x, 1, "mean")),
-            (LayoutError, lambda: np.pad(x, 1, constant_values=(1, 2))),
+            (LayoutError, lambda: np.pad(x, 1, "none")),
+            (ValueError, lambda: np.pad(x, 1, "mean", end_values=1)),
+            (ValueError, lambda: np.pad(x, 1, constant_values=(1, 2, 3))),
+            (ValueError, lambda: np.lib.stride_tricks.sliding_window_view(x, 7)),
+            (ValueError, lambda: np.lib.stride_tricks.sliding_window_view(x, (2, 2))),
+            (ValueError, lambda: np.lib.stride_tricks.sliding_window_view(x, 2, writeable=True)),
+            (ValueError, lambda: np.gradient(x[:2], edge_order=2)),
+            (ValueError, lambda: np.gradient(x, [1.0, 2.0])),
+            (TypeError, lambda: np.gradient(x, 1.0, 2.0)),
+            (ValueError, lambda: np.unravel_index(x, (2, 2))),
+            (ValueError, lambda: np.nanargmax(np.where(x < 9, np.nan, 0.0))),
+            (ValueError, lambda: np.isin(x, [0.5], kind="table")),
             (LayoutError, lambda: np.roll(x, 1 + comm.rank)),
             (LayoutError, lambda: x.mT),
             (TypeError, lambda: iter(x[0])),

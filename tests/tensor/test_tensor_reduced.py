@@ -203,6 +203,7 @@ def test_reductions_by_ufuncs(call, layout):
 NAMES = (
     *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp", "count_nonzero"),
     *("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"),
+    *("nanargmax", "nanargmin", "median", "nanmedian"),
 )
 
 
@@ -210,7 +211,7 @@ NAMES = (
 @pytest.mark.parametrize("axis", [0, -1, 1, (0,), (), None])
 def test_axes_of_order_0(name, axis):
     """Law: NumPy's ufuncs take 0 and -1, its means do not."""
-    if name not in ("argmax", "argmin") or not isinstance(axis, tuple):
+    if "arg" not in name or not isinstance(axis, tuple):
         check(lambda x: getattr(np, name)(x, axis=axis), "[]", np.array(3.0))
 
 
@@ -218,10 +219,23 @@ def test_axes_of_order_0(name, axis):
 @pytest.mark.parametrize("axis", [True, (False,), np.True_])
 def test_truth_values_are_no_axes(name, axis):
     """Law: they are refused, as NumPy's reductions refuse them."""
-    if name not in ("argmax", "argmin") or not isinstance(axis, tuple):
+    if "arg" not in name or not isinstance(axis, tuple):
         check(lambda x: getattr(np, name)(x, axis=axis), "block[(0),()]", REALS)
 
 
 def test_a_reduction_of_order_0_by_a_ufunc():
     """Law: `axis=0` is what it has if none is given."""
     check(np.add.reduce, "[]", np.array(3.0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8", "f8"])
+@pytest.mark.parametrize("name", ["std", "var", "nanstd", "nanvar"])
+def test_equal_elements_do_not_deviate(name, dtype):
+    """Law: of elements that are all equal, however many and large, the deviation is 0 on any number of ranks."""
+
+    def program(comm):
+        for n in (1, 7, 1001):
+            x = DistTensor.from_global(np.full(n, 1e12, dtype), "block[(0)]", comm)
+            assert float(getattr(np, name)(x)) == 0
+
+    rote.run(program, 3)

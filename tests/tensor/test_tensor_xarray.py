@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,14 +36,66 @@ KEPT = {
 }
 
 # What combines or picks elements, by the rules of tensors' own functions; its data is a tensor too.
-MOVED = {
-    "sum": lambda a: a.sum(),
-    "mean": lambda a: a.mean("t"),
+MOVED: dict[str, Callable[[Any], Any]] = {
     "selection": lambda a: a.sel(y=0.2),
+    "nearest": lambda a: a.sel(t=11, method="nearest"),
     "slice": lambda a: a.isel(t=slice(1, None), y=[0, 3]),
     "transpose": lambda a: a.transpose("y", "t"),
     "expansion": lambda a: a.expand_dims("z"),
+    "stack": lambda a: a.stack(z=("t", "y")).reset_index("z"),
+    "sortby": lambda a: a.sortby("t", ascending=False),
     "coordinate": lambda a: a + a.t,
+    "condition on a coordinate": lambda a: a.where(a.t > 10, drop=True),
+    "reindex": lambda a: a.reindex(t=[0, 15, 20]),
+    "concat": lambda a: xr.concat([a, a], "t"),
+    "shift": lambda a: a.shift(t=1),
+    "shift back": lambda a: a.shift(y=-2, fill_value=0),
+    "roll": lambda a: a.roll(y=3, roll_coords=True),
+    "pad": lambda a: a.pad(t=(1, 2)),
+    "pad with constants": lambda a: a.pad(t=(1, 2), y=1, constant_values={"t": (3, 4), "y": 5}),
+    "pad by edges": lambda a: a.pad(t=1, y=2, mode="edge"),
+    "pad by reflection": lambda a: a.pad(y=2, mode="reflect"),
+    "pad by means": lambda a: a.pad(y=2, mode="mean"),
+    "pad by ramps": lambda a: a.pad(y=2, mode="linear_ramp", end_values=1),
+    "windows": lambda a: a.rolling(y=3).construct("w"),
+    "rolling mean": lambda a: a.rolling(t=3).mean(),
+    "rolling sum": lambda a: a.rolling(y=2, center=True, min_periods=1).sum(),
+    "rolling maximum": lambda a: a.rolling(y=3).max(),
+    "rolling median": lambda a: a.rolling(t=3).median(),
+    "cumulative": lambda a: a.cumulative("t").sum(),
+    "coarsen": lambda a: a.coarsen(y=4, boundary="pad").mean(),
+    "quantile": lambda a: a.quantile(0.3),
+    "quantiles": lambda a: a.quantile([0.3, 0.5], "t"),
+    "quantiles by a method": lambda a: a.quantile(0.3, ("t", "y"), method="hazen"),
+    "quantiles with NaN": lambda a: a.quantile([0.3, 0.5], "y", skipna=False),
+    "median": lambda a: a.median(),
+    "medians": lambda a: a.median("t"),
+    "medians with NaN": lambda a: a.median("y", skipna=False),
+    "cumsum": lambda a: a.cumsum("t"),
+    "cumsum of all": lambda a: a.cumsum(),
+    "cumsum with NaN": lambda a: a.cumsum("y", skipna=False),
+    "cumprod": lambda a: a.cumprod("y"),
+    "differentiate": lambda a: a.differentiate("y"),
+    "differentiate by order 2": lambda a: a.differentiate("t", edge_order=2),
+    "diff": lambda a: a.diff("y", 2, label="lower"),
+    "integrate": lambda a: a.integrate("y"),
+    "cumulative_integrate": lambda a: a.cumulative_integrate("t"),
+    "isin": lambda a: a.isin([ARRAY[0, 1], ARRAY[3, 2]]),
+    "argmax": lambda a: a.argmax(),
+    "argmins": lambda a: a.argmin("t"),
+    "argmax with NaN": lambda a: a.argmax("y", skipna=False),
+    "argmax of two": lambda a: a.argmax(["t", "y"])["y"],
+    "idxmax": lambda a: a.idxmax("t"),
+    "idxmin": lambda a: a.idxmin("y"),
+    "sum": lambda a: a.sum(),
+    "sum of enough": lambda a: a.sum("y", min_count=6),
+    "count": lambda a: a.count("t"),
+    "mean": lambda a: a.mean("t"),
+    "variance": lambda a: a.var("t", ddof=1),
+    "groups": lambda a: a.groupby(a.t // 20).mean(),
+    "weights": lambda a: a.weighted(xr.DataArray(np.arange(4.0), dims="t")).mean("t"),
+    "dot": lambda a: a.fillna(0).dot(a.fillna(1), dim="t"),
+    "covariance": lambda a: xr.cov(a, a, "t"),
 }
 
 
@@ -75,21 +129,29 @@ def test_operations_keep_tensors_where_they_lie(ungathered: None, layout: str) -
     run(program, 2)
 
 
-def test_operations_that_combine_elements() -> None:
-    """Reductions, selections and changes of order by name are those of the labelled array, and so is equality."""
-    plain = xr.DataArray(ARRAY, COORDS, ("t", "y"), "u")
+@pytest.mark.parametrize(
+    ("ranks", "layout", "grid"),
+    [(1, "block[(0),()]", None), (2, "block[(),(0)]", None), (2, "[(0),()]", None), (4, "block[(0),(1)]", (2, 2))],
+)
+def test_operations_that_combine_elements(ranks: int, layout: str, grid: tuple[int, ...] | None) -> None:
+    """Reductions, selections, windows, quantiles and changes of order by name are those of the labelled array."""
+    numbers = np.where(np.arange(24).reshape(4, 6) % 7 == 3, np.nan, ARRAY)
+    plain = xr.DataArray(numbers, COORDS, ("t", "y"), "u")
+    with warnings.catch_warnings(action="ignore"):
+        wanted = {name: do(plain) for name, do in MOVED.items()}
 
     def program(comm: Comm) -> None:
-        a = rote.DistTensor.from_global(ARRAY, "block[(),(0)]", comm).to_xarray(("t", "y"), COORDS, "u")
-        with rote.config(implicit="allow"):
-            for name, do in MOVED.items():
-                got, wanted = do(a), do(plain)
-                assert isinstance(got.data, rote.DistTensor) and got.dims == wanted.dims, name
-                np.testing.assert_allclose(got.data.to_global(), wanted.values, rtol=1e-15, err_msg=name)
-                assert all((got[each].values == wanted[each].values).all() for each in wanted.coords), name
-            assert a.equals(a.copy()) and not a.equals(a + 1)
+        a = rote.DistTensor.from_global(numbers, layout, comm, grid).to_xarray(("t", "y"), COORDS, "u")
+        for name, do in MOVED.items():
+            got, want = do(a), wanted[name]
+            assert isinstance(got.data, rote.DistTensor) and (got.dims, got.dtype) == (want.dims, want.dtype), name
+            np.testing.assert_allclose(got.data.to_global(), want.values, rtol=1e-14, atol=1e-15, err_msg=name)
+            for each in want.coords:
+                np.testing.assert_array_equal(got[each].values, want[each].values, name)
+        assert a.equals(a.copy()) and not a.equals(a + 1)
 
-    run(program, 2)
+    with rote.config(implicit="allow"), warnings.catch_warnings(action="ignore"):
+        run(program, ranks)
 
 
 def test_a_tensor_is_a_duck_array(ungathered: None) -> None:

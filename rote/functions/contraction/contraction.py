@@ -120,9 +120,9 @@ def aligned(
     sizes = tuple(extents.items())
     splits = dict(chosen(Placement(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
     blocks = []
-    for x, term, own in zip(tensors, terms, hidden, strict=True):
+    for n, (x, term, own) in enumerate(zip(tensors, terms, hidden, strict=True)):
         layout = projected(splits, extents, term, x.distribution.shape, own)
-        blocks.append(moved(x, layout, cause, grid).local)
+        blocks.append(moved(x, layout, cause, grid, which=n if len(tensors) > 1 else None).local)
     return Aligned(blocks, splits, grid)
 
 

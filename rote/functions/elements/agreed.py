@@ -62,5 +62,5 @@ for _function in (np.shares_memory, np.may_share_memory):
 def _agreed(comm: Comm, value: bool, op: Op) -> bool:
     agree_on_call(comm)
     buffer = np.array([value], bool)
-    comm.allreduce(buffer, op)
+    comm.allreduce_in_place(buffer, op)
     return bool(buffer[0])

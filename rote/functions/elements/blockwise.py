@@ -12,8 +12,9 @@ from ...errors import LayoutError
 from ...layout.layout import Distribution
 from ...runtime.comm.collective_errors import collective_errors, floating_errors_raise
 from ..distributed import Distributed
-from ..moves import moved
+from ..moves import asked, warn_of_copies
 from ..rules import Function, comm_of, failing_together
+from ..sharing import changed, writable
 from .operands import as_plain_operands, together
 
 __all__ = ["elementwise"]
@@ -44,10 +45,16 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     if function is np.power:
         function = _power_of(operands, options)
     if floating_errors_raise():
-        return failing_together(
+        result = failing_together(
             name, lambda *values, **given: _answered(name, function, values, given), operands, options
         )
-    return _answered(name, function, operands, options)
+    else:
+        result = _answered(name, function, operands, options)
+    if options.get("out") is not None:
+        for out in result if isinstance(result, tuple) else (result,):
+            if out._sharing is not None:
+                changed(out)
+    return result
 
 
 def _answered(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -61,7 +68,7 @@ def _answered(name: str, function: Function, operands: Sequence[Any], options: d
             if out is None:
                 return _wrapped(first, first.distribution, function(*blocks, **options))
             if isinstance(out, Distributed):
-                function(*blocks, **{**options, "out": out.local})
+                function(*blocks, **{**options, "out": out.local if out._sharing is None else writable(out)})
                 return out
     return _general(name, function, operands, options)
 
@@ -113,15 +120,18 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     target, blocks = together(name, values, written)
     given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    arrays: tuple[Any, ...] = (None,) * len(outs)
     if written is not None:
-        given["out"] = tuple([None if out is None else out.local for out in outs])
+        given["out"] = arrays = tuple([None if out is None else writable(out) for out in outs])
         if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
             given["out"] = given["out"][0]
     result = function(*blocks[: len(operands)], **given)
     first = next(x for x in (written, *values) if isinstance(x, Distributed))
-    owners = {id(out.local): out for out in outs if out is not None}
+    owners = {id(array): out for array, out in zip(arrays, outs, strict=True) if out is not None}
     parts = result if isinstance(result, tuple) else (result,)
     results = [owners[id(part)] if id(part) in owners else _wrapped(first, target, part) for part in parts]
+    if written is None and all(np.shape(x) != target.shape for x in values):
+        warn_of_copies(name, values, results)
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -137,7 +147,7 @@ def _contributed(
             "give an out= whose layout has no +"
         )
     end = out.distribution
-    np.copyto(out.local, moved(result, end.layout, name, end.grid).local, casting="same_kind")
+    np.copyto(writable(out), asked(result, end.layout, name, end.grid).local, casting="same_kind")
     return out
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..distributed import Distributed
 from ..rules import ANSWERS, Function, fails_together, follows
+from ..sharing import changed, linked, writable
 from .blockwise import elementwise
 from .operands import together
 
@@ -85,7 +86,6 @@ cosh: Function = _unary(np.cosh)
 exp: Function = _unary(np.exp)
 expm1: Function = _unary(np.expm1)
 floor: Function = _unary(np.floor)
-imag: Function = _unary(np.imag)
 isfinite: Function = _unary(np.isfinite)
 isinf: Function = _unary(np.isinf)
 isnan: Function = _unary(np.isnan)
@@ -96,7 +96,6 @@ log2: Function = _unary(np.log2)
 logical_not: Function = _unary(np.logical_not)
 negative: Function = _unary(np.negative)
 positive: Function = _unary(np.positive)
-real: Function = _unary(np.real)
 reciprocal: Function = _unary(np.reciprocal)
 round: Function = _unary(np.round)
 sign: Function = _unary(np.sign)
@@ -139,6 +138,36 @@ remainder: Function = _binary(np.remainder)
 subtract: Function = _binary(np.subtract)
 
 
+@follows("elementwise", np.real)
+def real(x: Distributed, /) -> Any:
+    """The real parts: a view, so that what is written into them is in the tensor.
+
+    >>> import rote.array_api as xp
+    >>> xp.real(xp.asarray([1 + 2j, 3])).to_global()
+    array([1., 3.])
+    """
+    return _part_of_complex("real", x)
+
+
+@follows("elementwise", np.imag)
+def imag(x: Distributed, /) -> Any:
+    """The imaginary parts: a view, as the real parts are; those of real numbers are read-only zeros.
+
+    >>> import rote.array_api as xp
+    >>> xp.imag(xp.asarray([1 + 2j, 3])).to_global()
+    array([2., 0.])
+    """
+    return _part_of_complex("imag", x)
+
+
+def _part_of_complex(name: str, x: Distributed) -> Any:
+    summed = isinstance(x, Distributed) and not (x.distribution.partial and x.distribution.layout.op != "sum")
+    if not summed:  # the real part of a product is no product of real parts
+        return elementwise(name, getattr(np, name), (x,), {})
+    zeros = name == "imag" and x.local.dtype.kind != "c"
+    return linked(x._with(getattr(x.local, name)), x, fixed=(lambda array: array) if zeros else None)
+
+
 @follows("elementwise")
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
     """The elements limited to bounds, which are tensors, arrays, scalars or None.
@@ -174,18 +203,28 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
             "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
             "write numpy.copyto(array, x.to_global())"
         )
-    _, (values, mask) = together("copyto", (src, where), dst)
-    np.copyto(dst.local, values, casting=casting, where=mask)
+    _, (_, values, mask) = together("copyto", (dst, src, where), dst)
+    np.copyto(writable(dst), values, casting=casting, where=mask)
+    changed(dst)
 
 
 @follows("elementwise", np.where, name="numpy.where")
 def _where(condition: Any, /, *values: Any) -> Any:
     """Choose as `where` does; given a condition alone, do as `nonzero`."""
-    if not values and np.nonzero in ANSWERS:
-        return ANSWERS[np.nonzero](condition)
+    if not values:
+        return np.nonzero(condition)
     if len(values) != 2:
         raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
     return where(condition, *values)
+
+
+def _nan_to_num(x: Any, copy: bool = True, *args: Any, **options: Any) -> Any:
+    """Replace NaNs and infinities; without a copy, the result is written into the tensor."""
+    result = elementwise("nan_to_num", lambda block: np.nan_to_num(block, True, *args, **options), (x,), {})
+    if copy:
+        return result
+    copyto(x, result)
+    return x
 
 
 def _answer(function: Function, *args: Any, **options: Any) -> Any:
@@ -193,9 +232,9 @@ def _answer(function: Function, *args: Any, **options: Any) -> Any:
 
 
 _ANSWERED: tuple[Function, ...] = (
-    *(np.real, np.imag, np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
-    *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0),
+    *(np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
+    *(np.around, np.round, np.fix, np.clip, np.sinc, np.i0),
 )
 """Functions of NumPy, none of them ufuncs, that are called with blocks in place of tensors."""
 
-ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED})
+ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED} | {np.nan_to_num: _nan_to_num})

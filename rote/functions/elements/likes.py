@@ -106,6 +106,9 @@ def copy(x: Distributed, order: str = "K", subok: bool = False) -> Any:
 def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Any:
     """The tensor in another dtype; itself if it has that dtype and `copy` is false.
 
+    An array of NumPy stays one, for xarray converts conditions on coordinates by this function of the data's namespace:
+    all other functions of tensors refuse a call that has none.
+
     Raises:
         PlanError: Rote does not move elements of this dtype.
 
@@ -113,6 +116,8 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
     >>> xp.astype(xp.asarray([1.7, 2.2]), xp.int32).to_global()
     array([1, 2], dtype=int32)
     """
+    if isinstance(x, np.ndarray):
+        return np.astype(x, dtype, copy=copy, device=device)
     element = as_dtype(dtype)
     if not copy and x.local.dtype == element:
         return x
@@ -161,7 +166,7 @@ def _triangle(name: str, x: Distributed, kept: Any) -> Any:
 
 
 @follows("elementwise")
-def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tuple[Any, ...]:
+def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list[Any]:
     """One tensor per vector, each constant along all modes but its own.
 
     Args:
@@ -177,25 +182,22 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
     """
     if indexing not in ("xy", "ij"):
         raise LayoutError(f"indexing={indexing!r} is neither 'xy' nor 'ij'")
-    for x in arrays:
-        if not isinstance(x, Distributed):
-            raise LayoutError(
-                f"meshgrid takes tensors, not {type(x).__name__}; write DistTensor.from_global(array, layout)"
-            )
     order = len(arrays)
     modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
     standing = [_standing(plain(x, "meshgrid"), mode, order) for x, mode in zip(arrays, modes, strict=True)]
     if not standing:
-        return ()
+        return []
     shape = np.broadcast_shapes(*[x.distribution.shape for x in standing])
     target, wanted = common(tuple([(x.distribution, x.local.dtype) for x in standing]), shape)
     extents = target.local_shape(standing[0].comm.rank)
     results = []
-    for x, end in zip(standing, wanted, strict=True):
+    for n, (x, end) in enumerate(zip(standing, wanted, strict=True)):
         if end is not None:
-            x = moved(x, end.layout, "meshgrid", end.grid)
+            vector = Layout((end.layout.modes[modes[n]],))
+            hint = f"move operand {n + 1} by x.redistribute({str(vector)!r}) first"
+            x = moved(x, end.layout, "meshgrid", end.grid, hint)
         results.append(x._on(np.broadcast_to(x.local, extents).copy(), target))
-    return tuple(results)
+    return results
 
 
 def _standing(x: Distributed, mode: int, order: int) -> Distributed:

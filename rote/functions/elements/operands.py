@@ -14,6 +14,7 @@ from ...compiler.step import as_array
 from ...errors import LayoutError
 from ...grammar.nodes import Entry
 from ...layout.layout import Distribution, Layout
+from ...layout.refine import with_components
 from ...runtime.copy.regions import cut
 from ..alignment import in_blocks
 from ..distributed import Array, Distributed
@@ -52,16 +53,16 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
     if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
-        given = [_spread(name, x, shape) if isinstance(x, Distributed) else x for x in given]
+        given = [_spread(name, x, shape, where) if isinstance(x, Distributed) else x for x in given]
     placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
     target, wanted = common(placed, shape, where)
     targets = iter(wanted)
     blocks: list[Any] = []
-    for x in given:
+    for n, x in enumerate(given):
         if isinstance(x, Distributed):
             dist = next(targets)
             if dist is not None:
-                x = moved(x, dist.layout, name, dist.grid)
+                x = moved(x, dist.layout, name, dist.grid, which=n)
             blocks.append(x.local)
         elif isinstance(x, np.ndarray) and x.ndim:
             blocks.append(_part(x, target, first.comm.rank))
@@ -95,9 +96,9 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
     )
 
 
-def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
-    """The tensor, repeated along modes that it lacks or that have extent 1; itself if it has `shape`, or no modes."""
-    if x.distribution.shape in (shape, ()):
+def _spread(name: str, x: Distributed, shape: tuple[int, ...], into: Distribution) -> Distributed:
+    """The tensor, repeated along modes that it lacks or that have extent 1; itself if its block broadcasts as it is."""
+    if x.distribution.shape in (shape, ()) or _has_components_of(into, x.distribution):
         return x
     target, (end,) = common(((x.distribution, x.local.dtype),), shape)
     if end is not None:
@@ -127,7 +128,8 @@ def common(
     candidates = list(dict.fromkeys(_candidates(dists, shape))) if into is None else [into]
     plans = []
     for target in candidates:
-        plans.append((target, [_restricted(target, dist.shape) for dist in dists]))
+        ends = [dist if _has_components_of(target, dist) else _restricted(target, dist.shape) for dist in dists]
+        plans.append((target, ends))
 
     def seconds(plan: tuple[Distribution, list[Distribution]]) -> float:
         moves = [(x, y) for x, y in zip(tensors, plan[1], strict=True) if x[0].meaning != y.meaning]
@@ -141,10 +143,11 @@ def common(
 def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterator[Distribution]:
     """The candidates for a result: operands of its shape; else each mode as in the first operand that has it."""
     full = [dist for dist in dists if dist.shape == shape]
-    broadcast = any(dist.shape not in (shape, ()) for dist in dists)
-    usable = [dist for dist in full if not broadcast or dist.layout.view is None]
+    others = [dist for dist in dists if dist.shape not in (shape, ())]
+    targets = [replace(dist, layout=replace(dist.layout, partial=(), op="sum")) for dist in full]
+    usable = [t for t in targets if t.layout.view is None or all(_has_components_of(t, dist) for dist in others)]
     if usable:
-        yield from (replace(dist, layout=replace(dist.layout, partial=(), op="sum")) for dist in usable)
+        yield from usable
         return
     grid = dists[0].grid
     if full:  # read in a view that the other operands do not have
@@ -161,7 +164,15 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
             if not modes[mode] and shape[mode] == dist.shape[mode - start] and not used & grid_modes:
                 modes[mode] = entries
                 used |= grid_modes
-    yield Distribution(Layout(tuple(modes)), shape, grid)
+    roots = {(dist.layout.rooted, dist.grid) for dist in dists if dist.shape}
+    yield Distribution(Layout(tuple(modes), rooted=roots.pop()[0] if len(roots) == 1 else ()), shape, grid)
+
+
+def _has_components_of(field: Distribution, dist: Distribution) -> bool:
+    """Whether a field has whole modes in front of those of a tensor, so that blocks broadcast, with a view, too."""
+    front = len(field.shape) - len(dist.shape)
+    fits = 0 < len(dist.shape) < len(field.shape) and field.shape[front:] == dist.shape
+    return fits and field == with_components(dist, field.shape[:front])
 
 
 def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:

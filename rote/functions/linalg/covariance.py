@@ -88,7 +88,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: npt.DTypeLike
     centred = _centred(_variables(x, y, rowvar, dtype))
     squares = elementwise("corrcoef", lambda block: (block * block.conj()).real, (centred,), {})
     lengths = elementwise("corrcoef", np.sqrt, (reductions.sum(squares, 1, keepdims=True),), {})
-    scaled = _products(elementwise("corrcoef", np.divide, (centred, lengths), {}), None, 1.0)
+    some = float(centred.distribution.shape[1] > 0)  # of no observations, the correlations are 0 by 0
+    scaled = _products(elementwise("corrcoef", np.divide, (centred, lengths), {}), None, some)
 
     def limited(block: Any) -> Any:
         if block.dtype.kind == "c":

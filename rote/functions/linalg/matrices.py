@@ -15,17 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import LayoutError
+from ...layout.layout import Layout
 from ..alignment import plain
 from ..contraction.contraction import contract, diagonal_of
 from ..contraction.subscripts import Term
 from ..distributed import Distributed
+from ..moves import because
 from ..rearranging.indexing import getitem, relabelled
+from ..rearranging.placing import pad
+from ..rearranging.reshaping import reordered
 from ..reducing.reduction import finished, normal_axes
 from ..rules import follows
+from ..sharing import linked
 from .products import conjugate, matmul
 from .stacks import stackwise
 
-__all__ = ["Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv"]
+__all__ = ["Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
 __all__ += ["matrix_power", "matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve"]
 __all__ += ["stack_of", "trace"]
 
@@ -192,7 +197,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         left //= 2
         if left:
             square = matmul(square, square)
-    return x.copy() if power is x else power
+    return power
 
 
 def _identity(x: Distributed) -> Any:
@@ -212,7 +217,7 @@ def matrix_transpose(x: Distributed, /) -> Any:
     block[(),(0)]
     """
     order = len(stack_of("matrix_transpose", x))
-    return relabelled(plain(x, "matrix_transpose"), (*range(order), order + 1, order))
+    return reordered(x, (*range(order), order + 1, order), "matrix_transpose")
 
 
 @follows("contracted", np.linalg.trace)
@@ -260,7 +265,7 @@ def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype
     return contract((diag._with(diag.local.astype(dtype)),), (tuple(range(order)),), result, "trace")
 
 
-@follows("contracted", np.linalg.diagonal)
+@follows("contracted", np.linalg.diagonal, views=True)
 def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, of shape (…, length); only the diagonals move. Collective.
 
@@ -275,7 +280,7 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     return numpy_diagonal(x, offset, len(stack), len(stack) + 1)
 
 
-@follows("contracted", np.diagonal, name="numpy.diagonal")
+@follows("contracted", np.diagonal, name="numpy.diagonal", views=True)
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal of two modes, which is the result's last mode, as `numpy.diagonal`. Collective.
 
@@ -296,8 +301,37 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
     place = axis1 - (axis2 < axis1)
     modes = [*(mode for mode in range(order - 1) if mode != place), place]
     first, length = max(-offset, 0), max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    values = relabelled(plain(diag, "diagonal"), modes)
-    return values if (first, length) == (0, rows) else getitem(values, (..., slice(first, first + length)))
+    with because("diagonal", owns=True):
+        values = relabelled(plain(diag, "diagonal"), modes)
+    if (first, length) != (0, rows):
+        values = getitem(values, (..., slice(first, first + length)))
+    return linked(values, a, None, "copy", fixed=lambda array: np.diagonal(array, offset, axis1, axis2))
+
+
+@follows("contracted", np.diag)
+def diag(v: Distributed, k: int = 0) -> Any:
+    """The k-th diagonal of a matrix, or the matrix with a vector on it, whose rows are split as the vector is.
+
+    Raises:
+        ValueError: the tensor is neither a matrix nor a vector.
+
+    >>> from rote import DistTensor
+    >>> np.diag(DistTensor.from_global([1, 2], "block[(0)]")).to_global().tolist()
+    [[1, 0], [0, 2]]
+    """
+    order, k = len(v.distribution.shape), index(k)
+    if order == 2:
+        return numpy_diagonal(v, k)
+    if order != 1:
+        raise ValueError(f"diag takes a vector or a matrix, not a tensor of order {order}")
+    n, first = v.distribution.shape[0], max(-k, 0)
+    x = pad(v, (first, max(k, 0)))
+    (rows,) = x.distribution.indices(x.comm.rank)
+    (filled,) = np.nonzero((rows >= first) & (rows < first + n))
+    block = np.zeros((len(rows), n + abs(k)), x.local.dtype)
+    block[filled, rows[filled] + k] = x.local[filled]
+    dist = x.distribution
+    return x._on(block, Layout((*dist.layout.modes, ())).on((*dist.shape, n + abs(k)), dist.grid))
 
 
 def adjoint(x: Distributed) -> Any:

@@ -11,16 +11,17 @@ from ..alignment import plain
 from ..contraction.contraction import contract
 from ..distributed import Distributed
 from ..elements.blockwise import elementwise
+from ..rearranging.indexing import getitem
 from ..rearranging.reshaping import expand_dims, permute_dims, squeeze
 from ..reducing import reductions
 from ..reducing.reduction import Axis, normal_axes
 from ..rules import follows
-from .matrices import stack_of
+from .matrices import of_matrices, stack_of
 from .orthogonal import svdvals
 from .products import conjugate
 from .stacks import floating
 
-__all__ = ["matrix_norm", "norm", "vector_norm"]
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
 MatrixOrder = float | Literal["fro", "nuc"]
 
@@ -134,6 +135,31 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
     others = [mode for mode in range(order) if mode not in modes]
     norms = matrix_norm(permute_dims(x, (*others, *modes)), ord=ord)
     return expand_dims(norms, modes) if keepdims else norms
+
+
+@follows("contracted", np.linalg.cond)
+def cond(x: Distributed, p: Any = None) -> Any:
+    """The condition numbers of matrices, in the shape of their stack, as `numpy.linalg.cond`. Collective.
+
+    Args:
+        p: None, 2 or -2 for ratios of singular values; another order of `matrix_norm` makes matrices whole.
+
+    Raises:
+        LinAlgError: matrices are empty, or not square where an inverse is needed.
+
+    >>> from rote import DistTensor
+    >>> float(np.linalg.cond(DistTensor.from_global([[2.0, 0.0], [0.0, 1.0]], "block[(0),()]")))
+    2.0
+    """
+    stack_of("cond", x)
+    if 0 in x.distribution.shape:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
+    if p not in (None, 2, -2):
+        return of_matrices("cond", lambda block: np.linalg.cond(block, p), x, ())[0]
+    values = svdvals(x)
+    ends = [getitem(values, (..., end)) for end in ((-1, 0) if p == -2 else (0, -1))]
+    with np.errstate(all="ignore"):  # of singular matrices
+        return elementwise("cond", lambda a, b: np.nan_to_num(a / b, nan=np.inf, posinf=np.inf), ends, {})
 
 
 def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:

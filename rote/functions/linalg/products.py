@@ -12,9 +12,10 @@ from ...layout.layout import Layout
 from ..contraction.contraction import contract
 from ..contraction.subscripts import Term, as_text, read_subscripts
 from ..distributed import Distributed
-from ..moves import moved
+from ..moves import asked
 from ..reducing.exact import exact_contract
 from ..rules import follows
+from ..sharing import changed, linked, writable
 from .stacks import stackwise
 
 __all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
@@ -23,7 +24,7 @@ _STACK = 1000  # from here, labels of stack modes, which operands share; the las
 _OTHER = 2000  # from here, labels of modes that only one operand has
 
 
-@follows("contracted", np.einsum)
+@follows("contracted", np.einsum, views=True)
 def einsum(
     subscripts: Any,
     *operands: Any,
@@ -55,7 +56,10 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, given = as_text((subscripts, *operands))
     said = read_subscripts(subscripts, tuple(map(np.ndim, given)))
-    return into(out, contract(given, said.terms, said.result, "einsum", layout), "einsum")
+    result = contract(given, said.terms, said.result, "einsum", layout)
+    if len(given) == 1 and out is None and {*said.terms[0]} == {*said.result}:  # in NumPy a view of the operand
+        return linked(result, given[0], None, "copy", fixed=lambda array: np.einsum(subscripts, array))
+    return into(out, result, "einsum")
 
 
 @follows("contracted", np.matmul)
@@ -274,7 +278,9 @@ def into(out: Any, result: Any, cause: str) -> Any:
         raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
     if target.local.dtype != result.local.dtype:
         raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
-    target.local[...] = moved(result, target.distribution.layout, cause, target.distribution.grid).local
+    block = asked(result, target.distribution.layout, cause, target.distribution.grid).local
+    writable(target)[...] = block
+    changed(target)
     return target
 
 

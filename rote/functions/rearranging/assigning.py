@@ -13,15 +13,19 @@ import numpy.typing as npt
 from ...compiler.step import as_array
 from ...layout.kinds import locate
 from ...layout.layout import Distribution
+from ...runtime.comm.cache import refuse_unlike
 from ...runtime.placement import check_values
 from ..alignment import plain
-from ..distributed import Distributed
+from ..distributed import Array, Distributed
+from ..moves import asked
 from ..rules import fails_together
-from .fetching import agree, fetch
+from ..sharing import changed, writable
+from .fetching import fetch, moved_first
 from .indexing import as_bool, as_mask, axes_of, read
-from .keys import KeyAxis, outer_key, said
+from .keys import KeyAxis, has_dots, outer_key, parse_key, said
+from .reshaping import reshape
 
-__all__ = ["setitem"]
+__all__ = ["setitem", "store"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,6 +52,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     chosen = as_bool(key)
     if chosen:
         key = (None,)
+    if _is_written(x, key, value):
+        return
     if not isinstance(value, Distributed):
         own = getattr(value, "dtype", None)
         numbers = isinstance(own, np.dtype) and own.kind in "biufc"
@@ -59,43 +65,72 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if scalar and x.distribution.layout.view is None:
         mask = as_mask(x, key)
         if mask is not None and mask.distribution == x.distribution:
-            x.local[mask.local] = value
+            writable(x)[mask.local] = value
+            changed(x)
             return
-    if not x.local.flags.writeable:
-        agree(x.comm, _NAME, "read-only")  # other ranks compare keys here, so they fail
-        raise ValueError("assignment destination is read-only")
     axes = axes_of(x, key)
-    if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
+    if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not has_dots(key):
         np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy refuses what does not fit
+    _write(x, axes, value)
+    changed(x, axes)
+
+
+def store(x: Distributed, axes: Sequence[KeyAxis] | None, part: Distributed) -> None:
+    """Write a part back to the elements of its tensor that it has copies of; to all, reshaped, without a key."""
+    check_values(_NAME, x.distribution)
+    if axes is None:
+        axes = parse_key((), x.distribution.shape)
+        part = reshape(part, x.distribution.shape)
+    _write(x, axes, part)
+
+
+def _is_written(x: Distributed, key: Any, value: Any) -> bool:
+    """Whether the value is the part of the tensor at this key, as in the assignment that ends `x[2:5] += 1`."""
+    sharing = value._sharing if isinstance(value, Distributed) else None
+    if sharing is None or sharing.source is not x or sharing.axes is None:
+        return False
+    if any(isinstance(item, list | np.ndarray | Distributed) for item in (key if isinstance(key, tuple) else (key,))):
+        return False
+    _ = value.local  # an error if it is outdated
+    return said(axes_of(x, key)) == said(sharing.axes)
+
+
+def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
+    """Write values at the parts of a key."""
+    block = writable(x)
+    if not block.flags.writeable:
+        refuse_unlike(x.comm, _NAME, "read-only")  # other ranks compare keys here, so they fail
+        raise ValueError("assignment destination is read-only")
     if x.distribution.layout.view is None:
-        _assign(x, axes, value)
+        _assign(x, block, axes, value)
         return
     y = plain(x, _NAME)
     if y is x:
         y = x.copy()
-    _assign(y, axes, value)
-    x.local[...] = y.redistribute(x.distribution.layout).local
+    _assign(y, y.local, axes, value)
+    block[...] = asked(y, x.distribution.layout, _NAME).local
 
 
-def _has_dots(key: Any) -> bool:
-    items = key if isinstance(key, tuple) else (key,)
-    return any(item is Ellipsis for item in items)
-
-
-def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
-    """Write values into a tensor without a view."""
+def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -> None:
+    """Write values into the block of a tensor without a view."""
     dist, comm = x.distribution, x.comm
     given = _fitting_value(x, tuple(chain(*(axis.extents for axis in axes))), value)
     places = [_places(dist, axis, comm.rank) for axis in axes]
     groups = _value_groups(axes, [position for position, _ in places], np.shape(given))
     if isinstance(given, Distributed):
         rows = [np.array(group) for group in groups if group]
-        values = fetch(given, dist, said(axes), lambda: rows, _NAME)
+        ends = [
+            dist.layout.modes[axis.modes[0]] if isinstance(axis.taken, range) else ()
+            for axis in axes
+            for _ in axis.extents
+        ]
+        hint = moved_first(given, dist.grid, ends[len(ends) - given.local.ndim :])
+        values = fetch(given, dist, said(axes), lambda: rows, _NAME, hint=hint)
     else:
-        agree(comm, _NAME, said(axes))
+        refuse_unlike(comm, _NAME, said(axes))
         values = given[outer_key(groups)]
     if dist.holds(comm.rank) and all(len(position) for position, _ in places):
-        turned = x.local.transpose([*chain(*(axis.modes for axis in axes))])
+        turned = block.transpose([*chain(*(axis.modes for axis in axes))])
         shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
         turned[outer_key([held for _, held in places])] = values.reshape(shape)
 
@@ -123,8 +158,12 @@ def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
     extra = max(len(given) - len(shape), 0)
     lacking = shape[len(shape) - len(given) + extra :]
     if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in zip(given[extra:], lacking, strict=True)):
-        text = f"a value of shape {given} does not broadcast to the shape {shape} of the key"
-        agree(x.comm, _NAME, text)
+        text = (
+            f"a value of shape {given} does not broadcast to the shape {shape} of the key\n"
+            "aligned at the last mode, its extents are those or 1; an array is the whole one on every rank: write what "
+            "fits this rank's block into x.local"
+        )
+        refuse_unlike(x.comm, _NAME, text)
         raise ValueError(text)
     if not isinstance(value, Distributed):
         return np.reshape(value, given[extra:])

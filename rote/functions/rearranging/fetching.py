@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import LayoutError
-from ...layout.layout import Distribution
-from ...runtime.comm.cache import cached
-from ...runtime.comm.protocol import Comm
+from ...grammar.nodes import Entry
+from ...layout.expressions import fitting
+from ...layout.grid import Grid
+from ...layout.layout import Distribution, Layout
+from ...runtime.comm.cache import cached, refuse_unlike
 from ...runtime.indexed import IndexedMove
 from ..distributed import Array, Distributed
-from ..moves import agree_on_call, announce, because
+from ..moves import Implicit, agree_on_call, announce, implicit_cause
 
-__all__ = ["agree", "fetch", "fetched"]
+__all__ = ["fetch", "fetched", "moved_first"]
 
 _KEPT = 64  # indexed moves that one communicator keeps
 
@@ -28,23 +27,6 @@ Origin = Callable[[Ints], Ints]
 """A function from indices along one mode of the result to the operand's indices from which the elements come."""
 
 
-def agree(comm: Comm, name: str, key: Any) -> None:
-    """Raise the same error on all ranks if they give a call different arguments. Collective.
-
-    The key is made of numbers, text, bytes and tuples of them.
-    """
-    if comm.size == 1:
-        return
-    number = crc32(marshal.dumps(key, 0))
-    ends = np.array([number, -number])
-    comm.allreduce(ends, "max")
-    if ends[0] != -ends[1]:
-        raise LayoutError(
-            f"{name} is one call of all ranks, but not all give it the same arguments\n"
-            "give every rank the same, and take what differs from x.local"
-        )
-
-
 def fetch(
     x: Distributed,
     target: Distribution,
@@ -52,21 +34,40 @@ def fetch(
     wanted: Callable[[], Sequence[Ints]],
     name: str,
     fill: Any = 0,
+    hint: str = "",
 ) -> Array:
     """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
 
     Args:
-        key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
+        key: all on which the wanted elements depend besides the name and the distributions; see `refuse_unlike`.
         wanted: a function that gives the indices that this rank needs, as for `IndexedMove`.
         fill: the value at negative indices.
+        hint: if the move brings an operand to another layout, so that it is implicit, what to write instead.
     """
     source, comm = x.distribution, x.comm
     agree_on_call(comm)
-    agree(comm, name, key)
+    refuse_unlike(comm, name, key)
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
-    with because(name):
+    token = implicit_cause.set(Implicit(name, 0, hint) if hint else None)
+    try:
         announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name)
+    finally:
+        implicit_cause.reset(token)
     return move(x.local, fill)
+
+
+def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) -> str:
+    """The hint for an operand whose elements would not only shift, because a result splits them otherwise; else "".
+
+    Args:
+        grid, modes: the grid of the result, and per mode of the operand the entries that split the result there.
+    """
+    ends = tuple([tuple(map(fitting, entries)) for entries in modes])
+    given = [tuple(map(fitting, entries)) for entries in x.distribution.layout.modes]
+    if x.distribution.grid == grid and all(own in ((), end) for own, end in zip(given, ends, strict=True)):
+        return ""
+    there = "" if x.distribution.grid == grid else f", grid={grid.shape}"
+    return f"move it by x.redistribute({str(Layout(ends))!r}{there}) first"
 
 
 def fetched(x: T, target: Distribution, origins: Sequence[Origin | None], key: Any, name: str, fill: Any = 0) -> T:

@@ -11,14 +11,17 @@ import numpy.typing as npt
 from ...compiler.step import as_array
 from ...layout.expressions import fitting
 from ...layout.layout import Distribution, Entry, Layout
+from ...layout.selection import as_slice
+from ...runtime.comm.cache import refuse_unlike
 from ..alignment import plain
 from ..distributed import Distributed
 from ..moves import moved
-from .fetching import agree, fetch
-from .keys import KeyAxis, as_slice, parse_key, said
+from ..sharing import linked
+from .fetching import fetch
+from .keys import KeyAxis, has_dots, parse_key, said
 from .ordering import compressed
 
-__all__ = ["as_bool", "as_mask", "axes_of", "getitem", "known", "read", "relabelled"]
+__all__ = ["as_bool", "as_mask", "axes_of", "getitem", "known", "part", "read", "relabelled"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -32,8 +35,8 @@ def getitem(x: T, key: Any) -> T:
     Sliced modes stay split over the same grid modes; their blocks are balanced anew where their extents change. Modes
     at an integer disappear, and the result is replicated over the grid modes that split them. Arrays of indices make
     modes that are split like the first mode they index. A mask of the tensor's shape gives one mode, whose block sizes
-    follow from the data. If all split modes are taken whole, nothing moves, and the block is a view wherever NumPy
-    gives one. Otherwise the block is a copy, on one rank as on many.
+    follow from the data. If all split modes are taken whole, nothing moves. Where NumPy gives a view, the result is a
+    part of the tensor; see `sharing`.
 
     Raises:
         IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
@@ -42,11 +45,26 @@ def getitem(x: T, key: Any) -> T:
     chosen = as_bool(key)
     if chosen is not None:
         added = getitem(x, None)
-        return added if chosen else getitem(added, slice(0, 0))
+        return (added if chosen else getitem(added, slice(0, 0))).copy()
     mask = as_mask(x, key)
     if mask is not None:
         return compressed(plain(x, _NAME), mask, _NAME)
-    return read(plain(x, _NAME), axes_of(x, key), _NAME)
+    axes = axes_of(x, key)
+    if any(isinstance(axis.taken, np.ndarray) for axis in axes):
+        return read(plain(x, _NAME), axes, _NAME)
+    found = part(x, axes, _NAME)
+    number = not found.distribution.shape and not has_dots(key)  # which is no view in NumPy
+    return found.copy() if number else found
+
+
+def part(x: T, axes: Sequence[KeyAxis], name: str) -> T:
+    """The elements at the parts of a key without arrays, as a part of the tensor; see `sharing`.
+
+    Whether it is a copy depends on the layout, not on the number of ranks.
+    """
+    source = plain(x, name)
+    copies = source is not x or any(_is_cut(source.distribution, axis) for axis in axes)
+    return linked(read(source, axes, name), x, axes, "copy" if copies else "view")
 
 
 def as_bool(key: Any) -> bool | None:
@@ -86,7 +104,7 @@ def axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
         items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
         return parse_key(items, x.distribution.shape)
     except IndexError as error:
-        agree(x.comm, _NAME, str(error))
+        refuse_unlike(x.comm, _NAME, str(error))
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import index as as_index
@@ -18,8 +18,9 @@ from ...layout.refine import fitted
 from ..alignment import made_whole, plain, replicated
 from ..distributed import Array, Distributed
 from ..rules import follows
-from .fetching import fetch
-from .indexing import known, read
+from ..sharing import linked
+from .fetching import fetch, moved_first
+from .indexing import known, part, read
 from .keys import parse_key
 from .reshaping import expand_dims, reshape
 
@@ -72,7 +73,9 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
         low, high = np.searchsorted(held[mode], [start, stop])
         wanted = [*held[:mode], held[mode][low:high] - start, *held[mode + 1 :]]
         into = block[(slice(None),) * mode + (slice(low, high),)]
-        np.copyto(into, fetch(x, target, (mode, start, stop), partial(list, wanted), "concat"), casting=casting)
+        hint = moved_first(x, target.grid, target.layout.modes)
+        part = fetch(x, target, (mode, start, stop), partial(list, wanted), "concat", hint=hint)
+        np.copyto(into, part, casting=casting)
         start = stop
     return first._on(block, target)
 
@@ -130,9 +133,9 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concat([arr, values], axis)
 
 
-@follows("along", np.unstack)
+@follows("along", np.unstack, views=True)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The tensors at each index along a mode, as views of a tensor that has the mode whole.
+    """The tensors at each index along a mode, which is made whole once for all of them.
 
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
@@ -140,15 +143,32 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     order = len(x.distribution.shape)
     mode = normalize_axis_index(axis, order)
-    x = made_whole(x, (mode,), "unstack")
-    keys = [(slice(None),) * mode + (k,) for k in range(x.distribution.shape[mode])]
-    return tuple([read(x, parse_key(key, x.distribution.shape), "unstack") for key in keys])
+    found = [*_unstacked(x, mode, made_whole(x, (mode,), "unstack"))]
+    return tuple(found if order > 1 else [y.copy() for y in found])
 
 
-@follows("indexed", np.array_split)
+def _unstacked(x: Any, mode: int, whole: Any) -> Iterator[Any]:
+    shape = x.distribution.shape
+    for k in range(shape[mode]):
+        axes = parse_key((slice(None),) * mode + (k,), shape)
+        yield linked(read(whole, axes, "unstack"), x, axes, "view" if whole is x else "copy")
+
+
+@follows("along", name="unstack", views=True)
+def rows(x: Any) -> Iterator[Any]:
+    """The tensors at each index of mode 0, one after the other, which has the elements of the moment that it comes."""
+    whole = made_whole(x, (0,), "unstack")
+    parts = _unstacked(x, 0, whole)
+    if whole is not x:  # what changes in the meantime outdates rows to come
+        held = [*parts][::-1]
+        parts = (held.pop() for _ in range(len(held)))  # a row that nobody holds follows no change any more
+    return parts if len(x.distribution.shape) > 1 else (y.copy() for y in parts)
+
+
+@follows("indexed", np.array_split, views=True)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The tensors between some indices along a mode, or a number of nearly equal parts, as `numpy.array_split`."""
-    x, shape = plain(ary, "split"), ary.distribution.shape
+    shape = ary.distribution.shape
     mode = normalize_axis_index(axis, len(shape))
     cuts = known(indices_or_sections)
     if np.ndim(cuts):
@@ -161,10 +181,10 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         least, more = divmod(shape[mode], number)
         starts = [part * least + min(part, more) for part in range(number + 1)]
         pieces = [slice(a, b) for a, b in pairwise(starts)]
-    return [read(x, parse_key((slice(None),) * mode + (piece,), shape), "split") for piece in pieces]
+    return [part(ary, parse_key((slice(None),) * mode + (piece,), shape), "split") for piece in pieces]
 
 
-@follows("indexed", np.split)
+@follows("indexed", np.split, views=True)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The tensors between some indices along a mode, or a number of equal parts.
 
@@ -179,19 +199,19 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return array_split(ary, cuts, axis)
 
 
-@follows("indexed", np.vsplit)
+@follows("indexed", np.vsplit, views=True)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor of order 2 or more, split along mode 0, as `numpy.vsplit`."""
     return _split_along("vsplit", ary, indices_or_sections, 2, 0)
 
 
-@follows("indexed", np.hsplit)
+@follows("indexed", np.hsplit, views=True)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor split along mode 1, or along its only mode, as `numpy.hsplit`."""
     return _split_along("hsplit", ary, indices_or_sections, 1, min(len(ary.distribution.shape) - 1, 1))
 
 
-@follows("indexed", np.dsplit)
+@follows("indexed", np.dsplit, views=True)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor of order 3 or more, split along mode 2, as `numpy.dsplit`."""
     return _split_along("dsplit", ary, indices_or_sections, 3, 2)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...compiler.step import as_array
 from ...layout.selection import Selection, selection
 
-__all__ = ["KeyAxis", "as_indices", "as_slice", "key_at", "outer_key", "parse_key", "said"]
+__all__ = ["KeyAxis", "as_indices", "has_dots", "key_at", "outer_key", "parse_key", "said"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -76,6 +76,12 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
     return _with_points(parts) if fancy else tuple(_without_points(parts))
 
 
+def has_dots(key: Any) -> bool:
+    """Whether `...` is among the parts of a key."""
+    items = key if isinstance(key, tuple) else (key,)
+    return any(item is Ellipsis for item in items)
+
+
 def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
     """NumPy's key that has an item at some modes, and takes all others whole.
 
@@ -92,13 +98,6 @@ def as_indices(values: int | Sequence[int] | npt.NDArray[Any]) -> tuple[int, ...
     """One integer, or several in a sequence or an array, as a tuple."""
     several = as_array(values).tolist() if isinstance(values, np.ndarray) else values
     return tuple(map(as_index, several)) if isinstance(several, Sequence) else (as_index(several),)
-
-
-def as_slice(steps: range) -> slice:
-    """The slice that selects a range of indices, none of which is negative."""
-    if not steps:
-        return slice(0, 0)
-    return slice(steps.start, None if steps.stop < 0 else steps.stop, steps.step)
 
 
 def outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,15 @@ from ...layout.grid import Grid
 from ...layout.kinds import extent
 from ...layout.layout import Distribution, Layout
 from ...layout.view import View
+from ...runtime.comm.cache import gathered
+from ...runtime.comm.collective_errors import collective_errors
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import agree_on_call, moved
 from ..rules import follows
 
 __all__ = ["argwhere", "blocks_of", "compressed", "first_index", "flat_layout", "flatnonzero", "fused_view", "in_order"]
-__all__ += ["nonzero", "of_sizes", "over_ranks"]
+__all__ += ["nonzero", "of_sizes", "over_ranks", "unravel_index"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -33,7 +36,7 @@ def in_order(x: T, cause: str) -> T:
     x = plain(x, cause)
     entries = _runs(x.distribution)
     if entries is None:
-        x = moved(x, flat_layout(x.distribution), cause)
+        x = moved(x, flat_layout(x.distribution), cause, hint=_in_blocks(x.distribution))
         entries = x.distribution.layout.modes[0]
     return x._on(x.local.reshape(-1), Layout((entries,)).on((prod(x.distribution.shape),), x.distribution.grid))
 
@@ -51,6 +54,13 @@ def flat_layout(dist: Distribution) -> Layout:
     return Layout((entries,), fused_view(len(dist.shape)))
 
 
+def _in_blocks(dist: Distribution) -> str:
+    """The hint for a tensor whose ranks do not hold runs in row-major order."""
+    modes = ",".join(["()"] * (len(dist.shape) - 1))
+    grid = "" if dist.grid.order == 1 else f", grid={dist.grid.size}"
+    return f"move it by x.redistribute('block[(0){',' * bool(modes)}{modes}]'{grid}) first"
+
+
 def fused_view(order: int) -> View | None:
     """The view that fuses all modes of a tensor, the last one fastest; None if there is only one."""
     return View((Fuse(tuple([f"m{m:02}" for m in range(order)])),)) if order > 1 else None
@@ -66,12 +76,11 @@ def of_sizes(flat: T, block: Array) -> T:
     if not splits:
         return replicated(block, flat)
     agree_on_call(comm)
-    numbers = np.zeros(comm.size, np.int64)
-    comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
+    numbers = gathered(comm, "the sizes of new blocks", len(block))
     if len(splits) > 1:
-        return over_ranks(flat, block, numbers.tolist())
+        return over_ranks(flat, block, numbers)
     g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
-    sizes = [int(numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])]) for c in range(splits[0].parts)]
+    sizes = [numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])] for c in range(splits[0].parts)]
     return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
 
 
@@ -131,6 +140,23 @@ def argwhere(a: T) -> T:
     dist = flat.distribution
     rows = np.stack(np.unravel_index(flat.local, shape), axis=1) if shape else np.empty((len(flat.local), 0), np.int64)
     return flat._on(rows, Layout((*dist.layout.modes, ())).on((*dist.shape, len(shape)), dist.grid))
+
+
+@follows("elementwise", np.unravel_index)
+def unravel_index(indices: T, shape: int | Sequence[int], order: Literal["C", "F"] = "C") -> tuple[T, ...]:
+    """The index along each mode of a shape, from indices into its elements, as `numpy.unravel_index`.
+
+    Raises:
+        ValueError: an index is out of range, on any rank.
+
+    >>> from rote import DistTensor
+    >>> [part.to_global().tolist() for part in np.unravel_index(DistTensor.from_global([1, 5], "block[(0)]"), (2, 3))]
+    [[0, 1], [1, 2]]
+    """
+    x = plain(indices, "unravel_index")
+    with collective_errors(x.comm):
+        parts = np.unravel_index(x.local, shape, order)
+    return tuple(map(x._with, parts))
 
 
 def _runs(dist: Distribution) -> tuple[Entry, ...] | None:

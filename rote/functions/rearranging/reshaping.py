@@ -15,14 +15,16 @@ from ...layout.kinds import Split
 from ...layout.layout import Distribution, Layout
 from ...runtime.comm.collective_errors import collective_errors
 from ..alignment import made_whole, plain
-from ..distributed import Distributed
-from ..moves import agree_on_call
+from ..distributed import Distributed, PartKind
+from ..moves import agree_on_call, because
 from ..rules import follows
-from .indexing import read, relabelled
-from .keys import as_indices, key_at, parse_key
+from ..sharing import has_view, linked
+from .indexing import part, relabelled
+from .keys import KeyAxis, as_indices, key_at, parse_key
 from .ordering import blocks_of, fused_view, in_order
 
-__all__ = ["expand_dims", "moveaxis", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes"]
+__all__ = ["expand_dims", "moveaxis", "permute_dims", "ravel", "reordered", "reshape", "squeeze", "swapaxes"]
+__all__ += ["transpose"]
 
 T = TypeVar("T", bound=Distributed)
 Axes = int | Sequence[int]
@@ -36,8 +38,8 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
     multiples of the new inner extents. Otherwise the elements move to row-major order, and to blocks of the new mode
     for which that costs least. Collective.
 
-    Whether the result shares memory with `x` depends on the layout and on the number of ranks, as it depends in NumPy
-    on the order in memory. So write into the result only after `copy=True`, and into `x` by indices of its own.
+    The result is a part of `x`, see `sharing`, where NumPy's would be a view of an array in row-major order. Whether
+    blocks share memory depends on the layout and on the number of ranks.
 
     Args:
         shape: the new shape; one extent may be -1.
@@ -58,24 +60,33 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         )
     wanted = _shape(x.distribution.shape, shape)
     given, x = x, plain(x, "reshape")
+    kind: PartKind = "view" if x is given else "copy"
     target = _regrouped(x.distribution, wanted)
     if target is not None:
         y = x._on(x.local.reshape(target.local_shape(x.comm.rank)), target)
+        if kind == "view" and y.local.size and not np.may_share_memory(y.local, x.local):
+            kind = "block"
     elif copy is False:
         raise _no_view(x.distribution, wanted)
     elif not wanted:
-        y = made_whole(in_order(x, "reshape"), (0,), "reshape")
-        return y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
+        y, kind = in_order(x, "reshape"), "copy"
+        with because("reshape", owns=True):
+            y = made_whole(y, (0,), "reshape")
+        y = y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
     else:
-        flat = in_order(x, "reshape")
+        flat, kind = in_order(x, "reshape"), "copy"
         fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
-        y = plain(flat._on(flat.local, fused), "reshape")
+        with because("reshape", owns=True):
+            y = plain(flat._on(flat.local, fused), "reshape")
     if copy is False:
         agree_on_call(x.comm)
         with collective_errors(x.comm):  # blocks of some ranks may lie in memory as those of others do not
             if y.local.size and not np.may_share_memory(y.local, given.local):
                 raise _no_view(given.distribution, wanted)
-    return y.copy() if copy and np.may_share_memory(y.local, given.local) else y
+    if not copy and has_view(given, wanted):
+        return linked(y._with(y.local), given, None, kind)
+    fresh = y.local.flags.writeable and not np.may_share_memory(y.local, given.local)
+    return y if fresh else y.copy()
 
 
 def _no_view(dist: Distribution, wanted: tuple[int, ...]) -> ValueError:
@@ -90,7 +101,7 @@ def ravel(a: T, order: Literal["C"] = "C") -> T:
     >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
     (6,)
     """
-    return reshape(a, (-1,), order)
+    return reshape(a, (-1,), order, copy=None if has_view(a, None) else True)
 
 
 @follows("relabelled", np.permute_dims)
@@ -108,7 +119,17 @@ def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
     modes = tuple(range(order))[::-1] if axes is None else normalize_axis_tuple(tuple(axes), order, "axes")
     if len(modes) != order:
         raise ValueError(f"axes={axes} do not name every mode of a tensor of order {order}")
-    return relabelled(plain(x, "permute_dims"), modes)
+    return reordered(x, modes, "permute_dims")
+
+
+def reordered(x: T, modes: Sequence[int], name: str) -> T:
+    """The tensor with its modes in another order, as a part of it."""
+    shape, source = x.distribution.shape, plain(x, name)
+    axes = [KeyAxis((mode,), range(shape[mode]), (shape[mode],)) for mode in modes]
+    return linked(relabelled(source, modes), x, axes, "view" if source is x else "copy")
+
+
+transpose = follows("relabelled", name="transpose")(permute_dims)
 
 
 @follows("relabelled", np.swapaxes)
@@ -161,10 +182,10 @@ def expand_dims(x: T, /, axis: Axes = 0) -> T:
     shape = x.distribution.shape
     order = len(shape) + (len(axis) if isinstance(axis, Sequence) else 1)
     key = key_at(None, normalize_axis_tuple(axis, order), order)
-    return read(plain(x, "expand_dims"), parse_key(key, shape), "expand_dims")
+    return part(x, parse_key(key, shape), "expand_dims")
 
 
-@follows("indexed", np.squeeze)
+@follows("indexed", np.squeeze, views=True)
 def squeeze(x: T, /, axis: Axes | None = None) -> T:
     """The tensor without some modes of extent 1, by default all; if one was split, its index moves to all ranks.
 
@@ -181,7 +202,7 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
     if any(shape[mode] != 1 for mode in modes):
         raise ValueError(f"squeeze leaves modes of extent 1 out, which {axis} of shape {shape} are not")
     key = key_at(0, modes, len(shape))
-    return read(plain(x, "squeeze"), parse_key(key, shape), "squeeze")
+    return part(x, parse_key(key, shape), "squeeze")
 
 
 def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Reductions that leave NaNs out, under NumPy's names."""
+"""Reductions and scans that leave NaNs out, under NumPy's names."""
 
 from __future__ import annotations
 
@@ -14,33 +14,110 @@ from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
 from ..rules import follows
-from . import reductions, statistics
+from . import extrema, reductions, scans, statistics
 from .reduction import UNSET, Axis, computed_in, finished
 
-__all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+__all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd"]
+__all__ += ["nansum", "nanvar"]
 
 
 @follows("reduction", np.nansum)
 def nansum(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The sum of the elements that are not NaN; arguments as for `sum`."""
+    """The sum of the elements that are not NaN; arguments as for `sum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nansum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    4.0
+    """
     return reductions.sum(_filled(x, 0), *args, **options)
 
 
 @follows("reduction", np.nanprod)
 def nanprod(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The product of the elements that are not NaN; arguments as for `sum`."""
+    """The product of the elements that are not NaN; arguments as for `sum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    3.0
+    """
     return reductions.prod(_filled(x, 1), *args, **options)
+
+
+@follows("along", np.nancumsum)
+def nancumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
+    """The cumulative sum, in which a NaN counts as 0; arguments and errors as for `cumsum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nancumsum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    [1.0, 1.0, 4.0]
+    """
+    return scans.cumsum(_filled(a, 0), axis, dtype, out)
+
+
+@follows("along", np.nancumprod)
+def nancumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
+    """The cumulative product, in which a NaN counts as 1; arguments and errors as for `cumsum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nancumprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    [1.0, 1.0, 3.0]
+    """
+    return scans.cumprod(_filled(a, 1), axis, dtype, out)
+
+
+@follows("reduction", np.nanargmax)
+def nanargmax(x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the largest element that is not NaN. Arguments and errors as for `argmax`.
+
+    Raises:
+        ValueError: a slice along the axis has only NaNs.
+
+    >>> from rote import DistTensor
+    >>> int(np.nanargmax(DistTensor.from_global([3.0, np.nan, 7.0], "block[(0)]")))
+    2
+    """
+    return extrema.argmax(_numbers_first("max", x, axis), axis, out, keepdims=keepdims)
+
+
+@follows("reduction", np.nanargmin)
+def nanargmin(x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the smallest element that is not NaN. Arguments and errors as for `nanargmax`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanargmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    0
+    """
+    return extrema.argmin(_numbers_first("min", x, axis), axis, out, keepdims=keepdims)
+
+
+def _numbers_first(op: Op, x: Distributed, axis: int | None) -> Any:
+    """The tensor with numbers beyond all others in place of NaNs; refused if a slice has no number."""
+    if x.local.dtype.kind != "f":
+        return x
+    if reductions.any(reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis)):
+        raise ValueError("All-NaN slice encountered")
+    return _filled(x, identity(op, x.local.dtype))
 
 
 @follows("reduction", np.nanmax)
 def nanmax(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The largest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `max`."""
+    """The largest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `max`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanmax(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    3.0
+    """
     return _extreme("max", x, *args, **options)
 
 
 @follows("reduction", np.nanmin)
 def nanmin(x: Distributed, /, *args: Any, **options: Any) -> Any:
-    """The smallest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `min`."""
+    """The smallest element that is not NaN; NaN, with a warning, if there is none. Arguments as for `min`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    1.0
+    """
     return _extreme("min", x, *args, **options)
 
 
@@ -76,7 +153,15 @@ def nanmean(
     keepdims: bool = False,
     where: Any = UNSET,
 ) -> Any:
-    """The mean of the elements that are not NaN; arguments as for `mean`."""
+    """The mean of the elements that are not NaN; arguments as for `mean`.
+
+    Raises:
+        TypeError: `dtype` or `out` is of integers, and the elements are not.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanmean(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    2.0
+    """
     if x.local.dtype.kind in "biu":
         return statistics.mean(x, axis, dtype, out, keepdims, where)
     _check_inexact(x, dtype, out)
@@ -98,12 +183,21 @@ def nanvar(
     mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Any:
-    """The variance of the elements that are not NaN, in two passes; arguments as for `var`."""
+    """The variance of the elements that are not NaN, in two passes; arguments as for `var`.
+
+    Raises:
+        TypeError: `dtype` or `out` is of integers, and the elements are not.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanvar(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    1.0
+    """
     less = statistics.freedom(ddof, correction)
     if x.local.dtype.kind in "biu" and where is UNSET and mean is UNSET:
         return statistics.var(x, axis, dtype, out, less, keepdims)
     _check_inexact(x, dtype, out)
-    centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
+    wide = np.promote_types(x.local.dtype if dtype is None else dtype, "f8")  # as for `var`
+    centre = nanmean(x, axis, wide, None, True, where) if mean is UNSET else mean
     beyond = elementwise("nanvar", np.subtract, (x, centre), {})
     if x.local.dtype.kind in "fc":
         beyond = beyond.astype(x.local.dtype)
@@ -119,7 +213,15 @@ def nanvar(
 
 @follows("reduction", np.nanstd)
 def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> Any:
-    """The standard deviation of the elements that are not NaN: the root of `nanvar`, whose arguments it takes."""
+    """The standard deviation of the elements that are not NaN: the root of `nanvar`, whose arguments it takes.
+
+    Raises:
+        TypeError: `dtype` or `out` is of integers, and the elements are not.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanstd(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    1.0
+    """
     variance = nanvar(x, *args, **options)
     if out is not None:
         _check_inexact(x, None, out)

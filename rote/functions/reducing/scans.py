@@ -1,14 +1,15 @@
-"""Scans along a mode, which exchange the totals of ranks if blocks split it; and differences of neighbours."""
+"""Scans along a mode, which exchange the totals of ranks if blocks split it; differences of neighbours; gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.array_utils import normalize_axis_index
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ...grammar.nodes import BLOCK, Entry, Op
 from ...layout.grid import ravel
@@ -17,17 +18,19 @@ from ...runtime.copy.regions import identity
 from ..alignment import made_whole, plain
 from ..distributed import Array, Distributed
 from ..elements.elementwise import not_equal, subtract
-from ..moves import moved
-from ..rearranging.indexing import read
+from ..moves import asked
+from ..rearranging.fetching import fetch
+from ..rearranging.indexing import known, read
 from ..rearranging.joining import concat
 from ..rearranging.keys import key_at, parse_key
+from ..rearranging.ordering import in_order
 from ..rearranging.placing import pad
 from ..rearranging.reshaping import reshape
 from ..rules import UFUNC_METHODS, follows
 from .extrema import unordered
 from .reduction import computed_in, finished
 
-__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -116,7 +119,7 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     """The differences of neighbours along a mode, n times.
 
     Args:
-        n: how often differences are taken; 0 copies the tensor.
+        n: how often differences are taken; 0 gives the tensor itself.
         prepend, append: tensors, arrays or scalars that are put before and after the tensor.
 
     Raises:
@@ -131,7 +134,7 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
         raise ValueError(f"diff takes differences 0 or more times of order 1 or more, not n={n} of shape {shape}")
     mode = normalize_axis_index(axis, len(shape))
     if n == 0:
-        return x.copy()
+        return x
     border = (*shape[:mode], 1, *shape[mode + 1 :])
     y: Any = plain(x, "diff")
     if prepend is not None or append is not None:
@@ -154,12 +157,105 @@ def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
     return [np.broadcast_to(values, border) if np.ndim(values) == 0 else values]
 
 
+@follows("indexed", np.gradient)
+def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: Literal[1, 2] = 1) -> Any:
+    """The derivatives along some modes by central differences, one-sided at both ends, as `numpy.gradient`. Collective.
+
+    If blocks split a mode, ranks exchange their faces; a mode that is split cyclically is made whole.
+
+    Args:
+        varargs: the distance of neighbours, or their coordinates along the mode; one for all modes, or one for each.
+        axis: one mode, several, or None for all.
+        edge_order: 1 or 2, the order of accuracy at the ends.
+
+    Returns:
+        A tensor for one mode, a tuple of tensors for several.
+
+    Raises:
+        TypeError: there are not as many distances as modes.
+        ValueError: a mode has too few indices, or there are not as many coordinates.
+
+    >>> from rote import DistTensor
+    >>> np.gradient(DistTensor.from_global([0.0, 1.0, 4.0, 9.0], "block[(0)]"), edge_order=2).to_global()
+    array([0., 2., 4., 6.])
+    """
+    shape = f.distribution.shape
+    modes = normalize_axis_tuple(range(len(shape)) if axis is None else axis, len(shape))
+    spacings = [known(each) for each in varargs] or [1.0]
+    if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
+        spacings *= len(modes)
+    if len(spacings) != len(modes):
+        raise TypeError(
+            f"gradient takes a distance for each of {len(modes)} modes, or one for all, not {len(spacings)}"
+        )
+    if edge_order not in (1, 2):
+        raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
+    if any(shape[mode] <= edge_order for mode in modes):
+        raise ValueError(f"gradient takes {edge_order + 1} indices along each mode or more, not shape {shape}")
+    results = []
+    for mode, spacing in zip(modes, spacings, strict=True):
+        if np.ndim(spacing) and np.shape(spacing) != (shape[mode],):
+            raise ValueError(
+                f"coordinates along mode {mode} are {shape[mode]} numbers, not of shape {np.shape(spacing)}"
+            )
+        results.append(_gradient(plain(f, "gradient"), spacing, mode, edge_order))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
+    """The derivative along one mode of a plain tensor."""
+    splits, n = x.distribution.splits[mode], x.distribution.shape[mode]
+    if any(split.kind.name == "cyclic" for split in splits):
+        x, splits = made_whole(x, (mode,), "gradient"), ()
+    if np.ndim(spacing):
+        spacing = np.asarray(spacing, None if np.asarray(spacing).dtype.kind == "f" else "f8")
+        steps = np.diff(spacing)
+        spacing = steps[0] if (steps == steps[0]).all() else spacing
+    block = x.local
+    first, stop = 0, n
+    if splits:
+        held = x.distribution.indices(x.comm.rank)
+        # Of each end of the mode, its rank also needs as many indices as the one-sided difference there.
+        first, stop = _with_neighbours(held[mode], n, edge_order)
+        wanted = [*held[:mode], np.arange(first, stop), *held[mode + 1 :]]
+        block = fetch(x, x.distribution, (mode, edge_order), lambda: wanted, "gradient")
+        inside = held[mode] - first
+    if not block.size:
+        return x._with(np.empty(x.local.shape, np.gradient(np.ones(2, block.dtype)).dtype))
+    if np.ndim(spacing):
+        spacing = spacing[first:stop]
+        steps = np.diff(spacing)
+        if (steps == steps[0]).all():
+            # NumPy has another formula for equal steps, but those of the whole mode differ: add a neighbour at another
+            # distance, whose value does not matter to any index that the rank holds.
+            before = stop == n
+            ends = [(0, 0)] * block.ndim
+            ends[mode] = (before, not before)
+            block, inside = np.pad(block, ends, "edge"), inside + before
+            away = 2 * steps[0] or 1.0
+            at, further = (0, spacing[0] - away) if before else (len(spacing), spacing[-1] + away)
+            spacing = np.insert(spacing, at, further)
+    result = np.gradient(block, spacing, axis=mode, edge_order=edge_order)
+    return x._with(result[(slice(None),) * mode + (slice(inside[0], inside[-1] + 1),)].copy() if splits else result)
+
+
+def _with_neighbours(held: npt.NDArray[np.int64], n: int, edge_order: int) -> tuple[int, int]:
+    """The interval of indices of which a rank computes the derivative at those that it holds, an interval too."""
+    if not len(held):
+        return 0, 0
+    first, stop = int(held[0]), int(held[-1]) + 1
+    lowest = min(first - 1, n - edge_order - 1) if stop == n else first - 1
+    highest = max(stop + 1, edge_order + 1) if first == 0 else stop + 1
+    return max(lowest, 0), min(highest, n)
+
+
 def _flat_scan(
     name: str, ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None, out: Any
 ) -> Any:
     """A scan along a mode, or of all elements in row-major order if no mode is named."""
-    flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
-    return finished(name, _scan(name, ufunc, flat, mode, computed_in(dtype, x.local.dtype, out)), out)
+    if axis is None:
+        x, axis = (in_order(x, name) if len(x.distribution.shape) > 1 else reshape(x, -1)), 0
+    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
 
 
 def _accumulate(
@@ -205,7 +301,7 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
     entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
     layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
     extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
-    totals = moved(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
+    totals = asked(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
     at = dist.grid.coordinates(x.comm.rank)
     first = ravel([at[s.grid_mode] for s in splits], parts)
     if not first:

@@ -31,7 +31,7 @@ from .reduction import (
     settled,
 )
 
-__all__ = ["average", "freedom", "mean", "ptp", "root_of", "std", "var"]
+__all__ = ["average", "freedom", "mean", "ptp", "root_of", "std", "var", "weights_along"]
 
 LayoutLike = Layout | str | None
 
@@ -189,8 +189,11 @@ def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None
             return block.var(axis, asked, ddof=less, keepdims=over.keepdims)
 
         return settled(name, contributed(x, modes, where, whole), where)
-    centre = reductions.reduce_by(name, np.add, "sum", x, Over(modes, True), element)
+    # In double precision at least, so that elements which are all equal do not deviate from the mean of ranks' sums.
+    summed = np.promote_types(element, "f8") if element.kind in "fc" else element
+    centre = reductions.reduce_by(name, np.add, "sum", x, Over(modes, True), summed)
     _divide(centre, count)
+    centre = centre.astype(element)
     viewed = x.distribution.layout.view is not None
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
@@ -261,7 +264,7 @@ def average(
         count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})
         return (result, count) if returned else result
     if np.shape(weights) != x.distribution.shape:
-        weights = _standing(weights, x.distribution.shape, axis, modes)
+        weights = weights_along(weights, x.distribution.shape, axis, modes)
     given = weights.local.dtype if isinstance(weights, Distributed) else np.asarray(weights).dtype
     dtype = np.result_type(x.local.dtype, given, *(["f8"] if x.local.dtype.kind in "biu" else []))
     heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
@@ -273,11 +276,11 @@ def average(
     return (result, scale) if returned else result
 
 
-def _standing(weights: Any, shape: tuple[int, ...], axis: Axis, modes: tuple[int, ...]) -> Any:
+def weights_along(weights: Any, shape: tuple[int, ...], axis: Axis, modes: tuple[int, ...]) -> Any:
     """Weights along some modes, of extent 1 along all others, so that they broadcast to the shape."""
     if axis is None:
         raise TypeError(
-            f"weights of an average have the tensor's shape, {shape}, not {np.shape(weights)}\n"
+            f"weights have the tensor's shape, {shape}, not {np.shape(weights)}\n"
             "name axis=, the modes that they belong to"
         )
     extents = tuple([shape[mode] for mode in modes])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,10 +17,13 @@ from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import agree_on_call, announce, asked, because, moved
 from ..rearranging.indexing import known
-from ..rearranging.ordering import first_index, in_order, over_ranks
+from ..rearranging.ordering import compressed, first_index, in_order, over_ranks
 from ..rearranging.reshaping import reshape
+from ..reducing import reductions
 from ..reducing.extrema import unordered
+from ..reducing.statistics import mean, std
 from ..rules import follows
+from .quantiles import percentile
 from .samplesort import SampleSort, sorting_order
 
 __all__ = ["UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all"]
@@ -101,16 +106,38 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
-    axis: None = None,
+    axis: int | None = None,
     *,
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """The unique elements in ascending order, and optional results, as `numpy.unique` without `axis`."""
+    """The unique elements in ascending order, and optional results, as `numpy.unique`. Collective.
+
+    Raises:
+        LayoutError: slices along an axis are to be compared, and a mode is split.
+
+    >>> from rote import DistTensor
+    >>> np.unique(DistTensor.from_global([[2, 1], [1, 1], [2, 1]], "[(),()]"), axis=0).to_global().tolist()
+    [[1, 1], [2, 1]]
+    """
     if axis is not None:
-        raise LayoutError("unique compares elements, not slices; leave axis=None, or make the tensor whole")
+        return _unique_slices(plain(ar, "unique"), axis, return_index, return_inverse, return_counts, equal_nan)
     results = _unique(ar, *map(bool, (return_index, return_inverse, return_counts, equal_nan)))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _unique_slices(x: Distributed, axis: int, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> Any:
+    """The unique slices along a mode of a tensor that every rank has whole, and optional results."""
+    if any(x.distribution.splits):
+        whole = Layout(((),) * len(x.distribution.shape))
+        raise LayoutError(
+            "unique compares slices along an axis only of a tensor that every rank has whole\n"
+            f"write numpy.unique(x.redistribute('{whole}'), axis={axis})"
+        )
+    results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
+    if isinstance(results, tuple):
+        return tuple([replicated(each, x) for each in results])
+    return replicated(results, x)
 
 
 @follows("reduction", np.bincount)
@@ -124,7 +151,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         wrong = least < 0 or most > np.iinfo(np.int64).max
         ends[:] = (0, 1) if wrong else (most, 0)
     agree_on_call(x.comm)
-    x.comm.allreduce(ends, "max")  # so that all ranks raise one rank's error
+    x.comm.allreduce_in_place(ends, "max")  # so that all ranks raise one rank's error
     if ends[1] > 0 or not integers or block.ndim != 1:
         cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
@@ -139,12 +166,15 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
 def histogram(
     a: Distributed, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """The number of elements in each bin, and the edges of the bins, both replicated, as `numpy.histogram`."""
+    """The number of elements in each bin, and the edges of the bins, both replicated, as `numpy.histogram`.
+
+    Rules such as `bins="auto"` are applied to the elements of all ranks; "stone" is not among them.
+    """
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
     x, edges = plain(a, "histogram"), known(bins)
     if isinstance(edges, str):
-        raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
+        edges = _number_of_bins(x, edges, range, weights)
     if np.ndim(edges) == 0:
         if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
@@ -152,7 +182,7 @@ def histogram(
             ends = np.array(own, kind)
             ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
             agree_on_call(x.comm)
-            x.comm.allreduce(ends, "max")
+            x.comm.allreduce_in_place(ends, "max")
             range = (-ends[1], ends[0])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
     lying = None if weights is None else _as(weights, x).local
@@ -161,6 +191,56 @@ def histogram(
     if density:
         total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
     return total, replicated(np.asarray(edges), total)
+
+
+_Width = Callable[[Any, int, float], float]
+
+_WIDTHS: dict[str, _Width] = {
+    "sqrt": lambda x, n, spread: spread / np.sqrt(n),
+    "sturges": lambda x, n, spread: spread / (np.log2(n) + 1.0),
+    "rice": lambda x, n, spread: spread / (2.0 * n ** (1.0 / 3)),
+    "scott": lambda x, n, spread: (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(std(x)),
+    "fd": lambda x, n, spread: 2.0 * float(np.subtract(*percentile(x, [75, 25]).to_global())) / n ** (1.0 / 3.0),
+    "doane": lambda x, n, spread: _doane(x, n, spread),
+    "auto": lambda x, n, spread: _auto(*[_WIDTHS[rule](x, n, spread) for rule in ("fd", "sturges", "sqrt")]),
+}
+"""The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range."""
+
+
+def _number_of_bins(x: Any, rule: str, range: Any, weights: Any) -> int:
+    """The number of bins by a rule of `numpy.histogram_bin_edges`, from the elements of all ranks."""
+    if rule not in _WIDTHS:
+        raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {rule!r}")
+    if weights is not None:
+        raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
+    if range is not None:
+        x = compressed(x, x._with((x.local >= range[0]) & (x.local <= range[1])), "histogram")
+    n = prod(x.distribution.shape)
+    if n == 0:
+        return 1
+    least, most = (float(extreme(x)) for extreme in (reductions.min, reductions.max))
+    width = _WIDTHS[rule](x, n, most - least)
+    if x.local.dtype.kind in "iu" and 0 < width < 1:
+        width = 1
+    first, last = range or (least, most)
+    return int(np.ceil((last - first) / width)) if width else 1
+
+
+def _doane(x: Any, n: int, spread: float) -> float:
+    """The width by Doane's rule, which corrects that of Sturges by the skewness."""
+    deviation = float(std(x))
+    if n <= 2 or deviation <= 0:
+        return 0.0
+    skewness = float(mean(((x - float(mean(x))) / deviation) ** 3))
+    expected = np.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    return float(spread / (1.0 + np.log2(n) + np.log2(1.0 + abs(skewness) / expected)))
+
+
+def _auto(fd: float, sturges: float, sqrt: float) -> float:
+    """The width by the rule "auto" of the installed NumPy; older ones have another for equal quartiles."""
+    if len(np.histogram_bin_edges([0.0] * 99 + [1.0], "auto")) > 10:
+        return min(max(fd, sqrt / 2), sturges)
+    return min(fd, sturges) if fd else sturges
 
 
 def _as(values: Any, x: T) -> Distributed:
@@ -186,6 +266,8 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
 
     Each rank finds the unique elements of its run. A sort over all ranks brings equal ones to one rank.
     """
+    if equal_nan and not (index or inverse or counts) and x.local.dtype.kind != "c":
+        return [_unique_alone(plain(x, "unique"))]
     flat = in_order(x, "unique")
     values, firsts, numbers, amounts = np.unique(
         flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
@@ -201,10 +283,34 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
         results.append(merged[1])
     if inverse:
         dist = plain(x, "unique").distribution
-        results.append(moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid))
+        with because("unique", owns=True):
+            results.append(moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid))
     if counts:
         results.append(merged[2])
     return results
+
+
+def _unique_alone(x: T) -> T:
+    """The unique elements of a plain tensor, whose order does not matter; ranks hold at most three blocks for it."""
+    values = _distinct(x.local.flatten())
+    if not any(x.distribution.splits):
+        return replicated(values, x)
+    agree_on_call(x.comm)
+    ranks = SampleSort([values], x.comm)
+    with because("unique"):
+        nbytes = ranks.received * values.itemsize
+        announce(x, nbytes, lambda: f"a sample sort over {x.comm.size} ranks", "unique")
+    values = ranks(values)  # which frees those of this rank
+    values = _distinct(values)
+    return over_ranks(x, values, gathered(x.comm, "unique", len(values)))
+
+
+def _distinct(values: Array) -> Array:
+    """The distinct elements of an array, which is sorted in place: `numpy.unique` makes a hash table of integers."""
+    values.sort()
+    new = np.ones(len(values), bool)
+    new[1:] = (values[1:] != values[:-1]) & (values[:-1] == values[:-1])  # after the first NaN there are others alone
+    return values[new]
 
 
 def _merged(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 from math import prod
 from typing import Any, Literal, TypeVar
@@ -25,7 +26,7 @@ from ..rearranging.reshaping import reshape
 from ..rules import follows
 from .samplesort import SampleSort, sorting_order
 
-__all__ = ["argsort", "digitize", "isin", "searchsorted", "sort", "sortable", "take", "take_along_axis"]
+__all__ = ["argsort", "digitize", "has_room", "isin", "searchsorted", "sort", "sortable", "take", "take_along_axis"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -126,10 +127,26 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 @follows("along", np.isin)
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is one of `test_elements`, as `numpy.isin`; every rank gets all of these."""
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Literal["sort", "table"] | None = None,
+) -> Any:
+    """Whether each element is one of `test_elements`, as `numpy.isin`; every rank gets all of these.
+
+    Raises:
+        LayoutError: neither argument is a tensor.
+        ValueError: `kind` is "table", and the numbers are not integers.
+
+    >>> import rote.array_api as xp
+    >>> xp.isin(xp.asarray([1, 2, 3]), [3, 1]).to_global()
+    array([ True, False,  True])
+    """
     others = known(test_elements)
-    return _of_each(lambda block: np.isin(block, others, invert=invert), test_elements, element, "isin")
+    return _of_each(lambda block: np.isin(block, others, invert=invert, kind=kind), test_elements, element, "isin")
 
 
 @follows("indexed", np.take)
@@ -158,7 +175,8 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
     elif mode != "raise":
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
     key = (*(slice(None),) * along, known(indices))
-    return read(plain(x, "take"), parse_key(key, shape), "take")
+    found = read(plain(x, "take"), parse_key(key, shape), "take")
+    return found.copy() if np.may_share_memory(found.local, x.local) else found
 
 
 @follows("along", np.take_along_axis)
@@ -205,12 +223,18 @@ def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
     if axis is None:
         x, axis = reshape(x, -1), 0
     x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
-    parts = [prod(s.parts for s in splits) for splits in x.distribution.splits]
-    others = [m for m in range(len(parts)) if m != mode]
-    room = any(x.distribution.shape[m] >= parts[m] * parts[mode] for m in others)
-    if room or 0 in x.distribution.shape:
+    if has_room(x.distribution, (mode,)):
         x = made_whole(x, (mode,), name)
     return x, mode
+
+
+def has_room(dist: Distribution, modes: Collection[int]) -> bool:
+    """Whether another mode is long enough to be split in the place of some; of no elements, any is."""
+    parts = [prod(s.parts for s in splits) for splits in dist.splits]
+    added = prod([parts[mode] for mode in modes])
+    return 0 in dist.shape or any(
+        n >= part * added for m, (n, part) in enumerate(zip(dist.shape, parts, strict=True)) if m not in modes
+    )
 
 
 def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
