@@ -18,6 +18,18 @@ if __name__ != "rote.fft":
 if TYPE_CHECKING:
     from .families.registry import algorithms as algorithms
     from .families.resolve import compare as compare
+    from .functions.along import dct as dct
+    from .functions.along import dst as dst
+    from .functions.along import fft as fft
+    from .functions.along import fft2 as fft2
+    from .functions.along import idct as idct
+    from .functions.along import idst as idst
+    from .functions.along import ifft as ifft
+    from .functions.along import ifft2 as ifft2
+    from .functions.along import irfft as irfft
+    from .functions.along import irfft2 as irfft2
+    from .functions.along import rfft as rfft
+    from .functions.along import rfft2 as rfft2
     from .functions.convolution import convolve as convolve
     from .functions.convolution import correlate as correlate
     from .functions.fourier import fftn as fftn
@@ -25,6 +37,7 @@ if TYPE_CHECKING:
     from .functions.fourier import irfftn as irfftn
     from .functions.fourier import rfftn as rfftn
     from .functions.frequencies import fftfreq as fftfreq
+    from .functions.frequencies import rfftfreq as rfftfreq
     from .functions.real import dctn as dctn
     from .functions.real import dht as dht
     from .functions.real import dstn as dstn
@@ -46,51 +59,48 @@ _HOME = {
     "compare": "families.resolve",
     "convolve": "functions.convolution",
     "correlate": "functions.convolution",
+    "dct": "functions.along",
     "dctn": "functions.real",
     "dht": "functions.real",
+    "dst": "functions.along",
     "dstn": "functions.real",
+    "fft": "functions.along",
+    "fft2": "functions.along",
     "fftfreq": "functions.frequencies",
     "fftn": "functions.fourier",
     "fftshift": "functions.shift",
     "hc2r": "functions.real",
     "hfft": "functions.real",
+    "idct": "functions.along",
     "idctn": "functions.real",
+    "idst": "functions.along",
     "idstn": "functions.real",
+    "ifft": "functions.along",
+    "ifft2": "functions.along",
     "ifftn": "functions.fourier",
     "ifftshift": "functions.shift",
     "ihfft": "functions.real",
+    "irfft": "functions.along",
+    "irfft2": "functions.along",
     "irfftn": "functions.fourier",
     "kinds": "transforms",
     "r2hc": "functions.real",
+    "rfft": "functions.along",
+    "rfft2": "functions.along",
+    "rfftfreq": "functions.frequencies",
     "rfftn": "functions.fourier",
 }
 
 __all__ = sorted(_HOME)
 
-# NumPy's and SciPy's names for one axis or two, which the functions of any axes stand for.
-_ALONG = {}
-for _name in ("fft", "ifft", "rfft", "irfft"):
-    _ALONG[_name] = f"rote.fft.{_name}n(x, axes=(-1,))"
-    _ALONG[f"{_name}2"] = f"rote.fft.{_name}n(x, axes=(-2, -1))"
-for _name in ("dct", "idct", "dst", "idst"):
-    _ALONG[_name] = f"rote.fft.{_name}n(x, axes=(-1,))"
-del _name
-_ALONG["rfftfreq"] = "rote.fft.fftfreq(f), or f.wavenumbers(L), of an FFT f"
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 
     def __getattr__(name):
         """Import a public name on first use, and keep it."""
-        from functools import partial
         from importlib import import_module
 
         if name not in _HOME:
-            text = f"module {__name__!r} has no attribute {name!r}"
-            if cure := _ALONG.get(name):
-                text += f"\nwrite {cure}"
-            raise AttributeError(text)
-        rules = import_module("rote.functions.rules")  # from now on numpy.fft answers, too
-        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.functions.dispatch")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
 

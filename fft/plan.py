@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from rote.compiler.machine import Machine
+from rote.compiler.machine import DEFAULT, Machine, as_machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
+from rote.functions.moves import gathers_are_silent, records_open
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.tuning.autotune import Progress
+from rote.runtime.tuning.calibrate import known_machine
 from rote.runtime.tuning.limits import Tune, time_limit
 from rote.tensor import DistTensor
 
@@ -26,15 +28,16 @@ from .families.gathered import warn_if_gathered
 from .families.registry import is_text
 from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
-from .program.fields import Pair, bind_pair, transformed
+from .program.fields import Pair, bind_pair, list_moves, transformed
 from .request.arguments import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
-from .walk.wavenumbers import Nyquist, wavenumbers
 
 if TYPE_CHECKING:
+    from .program.spectrum import Wavenumbers
     from .tuning.confirmation import Tuned
     from .tuning.walks import Tried
+    from .walk.wavenumbers import Nyquist
 
 __all__ = ["FFT"]
 
@@ -44,9 +47,9 @@ Array = npt.NDArray[Any]
 class FFT(TransformEnds):
     """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
-    On a single rank any thread may call it; simultaneous calls take turns at its scratch memory. (`fftn` and its kin
-    have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time; other threads
-    need another one, such as `comm.split(0, comm.rank)`.
+    On a single rank any thread may call it; simultaneous calls take turns at its scratch memory. (Functions such as
+    `fftn` have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time; other
+    threads need another one, such as `comm.split(0, comm.rank)`.
 
     Args:
         shape: of the whole tensor.
@@ -71,13 +74,16 @@ class FFT(TransformEnds):
         resample: per axis, the number of points whose spectrum is kept, for products without aliasing (the 3/2 rule):
             `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
             norm="forward" it is that of a signal on these points. What is cut or padded is never sent.
-        tune: "model" estimates what is fastest, at once, with the same bits in every run. "measure" times for some
-            seconds, and "patient" for longer: the plans of local transforms and, with "auto", the few walks that the
-            model finds cheapest. Only what clearly leads the model's choice is taken, the same on all ranks, but the
-            last bits may differ from run to run. It is kept (see `rote.wisdom`), and tuned anew if it leads no more.
+        tune: "model" estimates what is fastest. Samples of new lengths are timed, once, to find the fastest library, so
+            the bits are the same while arguments, libraries and wisdom are; with ROTE_WISDOM= (empty) nothing is timed,
+            and they are the same in every run. "measure" times for some seconds, and "patient" for longer: the plans of
+            local transforms and, with "auto", the few walks that the model finds cheapest. Only what clearly leads the
+            model's choice is taken, the same on all ranks, but the last bits may differ from run to run. It is kept
+            (see `rote.wisdom`), and tuned anew if it leads no more.
         threads: per rank, for local transforms; all ranks together should not have more threads than cores.
         method: how messages travel between ranks: a name in `rote.methods`, or "auto".
-        machine: for which "auto" chooses; if None, the one that `rote tune` measured on as many ranks, or the default.
+        machine: for which moves are compiled, and "auto" chooses; if None, the default one, or for "auto" the one that
+            `rote tune` measured on as many ranks.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
         tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what clearly leads
             is taken, or the model's choice. A turn that has begun is finished. None for the default time.
@@ -138,11 +144,13 @@ class FFT(TransformEnds):
         as_wire(wire, request.dtype)
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()  # that "auto" has had
+        self._machine = DEFAULT  # that ranked them
         self._tuned: Tuned | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
             if algorithm == "auto":
+                self._machine = machine or known_machine(self._comm)
                 self._choices = choices_for(arguments, self._options.priced_machine(self._comm))
                 walk = best(self._choices)
             else:
@@ -153,10 +161,12 @@ class FFT(TransformEnds):
 
                 self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
                 walk, self._options = self._tuned.walk, self._tuned.options
-            self.walk: Walk = walk if wire is None else replace(walk, wire=wire)
+            moved_on = self._options.machine_on(self._comm) if algorithm == "auto" else as_machine(machine)
+            same = (walk.wire, walk.machine) == (wire, moved_on)  # ranks of one process share the walk, and its plans
+            self.walk: Walk = walk if same else replace(walk, wire=wire, machine=moved_on)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
-        if not text:
+        if not (text or gathers_are_silent()):
             warn_if_gathered(self.walk, request, self._comm, 1)
 
     @property
@@ -227,8 +237,8 @@ class FFT(TransformEnds):
         """
         return self._run(X, out, norm, back=True)
 
-    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
-        """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum.
+    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Wavenumbers, ...]:
+        """The angular wavenumbers 2 pi k / L of the spectrum, as tensors that broadcast to it.
 
         A derivative along an axis is a product with `1j` times its wavenumbers. For an even extent n, the highest
         wavenumber stands for both signs, k = n/2 and -n/2 (Nyquist's mode). Even derivatives need it, as in
@@ -241,23 +251,77 @@ class FFT(TransformEnds):
             nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
 
         Returns:
-            One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
-            broadcast to the block, as an open mesh does (`numpy.ogrid`), for any layout of the spectrum; and to that of
-            a field, whose components are in front.
+            One tensor per axis of `axes`, in radians per unit of L and in the transform's real dtype. It has extent 1
+            along other axes and is split as the spectrum along its own, so that products with a spectrum, or with a
+            field, whose components are in front, move nothing. Where a view fuses or tiles axes, it has the
+            spectrum's whole shape and layout. With an array such as X.local it does not combine: for blocks, there is
+            `local_wavenumbers`.
 
         Raises:
             LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
 
         >>> f = FFT(8, "block[(0)]", dtype="f8")
-        >>> [k.tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
+        >>> [k.to_global().tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
         [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 0.0]]
         >>> import numpy as np
         >>> X = f.forward(DistTensor.from_function(lambda j: np.sin(2 * pi * j / 8), 8, f.input_layout))
-        >>> X.local[...] *= 1j * f.wavenumbers(nyquist="zero")[0]
+        >>> X *= 1j * f.wavenumbers(nyquist="zero")[0]
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
         True
         """
-        return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
+        from .program.spectrum import wavenumber_tensors
+
+        return wavenumber_tensors(self.walk, self._axes, self._comm, L, nyquist)
+
+    def local_wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
+        """The wavenumbers of this rank's block of the spectrum, for loops over blocks.
+
+        Arguments and errors are those of `wavenumbers`.
+
+        Returns:
+            One array per axis of `axes`. Together they broadcast to the block, as an open mesh does (`numpy.ogrid`),
+            for any layout of the spectrum; and to that of a field, whose components are in front.
+
+        >>> f = FFT((4, 8), "block[(0),()]", dtype="f8")
+        >>> [k.shape for k in f.local_wavenumbers()]
+        [(4, 1), (1, 5)]
+        """
+        from .program.spectrum import local_wavenumbers
+
+        return local_wavenumbers(self.walk, self._axes, self._comm, L, nyquist)
+
+    def shell_sums(self, values: DistTensor, L: float | Sequence[float] = 2 * pi) -> Array:
+        """The sums of values over shells of wavenumbers: a radial spectrum. Collective.
+
+        Shell n holds the elements with ``n - 1/2 <= |k| < n + 1/2``, where k is the vector of wavenumbers, in
+        units of 2 pi over the longest side of the box. Half a spectrum of real numbers stands for all of it: an
+        element counts twice, unless it is its own mirror image. With norm="forward", the energy spectrum of a
+        velocity field u is `f.shell_sums(abs(f.forward(u)) ** 2) / 2`, and its sum is the mean of u²/2.
+
+        Args:
+            values: real numbers in the layout of the spectrum; or with components in front, which are added.
+            L: the length of the box, as for `wavenumbers`.
+
+        Returns:
+            The sums of all shells from 0 to the farthest corner, in double precision, the same on all ranks.
+
+        Raises:
+            LayoutError: `values` has another layout or is complex, or L does not fit.
+            TypeError: `values` is not a tensor.
+
+        >>> import numpy as np
+        >>> f = FFT((8, 8), "block[(0),()]", dtype="f8", norm="forward")
+        >>> waves = lambda i, j: 2 * np.cos(pi / 4 * i) + np.sin(pi / 2 * j)
+        >>> u = DistTensor.from_function(waves, (8, 8), f.input_layout)
+        >>> (f.shell_sums(abs(f.forward(u)) ** 2) / 2).round(12).tolist()
+        [0.0, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]
+        """
+        from .program.spectrum import shell_sums
+
+        check_tensor(values, "shell_sums")
+        if values.comm is not self._comm:
+            raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
+        return shell_sums(self.walk, self._axes, values, L)
 
     def to_html(self) -> str:
         """A page that steps through the walk in a browser, complete in itself like that of `Plan.to_html`.
@@ -296,6 +360,8 @@ class FFT(TransformEnds):
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
+        if records_open.get():
+            list_moves(bound.walk, x, "backward" if back else "forward")
         with self._lock:
             return transformed(bound, x, out, pair.fields)
 
@@ -312,7 +378,12 @@ class FFT(TransformEnds):
         )
 
     def __str__(self) -> str:
-        lines = [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None))]
+        ranked = compared(self._choices, replace(self.walk, wire=None), self._machine)
+        lines = [describe(self.walk, self._axes), *ranked]
+        if self._pairs:  # until then no library is taken
+            how = "by timed samples" if any(pair.sampled for pair in self._pairs.values()) else "as usual, untimed"
+            how = how if self._options.tune == "model" else "by timing"
+            lines.append(f"  transformed by {', '.join(self.libraries) or 'no library'}, {how}")
         if self._tuned is not None:
             lines.append(str(self._tuned))
         return "\n".join(lines)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rote.compiler.step import as_array
 from rote.errors import LayoutError
+from rote.functions.moves import moved
 from rote.layout.layout import Distribution, Layout
 from rote.layout.refine import fitted
 from rote.runtime.comm.cache import cached
@@ -45,7 +46,8 @@ def convolve(
     """Return the convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or a periodic one.
 
     It takes the transforms of both tensors and one inverse; padding and cutting send no elements. The only further
-    exchange is of y, if y is split over ranks and the wanted part begins after the start of the result.
+    exchange is of y, if y is split over ranks and the wanted part begins after the start of the result. If y is split
+    otherwise than x, it moves first, which is an implicit move (`rote.config`).
 
     Args:
         x: a real or complex tensor, in any layout that `fftn` takes.
@@ -115,7 +117,7 @@ def _convolved(
         padded = fitted(y.distribution, tuple(extents))
         y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(shifts))
     f = _transform(fitted(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
-    X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
+    X, Y = (_spectrum(tensor, f, lengths, name) for tensor in (x, y))
     if correlated:
         np.conjugate(Y.local, out=Y.local)
     out = X.local if X.distribution == f.walk.target else None
@@ -184,7 +186,7 @@ def _transform(
     return cached(comm, "convolutions", (source, dtype, axes, lengths), make, _KEPT)
 
 
-def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
+def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> DistTensor:
     """The spectrum of a tensor, distributed as that of the result; broadcast modes are whole on all ranks."""
     start, end = f.walk.source, f.walk.target
     serving = [a for a, n in enumerate(x.shape) if a not in f.axes and n != start.shape[a]]
@@ -198,7 +200,7 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
     like = _whole(start.layout, serving).on(extents, start.grid)
     if not alike(x.distribution, like):
         needed = fitted(like, x.shape)
-        x = x.redistribute(needed.layout, grid=needed.grid)
+        x = moved(x, needed.layout, name, needed.grid)
     if serving:
         X = rfftn(x, lengths, f.axes) if x.dtype.kind == "f" else fftn(x, lengths, f.axes)
         return X.redistribute(_whole(end.layout, serving), grid=end.grid)

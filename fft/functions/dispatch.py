@@ -1,7 +1,7 @@
 """The functions of `numpy.fft` for tensors, with the same calls as for arrays.
 
-Importing this module adds them to the table of NumPy functions that take tensors (`rote.tensor.answers`). Once any name
-of `rote.fft` has been used, the first call of such a function with a tensor imports it.
+Importing this module adds them to the table of NumPy functions that take tensors (`rote.functions.rules`). The first
+call of such a function with a tensor imports it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rote.errors import LayoutError
 from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
 
+from .along import fft, fft2, ifft, ifft2, irfft, irfft2, rfft, rfft2
 from .fourier import fftn, ifftn, irfftn, rfftn
 from .real import hfft, ihfft
 from .shift import fftshift, ifftshift
@@ -60,14 +61,14 @@ def _refuse_out(out: Any) -> None:
 
 
 TRANSFORMS: dict[Callable[..., Any], Transform] = {
-    np.fft.fft: _single(fftn),
-    np.fft.ifft: _single(ifftn),
-    np.fft.rfft: _single(rfftn),
-    np.fft.irfft: _single(irfftn),
-    np.fft.fft2: _many(fftn, (-2, -1)),
-    np.fft.ifft2: _many(ifftn, (-2, -1)),
-    np.fft.rfft2: _many(rfftn, (-2, -1)),
-    np.fft.irfft2: _many(irfftn, (-2, -1)),
+    np.fft.fft: _single(fft),
+    np.fft.ifft: _single(ifft),
+    np.fft.rfft: _single(rfft),
+    np.fft.irfft: _single(irfft),
+    np.fft.fft2: _many(fft2, (-2, -1)),
+    np.fft.ifft2: _many(ifft2, (-2, -1)),
+    np.fft.rfft2: _many(rfft2, (-2, -1)),
+    np.fft.irfft2: _many(irfft2, (-2, -1)),
     np.fft.fftn: _many(fftn),
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),

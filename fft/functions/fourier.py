@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from rote.compiler.machine import DEFAULT
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
+from rote.functions.moves import gathers_are_silent, records_open
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm import segments
-from rote.runtime.comm.cache import cached, refuse_others
+from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
 from ..families.choose import walk_of
 from ..families.gathered import warn_if_gathered
 from ..families.registry import is_text
+from ..program.fields import list_moves
 from ..program.program import BoundWalk, bind_walks
 from ..request.arguments import USUAL, Options, check_extents, check_norm, check_real, check_tensor, normal_axes, scale
 from ..request.request import as_request, given_lengths
-from ..transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
+from ..transforms import FOURIER, FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
+__all__ = ["Axes", "Lengths", "Norming", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
 
 _DEPTH = 4  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -47,7 +51,8 @@ def fftn(
         x: a tensor in any layout that has no view and is not partial; a real tensor is converted to complex.
         s: the lengths of the transforms along `axes`: x is cut or padded with zeros at its end, before it is sent. -1
             keeps an extent, None keeps all.
-        axes: the axes to transform; if None, all, or the last ones if s has fewer lengths.
+        axes: the axes to transform; if None, all, or the last ones if s has fewer lengths. An axis that is named twice
+            is transformed twice, as by NumPy.
         norm: "backward" (the default), "ortho" or "forward".
         output: the layout of the spectrum; if None, the one in which the walk ends, which is the cheapest.
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from x's layout, on the machine that
@@ -59,7 +64,8 @@ def fftn(
         values.
 
     Raises:
-        LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
+        LayoutError: an axis has no points and no length in s, the layout has a view or is partial, or `output` does not
+            fit.
         PlanError: `wire` has another value, or is given but x is not of double precision.
         TypeError: x is not a tensor.
 
@@ -142,12 +148,19 @@ def irfftn(
     return transform("irfft", X, s, axes, norm, output, algorithm, wire)
 
 
+class Norming(NamedTuple):
+    """The norm of a cosine or sine transform, and whether it is orthogonal but for a factor; None as the norm is."""
+
+    norm: str | None
+    orthogonalize: bool | None
+
+
 def transform(
     kind: str,
     x: DistTensor,
     s: Lengths,
     axes: Axes,
-    norm: str | None,
+    norm: str | Norming | None,
     output: Layout | str | None,
     algorithm: str,
     wire: str | None = None,
@@ -158,18 +171,25 @@ def transform(
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
     distribution, block, comm = x.distribution, x.local, x.comm
-    named, lengths = normal_axes(axes, len(distribution.shape)), given_lengths(s, "s")
+    named, lengths = normal_axes(axes, len(distribution.shape), kind in FOURIER), given_lengths(s, "s")
+    orthogonalize = None
+    if isinstance(norm, Norming):
+        norm, orthogonalize = norm
     norm = check_norm(norm)
+    if len({*named}) < len(named):
+        return _one_by_one(kind, x, named, lengths, norm, output, algorithm, wire)
+    if orthogonalize not in (None, True, False):
+        raise LayoutError(f"orthogonalize is True, False or None; not {orthogonalize!r}")
+    weighted = norm == "ortho" if orthogonalize is None else orthogonalize
     side = KINDS[function.kind].real
     is_real = side == "input" or (side == "both" and block.dtype.kind != "c")
     dtype = real_dtype(block.dtype) if is_real else complex_dtype(block.dtype)
     where = None if output is None else as_layout(output)
 
-    key = (distribution, kind, dtype, named, lengths, algorithm, where, norm, wire)
+    key = (distribution, kind, dtype, named, lengths, algorithm, where, norm, weighted, wire)
 
     def make() -> BoundWalk:
-        refuse_others(comm, function.name, key)
-        check_extents(distribution.shape, named)
+        check_extents(distribution.shape, named, lengths)
         if side in ("input", "output") and not named:
             raise LayoutError(f"{function.name} needs at least one axis")
         wanted = as_request(distribution.shape, named, kind, dtype, lengths)
@@ -177,14 +197,39 @@ def transform(
         options = USUAL if wire is None else Options(wire=wire)
         machine = options.priced_machine(comm) if algorithm == "auto" else DEFAULT
         walk = walk_of(distribution, wanted, algorithm, where, machine)
-        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho", options)
+        if algorithm == "auto" and wire is not None:
+            walk = replace(walk, machine=options.machine_on(comm))
+        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), weighted, options)
         bind_walks(comm, bound)
-        if not is_text(algorithm):
+        if not (is_text(algorithm) or gathers_are_silent()):
             warn_if_gathered(walk, wanted, comm, _DEPTH)
         return bound
 
-    bound = cached(comm, "walks", key, make, _KEPT)
+    bound = cached(comm, "walks", key, make, _KEPT, (function.name, key))
     target = bound.target
+    if records_open.get():
+        list_moves(bound.walk, x, function.name)
     out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block.astype(dtype, copy=False), out)
     return DistTensor._wrap(out, target, comm)
+
+
+def _one_by_one(
+    kind: str,
+    x: DistTensor,
+    axes: tuple[int, ...],
+    s: tuple[int, ...] | None,
+    norm: str,
+    output: Layout | str | None,
+    algorithm: str,
+    wire: str | None,
+) -> DistTensor:
+    """The transform along axes of which one is named more than once: in NumPy's order, each with its length."""
+    check_extents(x.shape, axes, s)
+    points, last = as_request(x.shape, axes, kind, x.dtype, s).points, len(axes) - 1
+    order = range(last + 1) if kind == "irfft" else range(last, -1, -1)
+    for n in order:
+        along = kind if n == last else KINDS[kind].others
+        ends = output if n == order[-1] else None
+        x = transform(along, x, points[n], axes[n], norm, ends, algorithm, wire)
+    return x

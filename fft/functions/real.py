@@ -13,9 +13,9 @@ from rote.layout.layout import Layout
 from rote.tensor import DistTensor
 
 from ..request.arguments import Norm, check_norm, check_real, check_tensor
-from .fourier import Axes, Lengths, transform
+from .fourier import Axes, Lengths, Norming, transform
 
-__all__ = ["dctn", "dht", "dstn", "hc2r", "hfft", "idctn", "idstn", "ihfft", "r2hc"]
+__all__ = ["cosines", "dctn", "dht", "dstn", "hc2r", "hfft", "idctn", "idstn", "ihfft", "r2hc"]
 
 _SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
@@ -28,6 +28,8 @@ def dctn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
 ) -> DistTensor:
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
@@ -36,8 +38,11 @@ def dctn(
             are transformed separately.
         type: 1, 2, 3 or 4. Type 1 needs at least two points along each axis.
         norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
+        orthogonalize: whether the first and last points are weighted so that the transform is orthogonal but for a
+            factor, as in SciPy; if None, with norm="ortho" only.
 
-    The other arguments and errors are those of `fftn`; another type is refused as well.
+    The other arguments and errors are those of `fftn`; another type is refused as well, and so is an axis that is
+    named twice.
 
     Returns:
         A tensor of x's shape, except for `s`; real if x is, else complex.
@@ -47,7 +52,7 @@ def dctn(
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return transform(f"dct{_checked(type)}", x, s, axes, norm, output, algorithm)
+    return transform(cosines("dct", type), x, s, axes, Norming(norm, orthogonalize), output, algorithm)
 
 
 def idctn(
@@ -58,6 +63,8 @@ def idctn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
 ) -> DistTensor:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
@@ -68,7 +75,7 @@ def idctn(
     >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
+    return transform(cosines("idct", type), X, s, axes, Norming(norm, orthogonalize), output, algorithm)
 
 
 def dstn(
@@ -79,6 +86,8 @@ def dstn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
 ) -> DistTensor:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
@@ -88,7 +97,7 @@ def dstn(
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
-    return transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
+    return transform(cosines("dst", type), x, s, axes, Norming(norm, orthogonalize), output, algorithm)
 
 
 def idstn(
@@ -99,6 +108,8 @@ def idstn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
 ) -> DistTensor:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
@@ -109,7 +120,7 @@ def idstn(
     >>> idstn(dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
+    return transform(cosines("idst", type), X, s, axes, Norming(norm, orthogonalize), output, algorithm)
 
 
 def dht(
@@ -256,8 +267,12 @@ def ihfft(
     return X
 
 
-def _checked(type: int) -> int:
-    """Check the type of a cosine or sine transform."""
+def cosines(name: str, type: int) -> str:
+    """The key in `FUNCTIONS` of a cosine or sine transform of a type.
+
+    Raises:
+        LayoutError: there is no such type.
+    """
     if type not in (1, 2, 3, 4):
         raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
-    return int(type)
+    return f"{name}{int(type)}"

@@ -16,7 +16,7 @@ from rote.functions.moves import announce
 from rote.layout.indexset import Ints
 from rote.layout.layout import Distribution
 from rote.layout.view import from_tensor, to_tensor
-from rote.runtime.comm.cache import cached, refuse_others
+from rote.runtime.comm.cache import cached
 from rote.runtime.indexed import IndexedMove
 from rote.tensor import DistTensor
 
@@ -37,13 +37,14 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
     Args:
         X: a tensor in any layout that reads no shifted mode in tiles.
-        axes: the axes to shift; all if None. For half a spectrum, leave out the halved axis.
+        axes: the axes to shift, each as often as it is named; all if None. For half a spectrum, leave out the halved
+            axis.
 
     Returns:
         A new tensor of X's shape, dtype and layout, with the element of index (k - n//2) mod n at index k.
 
     Raises:
-        LayoutError: an axis is not the tensor's, is named twice, or is read in tiles.
+        LayoutError: an axis is not the tensor's, or is read in tiles.
         TypeError: X is not a tensor.
 
     >>> x = DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
@@ -51,7 +52,7 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     [-2.0, -1.0, 0.0, 1.0, 2.0]
     """
     check_tensor(X, "fftshift")
-    named = normal_axes(axes, X.ndim)
+    named = normal_axes(axes, X.ndim, repeated=True)
     return placed(X, X.distribution, tuple(_halves(X.shape, named)))
 
 
@@ -65,15 +66,15 @@ def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     [0, 1, 2, -2, -1]
     """
     check_tensor(X, "ifftshift")
-    named = normal_axes(axes, X.ndim)
+    named = normal_axes(axes, X.ndim, repeated=True)
     return placed(X, X.distribution, tuple(-half for half in _halves(X.shape, named)))
 
 
 def _halves(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
-    """Half the extents, rounded down, along some axes; 0 along the others."""
+    """Half the extents, rounded down, for each time that an axis is named; 0 along the others."""
     halves = [0] * len(shape)
     for axis in axes:
-        halves[axis] = shape[axis] // 2
+        halves[axis] += shape[axis] // 2
     return halves
 
 
@@ -108,10 +109,9 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
     key = (source, target, shifts)
 
     def make() -> IndexedMove:
-        refuse_others(comm, "a shift", key)
         return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
 
-    move = cached(comm, "shifts", key, make, _KEPT)
+    move = cached(comm, "shifts", key, make, _KEPT, ("a shift", key))
     announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", "shift")
     return DistTensor(move(x.local), target, comm)
 

@@ -3,14 +3,14 @@
 The fastest library depends on the processor, the lengths and the strides. So when a plan first has a kernel, a sample
 of its block is transformed by each library for some milliseconds, and the times are kept as wisdom. From then on all
 plans on this machine, on any number of ranks, find the same times and take the same libraries, so that bits stay equal.
-If no wisdom is kept, nothing is timed.
+If no wisdom is kept, nothing is timed, and the libraries are the usual ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -31,7 +31,8 @@ from .kernel import NEAR, Kernel
 from .threads import SHARED, Pool, divisible, helpers, shared_by, with_threads
 from .turns import Position, Turns, kernel_call
 
-__all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "known_speeds", "samples_of", "with_usual_configs"]
+__all__ = ["KnownSpeeds", "Sample", "Speed", "fastest", "is_sampled", "known_speeds", "samples_of"]
+__all__ += ["with_usual_configs"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
@@ -193,6 +194,13 @@ def known_speeds(kernels: Sequence[Kernel], places: Sequence[Position], comm: Co
                 remembered(comm, key, {name: [*speed] for name, speed in kept.items()})
             known[each] = kept
     return known
+
+
+def is_sampled(kernel: Kernel, comm: Comm) -> bool:
+    """Whether samples of a kernel have been timed, now or earlier, so that they decide about its library."""
+    known: KnownSpeeds = comm.cache.get(_KNOWN, {})
+    places = product((False, True), repeat=2)
+    return any(known.get(sample) for place in places for sample in samples_of(kernel, *place))
 
 
 def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, threads: int) -> list[Kernel]:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from rote.errors import LayoutError
+from rote.functions.moves import announce
+from rote.functions.sharing import changed, check_out
 from rote.layout.layout import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.comm import segments
-from rote.runtime.comm.cache import gathered, refuse_others
+from rote.runtime.comm.cache import CHECKS, gathered, refuse_others
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.aliasing import bound_apart, run_apart
@@ -24,7 +26,7 @@ from ..request.arguments import Norm, Options, scale
 from ..walk.walk import Walk
 from .program import BoundWalk, Workspace, bind_walks
 
-__all__ = ["BoundField", "Fields", "Pair", "bind_pair", "empty", "transformed"]
+__all__ = ["BoundField", "Fields", "Pair", "bind_pair", "empty", "list_moves", "transformed"]
 
 _SMALL = 1 << 20  # bytes: for larger blocks one exchange of several components is no faster than one exchange each
 _MOST = 16  # components of a batch: more save next to nothing
@@ -153,6 +155,11 @@ class Pair:
     fields: Fields
 
     @property
+    def sampled(self) -> bool:
+        """Whether timed samples have decided which libraries transform this rank's blocks."""
+        return self.forward.sampled or self.backward.sampled
+
+    @property
     def ways(self) -> tuple[object, ...]:
         """The ways in which both directions run on this rank: pairs with equal ways are equally fast."""
         return self.forward.ways, self.backward.ways
@@ -191,11 +198,16 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
         LayoutError: x or `out` does not have the distribution and dtype of the walk's start or end, or `out` is
             read-only.
     """
+    if CHECKS:
+        refuse_others(x.comm, "FFT", (walk.source, walk.target, str(walk.walk), walk.dtypes, out is None))
     if out is not None:
         calls = walk.prepared.runs.get((id(x), id(out)))
         if calls is not None:
+            _ = x._local, out._local  # an error if one is an outdated part
             for call in calls:
                 call()
+            if out._sharing is not None:
+                changed(out)
             return out
     components = x.shape[: max(len(x.shape) - len(walk.source.shape), 0)]
     bound = fields.of(walk, components) if components else walk
@@ -212,7 +224,16 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
         bound(x.local, out.local)
     else:
         run_apart(x.comm, bound, x.local, out.local)
+    if out._sharing is not None:
+        changed(out)
     return out
+
+
+def list_moves(walk: Walk, x: DistTensor, cause: str) -> None:
+    """Add the moves of a walk, of a tensor or of a field, to the lists of `rote.trace`."""
+    components = prod(x.shape[: len(x.shape) - len(walk.source.shape)])
+    for plan in walk.moves:
+        announce(x, components * plan.cost.bytes, plan.__str__, cause)
 
 
 def _prepare(bound: BoundWalk | BoundField, x: DistTensor, out: DistTensor) -> list[Copy]:
@@ -235,5 +256,4 @@ def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -
 
 def _check_out(out: DistTensor, dist: Distribution, dtype: np.dtype[Any]) -> None:
     _check(out, dist, dtype, "out")
-    if not out.local.flags.writeable:
-        raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")
+    check_out(out)

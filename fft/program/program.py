@@ -24,6 +24,7 @@ from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
 from ..kernels.kernel import is_plain, normal, plain
+from ..kernels.speeds import is_sampled
 from ..request.arguments import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
@@ -110,6 +111,12 @@ class BoundWalk:
         """The packages that transform this rank's blocks, by name."""
         works = (operation.run for operation in self._operations)
         return frozenset(work.kernel.config.library for work in works if isinstance(work, KernelWork))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether timed samples have decided about this rank's kernels."""
+        works = (operation.run for operation in self._operations)
+        return any(isinstance(work, KernelWork) and is_sampled(work.kernel, self._comm) for work in works)
 
     @property
     def ways(self) -> tuple[object, ...]:

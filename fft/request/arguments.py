@@ -42,8 +42,8 @@ class Options:
         tune: how walks, kernels and methods are chosen, one of `TUNES`.
         threads: the number of threads for the local transforms of one rank.
         method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
-        machine: the machine on which "auto" takes the cheapest walk; if None, the one that was measured with as many
-            ranks, or else the default one.
+        machine: the machine for which moves are compiled, and on which "auto" takes the cheapest walk; if None, the
+            default one, or for "auto" the one that was measured with as many ranks.
         progress: called with the fraction that is done, from 0 to 1, while walks are timed.
         tune_seconds: roughly the most time for all timing; None for the usual time.
         wire: "f4" if elements are rounded to single precision in messages.
@@ -84,12 +84,16 @@ class Options:
         facts: dict[str, object] = {"threads": self.threads, "method": self.method}
         return facts if self.wire is None else facts | {"wire": self.wire}
 
+    def machine_on(self, comm: Comm) -> Machine:
+        """The machine that "auto" chooses for: the given one, or the measured one, or the default one. Collective."""
+        return self.machine or known_machine(comm)
+
     def priced_machine(self, comm: Comm) -> Machine:
-        """The machine that ranks walks: the given one, or the measured one, or the default one. Collective.
+        """The machine that ranks walks. Collective.
 
         With `wire`, elements take half as many bytes in messages, so the times per byte are halved.
         """
-        machine = self.machine or known_machine(comm)
+        machine = self.machine_on(comm)
         if self.wire is None:
             return machine
         times = machine.byte_time
@@ -167,11 +171,11 @@ def planned_request(
     element = as_dtype(dtype)
     element = element if element.kind in "fc" else np.dtype("f8")
     named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
-    check_extents(shape, named)
+    s, resample = given_lengths(s, "s"), given_lengths(resample, "resample")
     if isinstance(kinds, Mapping):
         order = normal_axes(tuple(kinds), len(shape))
-        s = _reordered(given_lengths(s, "s"), order, named)
-        resample = _reordered(given_lengths(resample, "resample"), order, named)
+        s, resample = _reordered(s, order, named), _reordered(resample, order, named)
+    check_extents(shape, named, s)
     return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
 
 
@@ -201,8 +205,11 @@ def requested_kinds(
     return in_order(by_axis(kind, named), real)
 
 
-def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]:
-    """Axes as numbers from 0, without duplicates.
+def normal_axes(axes: Sequence[int] | int | None, order: int, repeated: bool = False) -> tuple[int, ...]:
+    """Axes as numbers from 0.
+
+    Args:
+        repeated: whether an axis may be named more than once.
 
     Raises:
         LayoutError: an axis is not an integer, is outside the tensor, or is named twice.
@@ -216,7 +223,7 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     if any(not -order <= a < order for a in named):
         raise LayoutError(f"axes {named} are not all axes of a tensor of order {order}")
     numbered = tuple(a % order for a in named)
-    if len(set(numbered)) != len(numbered):
+    if not repeated and len(set(numbered)) != len(numbered):
         raise LayoutError(f"axes {named} name an axis twice")
     return numbered
 
@@ -252,11 +259,12 @@ def check_real(x: DistTensor, name: str) -> None:
     """
     check_tensor(x, name)
     if x.dtype.kind == "c":
-        raise LayoutError(f"{name} transforms real tensors, not {x.dtype}; use fftn")
+        complex_name = name.replace("rfft", "fft").replace("ihfft", "ifft")
+        raise LayoutError(f"{name} transforms real tensors, not {x.dtype}; use {complex_name}")
 
 
-def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Refuse to transform along an axis without points."""
-    for axis in axes:
-        if shape[axis] < 1:
-            raise LayoutError(f"axis {axis} of shape {shape} has no points to transform")
+def check_extents(shape: tuple[int, ...], axes: tuple[int, ...], s: Sequence[int] | None) -> None:
+    """Refuse to transform along an axis without points, unless lengths `s` pad it."""
+    for axis, length in zip(axes, s or (-1,) * len(axes), strict=False):
+        if shape[axis] < 1 and length == -1:
+            raise LayoutError(f"axis {axis} of shape {shape} has no points to transform; give a length s to pad it to")

@@ -65,7 +65,7 @@ class Decision:
 
     def __str__(self) -> str:
         rows = [("there and back", "timed", "by the model")]
-        rows += [(f"  {tried.name}", in_seconds(tried.seconds), in_seconds(tried.model)) for tried in self.tried]
+        rows += [(f"  {tried.name}", in_seconds(tried.seconds, 3), in_seconds(tried.model)) for tried in self.tried]
         return "\n".join(table(rows, {1, 2}))
 
 

@@ -22,7 +22,7 @@ def smooth(volume, sigma):
     fft = FFT(volume.shape, volume.layout, volume.grid, volume.comm, volume.dtype)
     spectrum = fft.forward(volume)
     for k in fft.wavenumbers(L=volume.shape):  # radians per voxel
-        spectrum.local[...] *= np.exp(-0.5 * (sigma * k) ** 2)
+        spectrum *= np.exp(-0.5 * (sigma * k) ** 2)
     return fft.backward(spectrum)
 
 
@@ -35,7 +35,7 @@ def program(comm, source, target, sigma, make):
     result = smooth(volume, sigma)
     rote.save(target, result, attributes={"sigma": sigma, "source": str(source)})
     spread = np.array([[np.sum(x.local), np.sum(x.local**2)] for x in (volume, result)])
-    comm.allreduce(spread, "sum")
+    comm.allreduce_in_place(spread, "sum")
     mean, square = spread.T / volume.size
     if comm.rank == 0:
         print(f"{volume.shape}: mean {mean[0]:.6f} -> {mean[1]:.6f}, variance {np.ptp(square - mean**2):.3f} less")

@@ -31,12 +31,10 @@ class Solver:
         axes, resample = (1, 2, 3), (n, n, n)
         self.fft = FFT((3, *points), None, comm.size, comm, "f8", axes, norm="forward", resample=resample)
         self.comm, self.nu = comm, nu
-        self.k = self.fft.wavenumbers(nyquist="zero")  # three open arrays of four modes, as numpy.ogrid gives them
+        self.k = self.fft.local_wavenumbers(nyquist="zero")  # of this rank's block: three open arrays of four modes
         self.k2 = sum(k**2 for k in self.k)
         self.inverse_k2 = 1 / np.where(self.k2 == 0, 1, self.k2)
-        # Of half a spectrum, every mode stands for its mirror image as well, but the planes that are their own.
-        *_, last = all_k = self.fft.wavenumbers()
-        self.weights = np.where((last == 0) | (last == n // 2), 1, 2)
+        all_k = self.fft.local_wavenumbers()
         self.kept = np.logical_and.reduce(np.broadcast_arrays(*(abs(k) < n / 3 for k in all_k))) | (dealias != "2/3")
 
     def start(self):
@@ -77,11 +75,9 @@ class Solver:
         u.local[...] = total
 
     def measure(self, u):
-        """Energy and enstrophy per volume; the dissipation is 2 nu times the enstrophy."""
-        curl = self.curl(u.local)
-        both = np.array([0.5 * np.sum(self.weights * abs(each) ** 2) for each in (u.local, curl)])
-        self.comm.allreduce(both, "sum")
-        return both
+        """Energy and enstrophy per volume, from their spectra; the dissipation is 2 nu times the enstrophy."""
+        curl = rote.DistTensor(self.curl(u.local), u.distribution, self.comm)
+        return [0.5 * self.fft.shell_sums(abs(each) ** 2).sum() for each in (u, curl)]
 
 
 def program(comm, options):

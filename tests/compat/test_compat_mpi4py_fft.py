@@ -202,6 +202,13 @@ def refusals(comm: Any) -> list[tuple[Callable[[], object], type[Exception], str
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (dct2, dct2)}), rote.PlanError, "does not undo"),
         (lambda: mpi4py_fft.distarray.Pencil(split, (4, 6), 0), rote.LayoutError, "align"),
         (lambda: mpi4py_fft.distarray.Pencil(list(split), (4, 6)), rote.LayoutError, "write Subcomm"),
+        (
+            lambda: mpi4py_fft.DistArray((4, 6), subcomm=comm),
+            rote.LayoutError,
+            r"write subcomm=Subcomm\(comm, \[0, 1\]\)",
+        ),
+        (lambda: mpi4py_fft.DistArray((4, 6, 5), subcomm=list(split)), rote.LayoutError, "write Subcomm"),
+        (lambda: mpi4py_fft.DistArray((4, 6), mpi4py_fft.mpifft.Subcomm(comm, [2])), rote.LayoutError, "write 1 for"),
         (lambda: HDF5File("no/such/folder.h5", mode="w"), OSError, "folder"),
     ]
 

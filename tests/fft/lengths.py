@@ -207,13 +207,13 @@ def check_products(comm):
 def check_wavenumbers(comm):
     """Frequencies and wavenumbers are those of the spectrum that is kept, in the box of the points that there are."""
     f = FFT((12, 9), "block[(0),()]", comm.size, comm, "d", resample=(8, 6))
-    kx, ky = f.wavenumbers(2 * np.pi)
+    kx, ky = f.local_wavenumbers(2 * np.pi)
     held = f.walk.target.tensor_indices(comm.rank)
     wanted = np.fft.fftfreq(8, 1 / 8), np.fft.rfftfreq(6, 1 / 6)
     assert np.array_equal(kx, wanted[0][held[0]]) and np.array_equal(ky, wanted[1][held[1]])
     fx, fy = rote.fft.fftfreq(f, 0.5)
     assert np.allclose(fx, wanted[0][held[0]] / 6, 1e-15) and np.allclose(fy, wanted[1][held[1]] / 4.5, 1e-15)
-    zero, _ = f.wavenumbers(nyquist="zero")
+    zero, _ = f.local_wavenumbers(nyquist="zero")
     assert np.array_equal(zero, np.where(abs(kx) == 4, 0, kx))
 
 

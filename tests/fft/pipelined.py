@@ -163,7 +163,7 @@ def check_workspace(comm):
 def check_choice(comm):
     """What is taken where ranks are on several nodes: chunks, if the model says that they pay; else none."""
     names = []
-    for n, machine in ((4, None), (128, Machine(byte_time=1e-8)), (128, Machine(latency=1.0))):
+    for n, machine in ((4, None), (128, Machine(byte_time=1e-8)), (128, Machine(latency=0.05, byte_time=1e-8))):
         f = FFT((n, n, n), "block[(0),(),()]", comm=comm, algorithm="slab", machine=machine)
         names.append(f._bound().forward._transport.moves[0].name)
     return names

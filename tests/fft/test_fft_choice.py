@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 import warnings
 import weakref
@@ -316,7 +317,7 @@ def test_one_walk_is_bound_at_a_time(monkeypatch):
 
 # --- the machine ------------------------------------------------------------------------------------------------------
 
-FAR = Machine(latency=1.0)  # whatever sends fewest messages
+FAR = Machine(step_time=1.0)  # whatever has the fewest moves
 NARROW = Machine(byte_time=1.0)  # whatever sends fewest bytes
 
 
@@ -374,3 +375,23 @@ if __name__ == "__main__":
     check(world())
     if world().rank == 0:
         print("right")
+
+
+@pytest.mark.parametrize(
+    ("machine", "phrase"),
+    [
+        (None, "on the default machine"),
+        (rote.Machine(latency=5e-6), "on a machine of latency 5.0 us"),
+        (rote.Machine(latency=3.456e-5, byte_time=3e-9), "on a machine of latency 35 us"),
+    ],
+)
+def test_times_of_the_model_have_two_digits_and_a_machine(machine, phrase):
+    """Law: what prints seconds of the model prints two digits of them, and names the machine once."""
+    shape = (40, 36, 44)
+    texts = [*rote.run(lambda comm: str(FFT(shape, comm=comm, machine=machine)), 4)]
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 500), grid=4, machine=machine)
+    for text in (texts[0], plan.explain()):
+        assert text.count(phrase) == 1 and text.count("machine") == 1
+        times = re.findall(r"about ([0-9.]+) (?:s|ms|us)\b", text)
+        assert len(times) > 1 and all(len(time.replace(".", "").strip("0")) <= 2 for time in times)
+    assert phrase in plan.to_html() and phrase in plan._repr_html_()

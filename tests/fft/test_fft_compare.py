@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import rote
 from rote.compiler.explain import in_bytes
+from rote.compiler.movement import volumes
 from rote.compiler.movement.volumes import traffic
 from rote.errors import CommError
 from rote.fft import FFT, compare
@@ -25,10 +26,55 @@ def test_the_first_is_what_an_fft_takes(layout: str | None, dtype: str) -> None:
     every = compare(shape, ranks, layout, dtype=dtype)
     assert every[0].walk == taken
     assert all(choice.why for choice in every if choice.walk is None)
-    machine = rote.Machine(latency=1.0)
+    machine = rote.Machine(step_time=1.0)
     slow = compare(shape, ranks, layout, dtype=dtype, machine=machine)[0]
     assert slow.walk is not None
     assert slow.price.moves == min(choice.price.moves for choice in every if choice.walk is not None and choice.plain)
+
+
+def test_walks_are_compiled_for_the_machine_that_prices_them() -> None:
+    """One machine all the way: the moves of each choice, of its inverse and of an FFT; none costs more than its price,
+    for which each move is one step. On a slow network, one step of 63 messages gives way to several of fewer."""
+    machine = rote.Machine(latency=5e-6)
+    for name, grid in (("cyclic", (4, 4, 4)), ("volumetric", (4, 4, 4)), ("slab", (64,))):
+        every = compare((64, 64, 64), 64, grid=grid, machine=machine)
+        (walk,) = [choice.walk for choice in every if choice.name == name and choice.walk is not None]
+        price = next(choice.price for choice in every if choice.walk is walk)
+        moves = [*walk.moves, *walk.inverse().moves]
+        assert {plan.machine for plan in moves} == {machine}
+        for plan in moves:
+            again = rote.compile(plan.source, plan.target, dtype=plan.dtype, machine=machine)
+            assert (plan.steps, plan.cost) == (again.steps, again.cost)
+        assert sum(plan.cost.seconds for plan in walk.moves) <= price.seconds
+
+    def planned(comm: object, algorithm: str) -> set[rote.Machine]:
+        f = FFT((8, 8, 8), comm=comm, algorithm=algorithm, machine=machine)
+        return {plan.machine for plan in f.moves}
+
+    for algorithm in ("auto", "slab", "volumetric"):
+        assert rote.run(lambda comm, algorithm=algorithm: planned(comm, algorithm), 4) == [{machine}] * 4
+
+
+def test_all_to_alls_cost_a_message_per_rank() -> None:
+    """An FFT of one move among 512 ranks takes 511 latencies, as its messages do, and no fewer."""
+    machine = rote.Machine(latency=1.0, byte_time=0, copy_time=0, reduce_time=0, step_time=0)
+    every = compare((1024, 1024), 512, grid=512, machine=machine)
+    (slab,) = [choice for choice in every if choice.name == "slab"]
+    assert (slab.price.moves, slab.price.seconds) == (1, 511.0)
+
+
+@pytest.mark.parametrize(("ranks", "dtype"), [(32768, "f8"), (8192, "f8"), (8192, "c16")])
+def test_rows_on_many_ranks_are_priced_without_a_table_of_pairs(
+    ranks: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fused rows, of extents that ranks do not divide too, need no table of the square of the ranks: it is refused."""
+    rote.clear_caches()
+    monkeypatch.setattr(volumes, "_TABLE", 2**22)
+    every = compare((2048, 2048, 2048), ranks, grid=ranks, dtype=dtype)
+    (choice,) = [each for each in every if each.name == "rows"]
+    assert choice.walk is not None
+    held = -(-2048 * 2048 * (1025 if dtype == "f8" else 2048) // ranks)
+    assert 1.7 * held * 16 < choice.price.received <= 2.02 * held * 16
 
 
 def test_a_grid_may_leave_one_extent_open() -> None:

@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -56,13 +57,20 @@ def test_kinds_that_are_none_are_refused(kinds):
     assert str(caught.value).endswith(repr(kinds))
 
 
-def test_frequencies_are_of_transforms():
-    """`fftfreq` of a tensor, or of a number of points, says what it takes."""
+def test_frequencies_are_of_points_or_of_transforms():
+    """`fftfreq(n, d)` is NumPy's, a transform gives those of its spectrum, and a tensor is told what to write."""
+    for name in ("fftfreq", "rfftfreq"):
+        for n, d in product((1, 2, 7, 8), (1.0, 0.25)):
+            got = getattr(rote.fft, name)(n, d=d)
+            np.testing.assert_array_equal(got, getattr(np.fft, name)(n, d))
+            assert got.tobytes() == getattr(rote.fft, name)(np.int32(n), d, device="cpu").tobytes()
+        with pytest.raises(ValueError, match="Device not understood"):
+            getattr(rote.fft, name)(4, device="gpu")
     X = rote.fft.fftn(DistTensor.zeros((4, 6), "block[(0),()]"))
     with pytest.raises(TypeError, match=r"not DistTensor(?s:.*)fftfreq\(f\)"):
         rote.fft.fftfreq(X)
-    with pytest.raises(TypeError, match=r"not int(?s:.*)numpy\.fft\.fftfreq\(n\)"):
-        rote.fft.fftfreq(8)
+    with pytest.raises(TypeError, match=r"rfftfreq takes a number of points, not FFT(?s:.*)fftfreq\(f\)"):
+        rote.fft.rfftfreq(FFT(4))
 
 
 MADE = [

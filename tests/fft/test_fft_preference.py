@@ -13,7 +13,7 @@ from rote.fft.families.choose import Choice, choices, preferred, ranking
 from rote.fft.families.resolve import choices_for, walk_for
 from rote.fft.request.arguments import as_arguments
 from rote.fft.request.request import as_request
-from rote.fft.walk.price import NONE, Price
+from rote.fft.walk.price import NONE, Price, Prices
 
 D = np.dtype("D")
 CASES = [
@@ -137,3 +137,10 @@ def test_alike_moves_have_one_price():
             if choice.walk is not None:
                 alone = next((c for c in choices(choice.source, wanted) if c.walk == choice.walk), choice)
                 assert alone.price == choice.price
+
+
+def test_kinds_that_differ_in_their_first_tile_have_prices_of_their_own():
+    """A move to tiles that begin at another coordinate sends them, whatever was priced before."""
+    prices, before = Prices(rote.Machine()), rote.parse("[(0:cyclic(4)),()]").on((64, 8), 4)
+    after = [rote.parse(f"[(0:{kind}),()]").on((64, 8), 4) for kind in ("cyclic(4)", "cyclic(4,at=1)")]
+    assert [prices._move(before, end, D).received for end in after] == [0, 2048]

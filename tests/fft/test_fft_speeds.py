@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -22,6 +25,7 @@ from rote.fft.kernels.turns import Position, kernel_call
 from rote.fft.transforms import KINDS
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
+from rote.runtime.tuning.calibrate import keep_machine
 
 USUAL = KernelConfig("mkl")
 OTHER = {"pyfftw": "columns"}
@@ -195,6 +199,51 @@ def test_nothing_is_timed_where_nothing_is_kept(timed, monkeypatch) -> None:
     """Law: then every run takes the same kernels, whatever the machine does meanwhile."""
     monkeypatch.setenv("ROTE_WISDOM", "")
     assert agreed(kernel(axes=(0,))) == [{samples_of(kernel(axes=(0,)), False)[0]: {}}] * 2 and not timed
+
+
+BITS = """
+import hashlib, numpy as np, rote
+def program(comm):
+    found = hashlib.sha1()
+    for shape, transform in (((48, 80, 24), rote.fft.fftn), ((45, 35, 77), rote.fft.rfftn)):
+        array = np.random.default_rng(1).standard_normal(shape)
+        found.update(transform(rote.DistTensor.from_global(array, "block[(0),(),()]", comm)).local.tobytes())
+    return found.hexdigest()
+print(rote.run(program, 2))
+"""
+
+
+def test_without_wisdom_every_run_has_the_same_bits() -> None:
+    """Law: with ROTE_WISDOM= (empty) processes agree to the last bit, of blocks that are large enough to be timed."""
+    env = {**os.environ, "ROTE_WISDOM": ""}
+    command = [sys.executable, "-c", BITS]
+    runs = [subprocess.run(command, env=env, check=True, timeout=60, capture_output=True).stdout for _ in range(2)]
+    assert runs[0] == runs[1] and len(runs[0]) > 80
+
+
+def test_a_printed_plan_says_which_machine_and_samples_decided(timed, monkeypatch) -> None:
+    """Law: `print(f)` names the machine of its times, and after a run the libraries, and whether samples were timed."""
+
+    def program(comm, **options):
+        f = rote.fft.FFT((64, 64, 64), "block[(0),(),()]", comm=comm, **options)
+        before = str(f).splitlines()
+        f.forward(f.empty_input())
+        after = str(f).splitlines()
+        assert after[: len(before)] == before
+        (taken,) = (line for line in before if line.endswith(", taken"))
+        return taken.partition(" on ")[2], *after[len(before) :], ", ".join(f.libraries)
+
+    for _ in range(2):
+        machine, libraries, names = rote.run(program, 2)[0]
+        assert machine.endswith("on the default machine, taken")
+        assert libraries == f"  transformed by {names}, by timed samples"
+    given = rote.run(lambda comm: program(comm, machine=rote.Machine(latency=1e-3)), 2)[0]
+    assert given[0].endswith("on a machine of latency 1.0 ms, taken")
+    rote.run(lambda comm: keep_machine(comm, rote.Machine(latency=1e-5)), 2)
+    assert rote.run(program, 2)[0][0].endswith("on a machine of latency 10 us, taken")
+    monkeypatch.setenv("ROTE_WISDOM", "")
+    machine, libraries, names = rote.run(program, 2)[0]
+    assert libraries == f"  transformed by {names}, as usual, untimed"
 
 
 @pytest.mark.parametrize("damage", [[], 3, {"pyfftw": [1, 2]}, {"pyfftw": 1}, {"pyfftw": [1, 2, "x"]}])

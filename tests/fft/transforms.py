@@ -387,8 +387,6 @@ def check_refusals(comm: Comm) -> None:
     x = DistTensor.zeros((4, 6), "block[(0),()]", comm, g1)
     z = x.astype("c16")
     for transform in (fftn, ifftn, rfftn, irfftn):
-        refused(("(0, 0)", "twice"), transform, x, axes=(0, 0))
-        refused(("(1, -1)", "twice"), transform, x, axes=(1, -1))
         refused(("(2,)", "order 2"), transform, x, axes=(2,))
         refused("-3", transform, x, axes=-3)
         refused(("integers", "'0'"), transform, x, axes="0")
@@ -464,7 +462,7 @@ def appendix(comm: Comm, shape: tuple[int, ...], grid: rote.Grid, layout: str) -
     if comm.rank:
         x.to_global()
     want = np.fft.fftn(whole) if comm.rank == 0 else whole
-    comm.bcast(want.reshape(-1), 0)
+    comm.bcast_in_place(want.reshape(-1), 0)
     same(X, want)
 
 

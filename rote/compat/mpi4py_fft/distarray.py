@@ -36,6 +36,11 @@ class DistArray(np.ndarray[Any, Any]):
                 dtype: npt.DTypeLike = float, buffer: Any = None, strides: Any = None, alignment: int | None = None,
                 rank: int = 0) -> DistArray:  # fmt: skip
         components, shape, pencil = tuple(global_shape)[:rank], tuple(global_shape)[rank:], None
+        if not isinstance(subcomm, Sequence | None):
+            raise rote.LayoutError(
+                f"a DistArray takes a Subcomm, or the ranks along each axis; a {type(subcomm).__name__} does not say "
+                f"which axes are split\nwrite subcomm=Subcomm(comm, {[0] * (len(shape) - 1) + [1]})"
+            )
         if len(shape) > 1:
             if subcomm is None:
                 subcomm = [0] * len(shape)
@@ -43,8 +48,10 @@ class DistArray(np.ndarray[Any, Any]):
             if isinstance(subcomm[0], Integral):
                 world = rote.runtime.world()
                 subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # mpi4py's communicator, if there is MPI
-            axis = max(a for a, part in enumerate(subcomm) if part.size == 1) if alignment is None else alignment
-            pencil = Pencil(subcomm, shape, axis)
+            whole = [a for a, part in enumerate(subcomm) if part.size == 1]
+            if alignment is None and not whole:
+                raise rote.LayoutError("every axis is split\nwrite 1 for the ranks along an axis that is to be whole")
+            pencil = Pencil(subcomm, shape, whole[-1] if alignment is None else alignment)
             shape = pencil.subshape
         made = super().__new__(cls, (*components, *shape), dtype, buffer, 0, strides)
         if buffer is None and val is not None:
