@@ -12,13 +12,16 @@ import matplotlib
 from matplotlib.figure import Figure
 
 import rote
+from rote.cli.demo import steps_of
+from rote.cli.picture import draw_walk
 
 
-def pencils() -> Figure:
-    """A cube in pencils along mode 2, then along mode 1, and the step between them."""
-    plan = rote.compile("block[(0),(1),()] -> block[(0),(),(1)]", shape=(8, 8, 8), grid=(2, 2))
-    figure = rote.plot.plan(plan)
-    figure.set_size_inches(7.6, 3.0)
+def walk() -> Figure:
+    """The FFT of real numbers in pencils on four ranks: its layouts, its transforms and its moves."""
+    cube, grid = (64, 64, 64), (2, 2)
+    choices = rote.fft.compare(cube, 4, layout="block[(0),(1),()]", grid=grid, dtype="f8")
+    figure = Figure((9.6, 2.3), layout="constrained")
+    draw_walk(figure, *steps_of(next(choice.walk for choice in choices if choice.name == "pencil")))
     return figure
 
 
@@ -64,7 +67,7 @@ def messages() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    f"{picture.__name__}.svg": picture for picture in (pencils, kinds, refinement, matrices, views, messages)
+    f"{picture.__name__}.svg": picture for picture in (walk, kinds, refinement, matrices, views, messages)
 }
 
 

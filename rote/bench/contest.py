@@ -156,7 +156,7 @@ def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> 
         for step in steps:
             step()
     most = np.array([perf_counter() - start])
-    comm.allreduce(most, "max")
+    comm.allreduce_in_place(most, "max")
     return float(most[0]) / repetitions
 
 

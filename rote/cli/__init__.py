@@ -70,8 +70,8 @@ def main() -> None:
       rote demo --dir first-look
       rote show "block[(0),(1)]"
       rote explain "block[(0),()] -> block[(),(0)]"
-      rote fft volume.npy spectrum.npy --ranks 4 --force
-      mpiexec -n 4 rote fft volume.npy spectrum.npy --force
+      rote fft first-look/volume.npy spectrum.npy --ranks 4
+      mpiexec -n 4 rote fft first-look/volume.npy spectrum.npy --force
 
     \b
     Exit status:

@@ -17,7 +17,7 @@ from ..runtime.exchange.registry import methods
 from .answers import Answer, give, say
 from .failures import on_rank_0, on_ranks
 from .options import Known, PictureFile, force_option, integers, refuse_target
-from .suite import compare, suite, taking_part
+from .suite import compare, oversubscribed, suite, taking_part
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     families = _families(request, most)
     _refuse_files(comm, request)
     about = machine(comm, usable)
-    head = _head(request, most, mpi, about)
-    say(comm, head)
+    head, crowded = _head(request, most, mpi, about), oversubscribed(comm, most, usable)
+    say(comm, head, *filter(None, [crowded]))
     done: list[list[Score]] = []
     for family in families:
         contestants = [*chain(*(_contestants(request, work, usable, mpi) for work in family))]
@@ -200,7 +200,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         say(comm, "", *absent)
     if not any(line.seconds for line in lines):
         raise RoteError("no contestant could run, and no file is written\nname others with --only, or none")
-    answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds})
+    answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds, "oversubscribed": bool(crowded)})
     with collective_errors(comm):
         if comm.rank == 0:
             _leave(request, answer, done, head)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
+from ..host import memory
 from ..io.replacement import Draft
 
-__all__ = ["available_memory", "installed_memory", "largest_error", "refuse_no_room", "refuse_too_large", "tolerance"]
+__all__ = ["available_memory", "largest_error", "refuse_no_room", "refuse_too_large", "tolerance"]
 
 Array = npt.NDArray[Any]
 
@@ -24,14 +25,10 @@ def available_memory() -> int:
     """Bytes that this machine can give to a program now, or all its bytes if it does not say what is free."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
+            free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
-        return installed_memory()
-
-
-def installed_memory() -> int:
-    """Bytes that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return memory()
+    return min(free, memory())
 
 
 def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], result: np.dtype[Any]) -> None:

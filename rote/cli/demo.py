@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from math import prod, sqrt
+from math import pi, sqrt
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
-from ..io.positions import writes
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .answers import say
@@ -26,9 +25,9 @@ from .transform import refuse_wrong, transform
 
 if TYPE_CHECKING:
     from ..fft.walk.walk import Stage, Walk
-    from ..tensor import DistTensor
+    from ..layout.layout import Distribution
 
-__all__ = ["demo", "exact_energy", "shell_energy", "vortices", "wave_numbers"]
+__all__ = ["demo", "exact_energy", "steps_of", "vortices", "wave_numbers"]
 
 Floats = npt.NDArray[np.float64]
 LAYOUT = "block[(0),(1),()]"
@@ -66,6 +65,7 @@ def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
 
 def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     """The demo, on every rank."""
+    from ..fft.program.spectrum import shell_sums
     from ..tensor import DistTensor
 
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
@@ -81,7 +81,9 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True, force=force))
     refuse_wrong(done, spectrum)
 
-    energy, exact = shell_energy(done.result, (size,) * 3), exact_energy(size)
+    exact = exact_energy(size)
+    power = abs(done.result) ** 2 / (2.0 * size**6)  # the spectrum over the number of points
+    energy = shell_sums(done.job.walk, done.job.axes, power, 2 * pi)[: len(exact)]
     error = np.abs(energy - exact).max() / exact.max()
     say(comm, f"energy     {energy.sum():.6f} in the shells 2 to {size // 2 - 1}; {error:.1e} off k^(-5/3)\n")
 
@@ -105,17 +107,19 @@ def _said(stage: Stage) -> str:
     return ", ".join(words) or "rest"
 
 
+def steps_of(walk: Walk) -> tuple[list[tuple[Distribution, str]], list[str]]:
+    """The distributions of a walk with what is done in each, and the steps of the moves between them, in words."""
+    stages = [(stage.before, _said(stage)) for stage in walk.stages]
+    return stages, ["; ".join([str(step).partition(":")[0] for step in move.steps]) for move in walk.moves]
+
+
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
     """Draw the demo's steps and results; False if Matplotlib is not installed."""
     from .picture import draw_demo
 
     plane = np.load(volume, mmap_mode="r")[:, :, 0]
-    stages = [(stage.before, _said(stage)) for stage in walk.stages]
-    moves = []
-    for move in walk.moves:
-        moves.append("; ".join([str(step).partition(":")[0] for step in move.steps]))
     try:
-        draw_demo(path, plane, stages, moves, energy, exact)
+        draw_demo(path, plane, *steps_of(walk), energy, exact)
     except ImportError:
         return False
     return True
@@ -158,29 +162,7 @@ def vortices(size: int) -> Callable[..., Floats]:
 
 
 def exact_energy(size: int) -> Floats:
-    """The energy of u in every shell, as `shell_energy` finds it: k^(-5/3) in the shells that have a vortex."""
+    """The energy of u in every shell, half the sum of |û(k)|² in it: k^(-5/3) in the shells that have a vortex."""
     energy = np.zeros(size // 2 + 1)
     energy[2 : size // 2] = np.arange(2.0, size // 2) ** (-5 / 3)
-    return energy
-
-
-def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
-    """The energy in every shell of wave numbers: half the sum of |û(k)|² over k - 1/2 <= |k| < k + 1/2.
-
-    û is the spectrum over the number of points, so that all shells together hold the mean of u²/2.
-    Every rank sums up its own part of the half spectrum that `rote.fft.rfftn` gives of a field of this shape, in any
-    layout, and the sums are added over the ranks. Wave numbers are integers, as for a cube of side 2 pi. All ranks get
-    the energies of the shells 0 to min(shape)/2. Collective.
-    """
-    comm, dist = spectrum.comm, spectrum.distribution
-    at = dist.tensor_indices(comm.rank)
-    waves = [np.minimum(index, n - index) for index, n in zip(at, shape, strict=True)]
-    shell = np.rint(np.sqrt(sum(wave.astype(float) ** 2 for wave in waves))).astype(np.int64)
-    # The other half of the spectrum mirrors this one, except for the planes that are their own mirror image.
-    twice = np.where((at[-1] == 0) | (2 * at[-1] == shape[-1]), 1.0, 2.0)
-    power: Floats = twice * np.abs(spectrum.local) ** 2 / (2.0 * prod(shape) ** 2)
-    power *= writes(dist, comm.rank)  # of replicas, one counts
-    count = min(shape) // 2 + 1
-    energy = np.bincount(shell.ravel(), power.ravel(), minlength=count)[:count].astype(np.float64)
-    comm.allreduce(energy, "sum")
     return energy

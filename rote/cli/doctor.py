@@ -11,7 +11,6 @@ import io
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -26,11 +25,11 @@ from rich.text import Text
 
 from .. import __version__
 from ..compiler.explain import in_bytes
-from ..errors import RoteError
-from ..host import installed
-from ..launcher import alone, cores
+from ..errors import CommError, RoteError
+from ..host import installed, memory
+from ..launcher import answer, cores, family, fits, launchers
 from .answers import json_option, print_answer
-from .check import available_memory, installed_memory, largest_error
+from .check import available_memory, largest_error
 from .failures import coloured, columns, on_rank_0
 
 __all__ = ["doctor"]
@@ -118,7 +117,7 @@ def findings() -> Iterator[Finding]:
         ("mpiexec", _mpiexec, "missing", _MPI),
         ("ranks", _ranks, "broken", _MPI),
         ("cores", lambda: f"{len(cores())}; each rank computes on one", "", ""),
-        ("memory", lambda: f"{in_bytes(installed_memory())}, {in_bytes(available_memory())} available", "", ""),
+        ("memory", lambda: f"{in_bytes(memory())}, {in_bytes(available_memory())} available", "", ""),
         ("Matplotlib", lambda: version("matplotlib"), "missing", _PLOT),
         ("Zarr", lambda: version("zarr"), "missing", "pip install zarr"),
         ("HDF5", _hdf5, "missing", "pip install h5py"),
@@ -145,7 +144,7 @@ def _pyfftw() -> str:
 
 
 def _mpi() -> str:
-    said = _run(sys.executable, "-m", "mpi4py", "--mpi-lib-version")
+    said = answer(sys.executable, "-m", "mpi4py", "--mpi-lib-version")
     return " ".join(said.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
 
 
@@ -156,22 +155,11 @@ def launch_line() -> str | None:
         The line, with absolute paths, which works in any shell and folder; None if there is no such launcher.
     """
     try:
-        library = _family(_mpi())
-        fitting = next(path for path in _launchers() if _fits(path, library))
+        library = family(_mpi())
+        fitting = next(path for path in launchers() if fits(path, library))
     except Exception:  # the checks of MPI and mpiexec report it
         return None
     return shlex.join([fitting, "-n", "2", sys.executable, "-m", "rote", "doctor"])
-
-
-def _launchers() -> list[str]:
-    """The launchers that exist: the one beside this Python, then the one that a shell would take."""
-    paths = shutil.which("mpiexec", path=str(Path(sys.executable).parent)), shutil.which("mpiexec")
-    return list(dict.fromkeys(path for path in paths if path is not None))
-
-
-def _fits(path: str, library: str) -> bool:
-    """Whether a launcher may belong to the loaded MPI; for an unknown family this cannot be told."""
-    return not library or _family(_run(path, "--version")) in ("", library)
 
 
 def _mpiexec() -> str:
@@ -181,32 +169,30 @@ def _mpiexec() -> str:
     if path is None and beside is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
     try:
-        library = _family(_mpi())
+        library = family(_mpi())
     except Exception:  # the check of MPI itself reports it
         library = ""
     if path is not None:
-        kind = _family(_run(path, "--version"))
+        kind = family(answer(path, "--version"))
         if not kind or not library or kind == library:
             where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
             return f"mpiexec {where}, of {kind}" if kind else f"mpiexec {where}"
         wrong = f"the one on the PATH, {path}, is of {kind}, but mpi4py loads {library}: its ranks would not meet"
     else:
         wrong = "the PATH has none"
-    if beside is not None and beside != path and _fits(beside, library):
+    if beside is not None and beside != path and fits(beside, library):
         raise _Mendable(f"{wrong}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
     raise RoteError(wrong)
-
-
-def _family(text: str) -> str:
-    """The family of MPI in a version text; empty if unknown. Intel's MPI and its launcher are built on MPICH."""
-    names = {"Open MPI": "Open MPI", "OpenRTE": "Open MPI", "Intel": "Intel MPI", "HYDRA": "MPICH", "MPICH": "MPICH"}
-    return next((family for name, family in names.items() if name in text), "")
 
 
 def _ranks() -> str:
     from ..runtime import world
 
-    size = world().size
+    try:
+        size = world().size
+    except CommError as error:  # as of a launcher of another MPI, whose cure is a command
+        text, _, cure = str(error).partition("\n")
+        raise _Mendable(text, cure.removeprefix("write ")) from None
     if size > 1:
         return f"{size}, started by mpiexec"
     return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
@@ -215,7 +201,7 @@ def _ranks() -> str:
 def _hdf5() -> str:
     """The versions of h5py and its library, and how ranks write; from another process, since h5py may load MPI."""
     program = "import h5py; print(h5py.__version__, h5py.version.hdf5_version, h5py.get_config().mpi)"
-    binding, library, has_mpi = _run(sys.executable, "-c", program).split()
+    binding, library, has_mpi = answer(sys.executable, "-c", program).split()
     how = "built with MPI, so that ranks write at once" if has_mpi == "True" else "without MPI: ranks write in turn"
     return f"h5py {binding}, HDF5 {library}, {how}"
 
@@ -252,14 +238,3 @@ def _fft() -> str:
     if not error < 1e-12:
         raise RoteError(f"on 4 in-process ranks it differs from numpy.fft by {error:.1e}")
     return "on 4 in-process ranks as numpy.fft"
-
-
-def _run(*command: str) -> str:
-    """Run a command and return its output; if it fails, raise an error that ends with its last line."""
-    done = subprocess.run(
-        command, env=alone(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"{Path(command[0]).name} ends with status {done.returncode}"]
-        raise RoteError(lines[-1])
-    return done.stdout.strip()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..compiler.compile import compile
-from ..compiler.explain import figures, in_bytes, in_seconds, table
+from ..compiler.explain import figures, in_bytes, in_seconds, on_machine, table
+from ..compiler.machine import DEFAULT
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
 from ..layout.example import example_grid, example_shape
@@ -165,7 +166,7 @@ def explain(
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
     ends = parse_transition(transition)
     on = grid or example_grid(ends.source, ends.target)
-    extents = shape or example_shape(ends.source, on)
+    extents = shape or example_shape(ends.source, on, ends.target)
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
@@ -245,7 +246,8 @@ def _compare(
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     candidates = compare(shape, ranks, grid=grid, dtype=element)
-    text = "\n".join([f"{kind} of {shape} {element} on {ranks} ranks", *_ranked(candidates, why)])
+    head = f"{kind} of {shape} {element} on {ranks} ranks, times {on_machine(DEFAULT)}"
+    text = "\n".join([head, *_ranked(candidates, why)])
     if as_json:
         about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
         print_answer(about | {"choices": [*map(_choice, candidates)]})

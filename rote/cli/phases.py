@@ -41,7 +41,7 @@ class Watch:
     def report(self) -> dict[str, float]:
         """The most seconds that any rank spent in each phase. Rank 0 prints them with their sum. Collective."""
         most = np.array(list(self._seconds.values()))
-        self._comm.allreduce(most, "max")
+        self._comm.allreduce_in_place(most, "max")
         slowest = dict(zip(self._seconds, most.tolist(), strict=True))
         for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
             time = f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

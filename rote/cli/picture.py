@@ -14,7 +14,7 @@ from ..plot.figures import add_legend, row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_demo"]
+__all__ = ["draw_demo", "draw_walk"]
 
 _INK, _RED, _BLUE = "#404040", "#A50026", "#364B9A"
 
@@ -36,14 +36,15 @@ def draw_demo(
 
     figure = Figure(figsize=(11, 7.6), layout="constrained", dpi=130)
     above, below = cast("Any", figure.subfigures(2, 1, height_ratios=[1, 1.32], hspace=0.04))
-    _draw_walk(above, walk, moves)
+    draw_walk(above, walk, moves)
     left, right = below.subplots(1, 2, width_ratios=[1, 1.5])
     _draw_field(left, field)
     _draw_energy(right, energy, exact)
     figure.savefig(path)
 
 
-def _draw_walk(figure: Any, walk: Sequence[tuple[Distribution, str]], moves: Sequence[str]) -> None:
+def draw_walk(figure: Any, walk: Sequence[tuple[Distribution, str]], moves: Sequence[str]) -> None:
+    """Draw the distributions of a walk from left to right, the moves between them, and below what is done in each."""
     pictures = [(dist, tuple(range(dist.order))) for dist, _ in walk]
     axes = row(figure, figure.add_gridspec(1, 1)[0], pictures, [move.partition(" ")[::2] for move in moves])
     add_legend(axes[-1], [walk[-1][0]])

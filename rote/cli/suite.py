@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Sequence
 from itertools import chain
 from time import monotonic
@@ -14,7 +15,7 @@ import click
 from ..errors import LayoutError, RoteError, counted
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
-from .answers import Answer, give
+from .answers import Answer, give, say
 from .failures import on_ranks
 from .options import refuse_target
 from .phases import progress
@@ -22,7 +23,7 @@ from .phases import progress
 if TYPE_CHECKING:
     from ..bench.contest import Contestant, Score
 
-__all__ = ["compare", "suite", "taking_part"]
+__all__ = ["compare", "oversubscribed", "suite", "taking_part"]
 
 _PAUSE = 2.0  # seconds between two writes of the record
 
@@ -58,7 +59,10 @@ def suite(
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(path, force)
-        about = {**machine(comm, usable), "ranks": count, "rounds": rounds}
+        crowded = oversubscribed(comm, count, usable)
+        if crowded:
+            say(comm, crowded)
+        about = {**machine(comm, usable), "ranks": count, "rounds": rounds, "oversubscribed": bool(crowded)}
         _measure(comm, field, about, path)
 
     on_ranks(program, None, 1)
@@ -74,6 +78,18 @@ def taking_part(comm: Comm, ranks: int | None) -> tuple[bool, int, int]:
     if comm.size > 1:
         return True, usable, comm.size
     return False, usable, ranks or usable
+
+
+def oversubscribed(comm: Comm, count: int, usable: int) -> str:
+    """A warning if `count` threads, or the MPI ranks of a host, outnumber its usable cores; else empty. Collective."""
+    host, number, text = "this machine", count, ""
+    if comm.size > 1:
+        host = platform.node()
+        number = comm.allgather_object(host).count(host)
+    if number > usable:
+        on = f"{counted(number, 'rank')} on {counted(usable, 'core')} of {host}"
+        text = f"oversubscribed: {on}; times include waiting for a core"
+    return str(max(comm.allgather_object(text)))
 
 
 def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: str) -> None:

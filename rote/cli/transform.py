@@ -102,11 +102,12 @@ def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any
 
     \b
     Examples:
-      rote fft volume.npy spectrum.npy
-      rote fft volume.npy spectrum.npy --ranks 4 --check --force
+      rote demo --size 16 --dir small
+      rote fft small/volume.npy spectrum.npy
+      rote fft small/volume.npy spectrum.npy --ranks 4 --check --force
       rote fft spectrum.npy again.npy --inverse --real --length 16
-      rote fft volume.npy planes.npy --axes 0,1 --complex --json
-      mpiexec -n 4 rote fft volume.npy spectrum.npy --force --layout "block[(0),(1),()]"
+      rote fft small/volume.npy planes.npy --axes 0,1 --complex --json
+      mpiexec -n 4 rote fft small/volume.npy spectrum.npy --force --layout "block[(0),(1),()]"
     """
     request = Request(**options)
     if request.length is not None and not (request.inverse and request.real):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import click
 
 from .. import wisdom
-from ..compiler.explain import table
+from ..compiler.explain import in_seconds, table
 from ..errors import counted
 from ..launcher import cores
 from ..runtime.comm.protocol import Comm
@@ -24,7 +24,7 @@ from ..wisdom.record import spelt
 from .answers import Answer, give, json_option, print_answer, say
 from .failures import on_rank_0, on_ranks
 from .moves import calls, moves, ranked, ranks_of
-from .options import TRANSFORMED, force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
+from .options import TRANSFORMED, integers, of_ffts, refuse_target, refuse_too_many, threads_option
 from .phases import progress
 
 __all__ = ["tune"]
@@ -37,6 +37,10 @@ _ABOUT = {
     "step_time": "of a step before its first message",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
+_BUSY = (
+    "not kept: the machine is busy, since some calls took {:.0f} times as long as the fastest of their kind\n"
+    "end other work, start no more ranks than cores, and tune again; --force keeps these times"
+)
 _compiling = threading.Lock()  # the first of the in-process ranks compiles for all
 
 
@@ -75,7 +79,7 @@ _compiling = threading.Lock()  # the first of the in-process ranks compiles for 
 @click.option("--all", "everything", is_flag=True, help="With --forget and no TEXT: forget all decisions.")
 @click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write all decisions into a file.")
 @click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep the decisions that --export wrote.")
-@force_option
+@click.option("--force", is_flag=True, help="Overwrite the file of --export; keep what a busy machine took.")
 @json_option
 def tune(
     ranks: int | None,
@@ -91,6 +95,7 @@ def tune(
     **fft: Any,
 ) -> None:
     """Measure the times of messages, copies and steps between ranks, and keep them in the user's cache folder.
+    Times whose spread shows that other work ran on the machine are not kept.
 
     With --shape, time the FFTs that may be fastest, for FFT(..., tune="measure") and rote fft --effort measure.
     The environment variable ROTE_WISDOM names another folder; if it is empty, nothing is kept.
@@ -133,7 +138,7 @@ def tune(
     if timed:
         give(as_json, lambda: on_ranks(partial(_time, **fft), ranks, ranks_here), dict)
     elif not chores:
-        give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check), dict)
+        give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check, force), dict)
 
 
 def _tell(chore: Callable[[], tuple[str, Answer]], as_json: bool) -> None:
@@ -209,23 +214,24 @@ def _where() -> str:
     return f" in {place}" if place else " nowhere: ROTE_WISDOM is empty"
 
 
-def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
+def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     """Measure the machine on every rank, then print, keep and check the times."""
     from ..compiler.machine import DEFAULT
     from ..runtime.tuning.autotune import medians
-    from ..runtime.tuning.calibrate import keep_machine, measure
+    from ..runtime.tuning.calibrate import BUSY, keep_machine, measure
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
     say(comm, _ranks(comm))
     with progress(comm, "measure") as part:
-        machine = measure(comm, seconds, part)
+        machine, spread = measure(comm, seconds, part)
     ours, usual = machine.as_dict(), DEFAULT.as_dict()
     rows = [("", "measured", "default", "")]
-    rows += [(name, _short(ours[name]), _short(usual[name]), about) for name, about in _ABOUT.items()]
+    rows += [(name, in_seconds(ours[name], 3), in_seconds(usual[name], 3), about) for name, about in _ABOUT.items()]
     say(comm, "\n".join(table(rows, {1, 2})))
-    kept, ranking = keep_machine(comm, machine), None
-    say(comm, _kept(kept))
+    busy, ranking = spread >= BUSY and not force, None
+    kept = not busy and keep_machine(comm, machine)
+    say(comm, _BUSY.format(spread) if busy else _kept(kept))
     if check:
         with _compiling:
             plans = moves(comm.size)
@@ -233,7 +239,7 @@ def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
             times = medians(comm, calls(plans, comm), seconds, part)
         ranking = ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
         say(comm, ranked(ranking))
-    return {**_about(comm, kept), "measured": ours, "default": usual, "check": ranking}
+    return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}
 
 
 def _time(
@@ -270,15 +276,3 @@ def _about(comm: Comm, kept: bool) -> Answer:
 
 def _kept(kept: bool) -> str:
     return f"kept{_where()}" if kept or not wisdom.folder() else f"not kept: {wisdom.folder()} cannot be written to"
-
-
-def _short(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> _short(1.5e-10), _short(2e-6), _short(0.5)
-    ('150 ps', '2 us', '500 ms')
-    """
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
-        if seconds * scale >= 1:
-            return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
-    return f"{float(f'{seconds * 1e12:.3g}'):g} ps"

@@ -10,11 +10,12 @@ from ..layout.layout import Distribution
 from ..layout.ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
 from .markup import Markup, element
 
-__all__ = ["MOST_RANKS", "Plane", "owner_map", "planes"]
+__all__ = ["MOST_RANKS", "Plane", "colors", "listed", "owner_map", "planes"]
 
 MOST_RANKS = 16  # the most ranks that are listed one by one, and can be followed
 _SMALL = 8  # the largest extent whose indices are shown one by one
 _PAIRS = 6  # the most pairs of modes
+_EM, _MOST_EM = 20.0, 32.0  # the longer side of a map, in the height of a letter, usually and at most
 _SLICES = 4  # the most slices of a tensor of order 3 or more
 
 Slice = tuple[tuple[int, Run], ...]  # the other modes, each with its fixed run of indices
@@ -87,13 +88,18 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
 def owner_map(
     plane: Plane, place: Slice, dist: Distribution, caption: str, before: Distribution | None = None
 ) -> Markup:
-    """A table of the owners in one slice of a plane; a cell whose owners were others `before` shows both."""
+    """A table of the owners in one slice of a plane; a cell whose owners were others `before` shows both.
+
+    Cells are as long and as high as their runs of indices, all to one scale, but never smaller than their texts.
+    """
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
     with_names = plane.down.mode is not None
-    lines = []
+    length = _length(plane)
+    lines, columns = [], [element("col")] * with_names
     if plane.across.mode is not None:
         heads = [element("th", _text(tick), scope="col") for tick in plane.across.ticks]
+        columns += [element("col", style=f"width:{_extent(tick) * length:.2f}em") for tick in plane.across.ticks]
         if with_names:
             heads.insert(0, element("td"))
         lines.append(element("tr", *heads))
@@ -101,9 +107,17 @@ def owner_map(
         cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
         if with_names:
             cells.insert(0, element("th", _text(tick), scope="row"))
-        lines.append(element("tr", *cells))
+        height = f"height:{_extent(tick) * length:.2f}em" if with_names else None
+        lines.append(element("tr", *cells, style=height))
     above = element("caption", caption, style="text-align:left;white-space:nowrap")
-    return element("table", above, element("tbody", *lines), class_="map")
+    return element("table", above, element("colgroup", *columns), element("tbody", *lines), class_="map")
+
+
+def _length(plane: Plane) -> float:
+    """The length of an index: that of a map of usual size, or more, up to a large one, if the numbers above need it."""
+    longest = max(sum(map(_extent, side.ticks)) for side in (plane.down, plane.across))
+    needed = max((0.5 * len(_text(tick)) + 1) / _extent(tick) for tick in plane.across.ticks if tick)
+    return min(max(_EM / longest, needed), _MOST_EM / longest)
 
 
 def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners | None]]:
@@ -128,16 +142,30 @@ def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
         return element("td", "…", class_="gap")
     moved = now.ranks != was.ranks
     label = f"{was}→{now}" if moved else str(now)
-    listed = " ".join(map(str, now.ranks)) if size <= MOST_RANKS else None
-    return element("td", label, style=_look(now, size), class_="moved" if moved else None, data_ranks=listed)
+    look, ranks = _look(now, size), listed(now, size)
+    return element("td", label, style=look, class_="moved" if moved else None, data_ranks=ranks)
+
+
+def listed(owners: Owners, size: int) -> str | None:
+    """The ranks of owners among `size` ranks, so that a reader can follow one; None if there are too many."""
+    return " ".join(map(str, owners.ranks)) if size <= MOST_RANKS else None
 
 
 def _look(owners: Owners, size: int) -> str:
     """The colours of owners among `size` ranks, as a CSS style."""
+    return "background:{};color:{}".format(*colors(owners, size))
+
+
+def colors(owners: Owners, size: int) -> tuple[str, str]:
+    """The colour of owners among `size` ranks, and that of a text on it, as CSS has them."""
     color = rank_color(owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2, size)
     red, green, blue = (round(255 * part) for part in color)
-    ink = "#000" if is_light(color) else "#fff"
-    return f"background:#{red:02x}{green:02x}{blue:02x};color:{ink}"
+    return f"#{red:02x}{green:02x}{blue:02x}", "#000" if is_light(color) else "#fff"
+
+
+def _extent(tick: Tick) -> int:
+    """The indices of a tick; those that are left out take no place."""
+    return tick.stop - tick.start if tick else 0
 
 
 def _text(tick: Tick) -> str:

@@ -37,8 +37,8 @@
 
   function mark() {
     const rank = follow ? follow.value : "";
-    for (const map of all(".map")) map.classList.toggle("following", rank !== "");
-    for (const cell of all("td[data-ranks]")) cell.classList.toggle("mine", cell.dataset.ranks.split(" ").includes(rank));
+    for (const map of all(".map, .cube")) map.classList.toggle("following", rank !== "");
+    for (const cell of all("[data-ranks]")) cell.classList.toggle("mine", cell.dataset.ranks.split(" ").includes(rank));
     for (const row of all("tr[data-rank]")) row.classList.toggle("mine", row.dataset.rank === rank);
   }
 

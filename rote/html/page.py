@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-from ..compiler.explain import grids, in_bytes, in_seconds
+from ..compiler.explain import grids, in_bytes, in_seconds, on_machine
 from ..compiler.plan import Plan
 from ..errors import counted
 from ..layout.layout import Distribution
 from ..layout.ownership import mode_names
+from .cubes import owner_cube
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join
 from .scenes import Scene, blocks, messages, start_scene, step_scenes
@@ -29,7 +30,7 @@ def plan_page(plan: Plan) -> str:
         ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
         ("Lower bound", in_bytes(plan.lower_bound)),
         ("Peak memory", f"{in_bytes(cost.peak_bytes)} on a rank"),
-        ("Cost", f"about {in_seconds(cost.seconds)}"),
+        ("Cost", f"about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
         ("Optimality", plan.optimality),
     ]
     scenes = [start_scene(source, item), *step_scenes(plan)]
@@ -102,6 +103,8 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
     if not choices:
         return [head, element("p", "The tensor has no elements.")]
     group = f"planes-{number}-{when}".rstrip("-")
+    if len(after.view_shape) == 3:
+        head = Markup(head + _cubes(before, after))
     options, shown = [], []
     for k, plane in enumerate(choices):
         name = plane.named(after)
@@ -112,6 +115,15 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
         return [head, *shown]
     chooser = element("label", "Modes ", element("select", *options, data_planes=group))
     return [head, element("p", chooser, class_="chooser"), *shown]
+
+
+def _cubes(before: Distribution, after: Distribution) -> Markup:
+    """The tensor as a cube, before and after."""
+    cubes = [owner_cube(after, str(after.layout))]
+    if before != after:
+        earlier, arrow = owner_cube(before, f"before: {before.layout}"), element("span", "→", class_="arrow")
+        cubes = [earlier, arrow, owner_cube(after, f"after: {after.layout}")]
+    return element("div", *cubes, class_="scroll maps", role="region", tabindex=0, aria_label="Owners, as a cube")
 
 
 def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Markup]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..compiler.explain import in_bytes, in_seconds, kinds
+from ..compiler.explain import in_bytes, in_seconds, kinds, on_machine
 from ..compiler.plan import Plan
 from ..errors import LayoutError, counted
 from ..layout.example import example_grid, example_shape
@@ -46,7 +46,8 @@ def plan_card(plan: Plan) -> str:
         ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),
         ("steps", kinds(plan.steps) if plan.steps else "nothing to do"),
         ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
-        ("peak", f"{in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}"),
+        ("peak", f"{in_bytes(cost.peak_bytes)} on a rank"),
+        ("time", f"about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
     ]
     maps = [(str(plan.source.layout), plan.source)]
     maps += [(f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps]

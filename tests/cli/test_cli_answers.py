@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import Result
@@ -21,7 +22,16 @@ from rote.cli.answers import print_answer
 from rote.layout.indexset import IndexSet
 
 PAGE = Path(__file__).parents[2] / "notebooks" / "cli.md"
-AS_IT_COMES = {"plan", "decisions", "attributes", "seconds", "versions", "measured", "default"}  # whose keys vary
+AS_IT_COMES = {
+    "plan",
+    "decisions",
+    "attributes",
+    "links",
+    "seconds",
+    "versions",
+    "measured",
+    "default",
+}  # whose keys vary
 RNG = np.random.default_rng(5)
 
 
@@ -207,11 +217,19 @@ def test_contents() -> None:
     told = answer("contents", "contents", "run.zarr", "--step", 5)
     assert (told["path"], told["step"], told["steps"]) == ("run.zarr", 5, [0, 5])
     assert told["attributes"] == {"time": 2.5, "lost": None}
-    assert told["tensors"] == [{"name": name, "shape": [4, 1], "dtype": "c8", "bytes": 32} for name in "uv"]
+    facts = {"shape": [4, 1], "dtype": "c8", "bytes": 32, "dims": None}
+    assert (told["tensors"], told["links"]) == ([{"name": name, **facts} for name in "uv"], {})
     np.save("one.npy", np.zeros((0, 3), "i2"))
     assert answer("contents", "contents", "one.npy")["tensors"][0]["bytes"] == 0
     text = run("contents", "run.zarr").output
     assert re.search(r"^  u +4x1 +complex64 +32 B$", text, re.M) and "  steps 0, 5; this is step 5\n" in text
+    rote.save("run.h5", {"u": x}, dims=("t", "y"))
+    with h5py.File("run.h5", "r+") as file:
+        file["last"], file["gone"] = h5py.SoftLink("/u"), h5py.ExternalLink("lost.h5", "/u")
+    told = answer("contents", "contents", "run.h5")
+    assert told["links"] == {"last": "/u", "gone": "lost.h5:/u"}
+    assert [(each["name"], each["dims"]) for each in told["tensors"]] == [("last", ["t", "y"]), ("u", ["t", "y"])]
+    assert "\n  gone -> lost.h5:/u\n  last -> /u\n" in run("contents", "run.h5").output + "\n"
     done = run("contents", "none.zarr", "--json")
     assert (done.exit_code, done.stdout, done.stderr.count("Error: ")) == (1, "", 1)
 
@@ -219,7 +237,8 @@ def test_contents() -> None:
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     """All findings and their cures; what is broken is in the answer, and status 1 as without --json."""
     monkeypatch.setitem(sys.modules, "rote.fft.kernels.kernel", None)
-    monkeypatch.setattr("rote.cli.doctor._run", lambda *command: "MPICH")
+    for where in ("rote.launcher.answer", "rote.cli.doctor.answer"):
+        monkeypatch.setattr(where, lambda *command: "MPICH")
     told = answer("doctor", "doctor", status=1)
     states = {each["subject"]: each["state"] for each in told["findings"]}
     assert (told["works"], states["pyFFTW"], states["NumPy"]) == (False, "broken", "ok")

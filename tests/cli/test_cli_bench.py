@@ -14,11 +14,14 @@ from click.testing import Result
 from hurry import hurry
 from runner import Runner
 
+import rote
 from rote.bench import programs, report
 from rote.bench.contest import Contestant, Round, Score, Work
 from rote.bench.machine import build, fftw_text
 from rote.bench.picture import figure
 from rote.cli import main
+from rote.cli.suite import oversubscribed
+from rote.runtime.comm.protocol import Comm
 
 ROTE = Path(sys.executable).with_name("rote")
 PEERS = {"mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft"}
@@ -71,6 +74,25 @@ def test_everyone_is_measured_or_missing() -> None:
     assert done.output.startswith("transforms forward and backward on 2 threads, medians of 2 rounds\n")
     assert done.output.endswith("left bench.json\nleft bench.png\n")
     assert Path("bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_more_ranks_than_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where threads, or the MPI ranks of a host, outnumber the cores, the head says so, and the record, too."""
+    head = "oversubscribed: 3 ranks on 2 cores of this machine; times include waiting for a core\n"
+    monkeypatch.setattr("rote.bench.contest.cores", lambda: frozenset((0, 1)))
+    moves = ("--json", "left.json", "--moves", "--shape", "8x8", *only("memcpy"))
+    record = ("--suite", "left.json", "--shape", "8x8x8", "--dtype", "c16", *only("kernels"))
+    for ranks, options in ((2, moves), (3, moves), (3, record)):
+        done = bench(*options, "--ranks", str(ranks), "--rounds", "1", "--force")
+        assert done.exit_code == 0 and (head in done.output) == (ranks > 2)
+        assert json.loads(Path("left.json").read_text())["oversubscribed"] is (ranks > 2)
+
+    def told(comm: Comm) -> str:
+        return oversubscribed(comm, comm.size, 2 - comm.rank % 2)
+
+    for ranks in (1, 2, 5):
+        (text,) = {*rote.run(told, ranks)}
+        assert text.startswith(f"oversubscribed: {ranks} ranks on ") or (ranks == 1 and not text)
 
 
 @pytest.mark.parametrize(

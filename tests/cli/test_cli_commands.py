@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def test_version_and_help() -> None:
     for name in ("show", "explain", "fft", "demo", "doctor", "bench", "tune"):
         assert f"\n  {name} " in said
         assert run(name, "--help").exit_code == 0
-    assert "mpiexec -n 4 rote fft volume.npy spectrum.npy" in run("fft", "-h").output
+    assert "mpiexec -n 4 rote fft small/volume.npy spectrum.npy" in run("fft", "-h").output
 
 
 @pytest.mark.parametrize("how", [("rote",), (sys.executable, "-m", "rote")])
@@ -65,7 +66,7 @@ def test_show_draws_the_distribution() -> None:
         ("block(3,5,2)[(0)]", "block(3,5,2)[(0)] on (10,), grid 3"),
         ("block(2)[(0)]", "block(2)[(0)] on (4,), grid 2"),
         ("block(ceil)[(0)]", "block(ceil)[(0)] on (8,), grid 2"),
-        ("cyclic(4,at=2)[(0)]", "cyclic(4,at=2)[(0)] on (8,), grid 3"),
+        ("cyclic(4,at=2)[(0)]", "cyclic(4,at=2)[(0)] on (16,), grid 3"),
         ("[(0)]|(1@3)", "[(0)]|(1@3) on (8,), grid 2x4"),
         ("a (r s=3): [(0),(1),()]", "a (r s=3): [(0),(1),()] on (4, 6), grid 2x2"),
         ("(a b) c: [(0),()]", "(a b) c: [(0),()] on (8, 8, 8), grid 2"),
@@ -82,6 +83,25 @@ def test_show_plots(tmp_path: Path) -> None:
     path = tmp_path / "who.png"
     assert run("show", "block[(0),(1),()]", "--plot", str(path)).output.endswith(f"\nleft {path}\n")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+KINDS = ("block", "cyclic", "cyclic(4)", "cyclic(3,at=1)", "block(ceil)", "block(floor)")
+FORMS = ("{}[(0),(),()]", "{}[(0,1)]", "{}[(1),(0),()]|(2)", "(a b) c: {}[(0,1),()]", "a (r s=4): {}[(1),(0),()]")
+
+
+@pytest.mark.parametrize("grid", [None, "2x5x1", "40x3x1"])
+def test_show_picks_a_shape_in_which_no_rank_is_empty(grid: str | None) -> None:
+    """Law: without a shape, every rank that may hold elements holds some, for all kinds, depths and views; but where
+    the sizes of a layout leave some empty in any shape, they do."""
+    for text in [form.format(kind) for form in FORMS for kind in KINDS]:
+        on = [] if grid is None else ["--grid", grid]
+        told = json.loads(run("show", text, "--json", *on).output)
+        roots = [each for each in told["ranks"] if "|" not in text or each["coordinates"][2] == 0]
+        assert len(roots) > 1 and all(0 not in each["block"] for each in roots), text
+    fixed = {"[(0:block(10)),()]": [10, 6], "[(0:block(3,0,2)),()]": [3, 0, 2], "[(0:block(1),1)]": [1, 0, 1, 0]}
+    for text, sizes in fixed.items():
+        told = json.loads(run("show", text, "--json").output)
+        assert [each["block"][0] for each in told["ranks"]] == sizes
 
 
 def test_show_wants_one_layout() -> None:
@@ -128,7 +148,7 @@ def test_explain_compares_ffts() -> None:
     Where another costs less than the first, a line says why. `--why` says it of every grid; `--fft` wants `--ranks`.
     """
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
-    assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
+    assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks, times on the default machine"
     assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "peak", "about"]
     found = ranking((64, 60, 64), 8, as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
     none = dict.fromkeys(c.name for c in found if not c.walk)

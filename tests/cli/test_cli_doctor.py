@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from runner import Runner
 
 import rote
+from rote import launcher
 from rote.cli import doctor as command
 from rote.cli import main
 
@@ -28,6 +30,12 @@ def doctor() -> tuple[int, dict[str, tuple[str, str]], str]:
     table, _, below = done.output.partition("\n\n")
     rows = [line.split(maxsplit=2) for line in table.splitlines()]
     return done.exit_code, {subject: (state, found) for state, subject, found in rows}, below
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., str]) -> None:
+    """Let all commands that are run for their output answer so."""
+    for where in ("rote.launcher.answer", "rote.cli.doctor.answer"):
+        monkeypatch.setattr(where, answer)
 
 
 @pytest.mark.mpi
@@ -58,7 +66,7 @@ def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         raise rote.RoteError(f"{command[0]} does not run")
 
     monkeypatch.setattr(command, "version", known)
-    monkeypatch.setattr(command, "_run", no_command)
+    answers(monkeypatch, no_command)
     monkeypatch.setattr("shutil.which", lambda *args, **more: None)
     status, found, below = doctor()
     assert status == 0
@@ -92,7 +100,7 @@ def test_an_mpi_that_does_not_load(tmp_path: Path) -> None:
 def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that would each see themselves alone are foreseen."""
     said = {"--mpi-lib-version": "Open MPI v5.0.11, package: x", "--version": "HYDRA build details:\n    Version: 5.0"}
-    monkeypatch.setattr(command, "_run", lambda *command: said[command[-1]])
+    answers(monkeypatch, lambda *command: said[command[-1]])
     monkeypatch.setattr("shutil.which", lambda *args, **more: "/somewhere/mpiexec")
     status, found, below = doctor()
     assert status == 0
@@ -111,13 +119,68 @@ def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch:
         ("/usr/bin/mpiexec", "--version"): "mpirun (Open MPI) 4.1.4",
         (f"{programs}/mpiexec", "--version"): "HYDRA build details:",
     }
-    monkeypatch.setattr(command, "_run", lambda *command: said[command])
+    answers(monkeypatch, lambda *command: said[command])
     monkeypatch.setattr("shutil.which", lambda name, path=None: f"{programs}/mpiexec" if path == programs else shell)
     status, found, below = doctor()
     assert status == 0 and found["MPI"][0] == "ok" and found["mpiexec"][0] == "missing"
     assert f"{programs}/mpiexec, beside this Python" in " ".join(found["mpiexec"][1].split())
     assert f'to mend mpiexec:\n    export PATH="{programs}:$PATH"\n' in below
     assert "pip install mpich" not in below
+
+
+OTHERS = {
+    "MPICH": {"PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
+    "Open MPI": {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"},
+}
+"""Per MPI that is loaded, what the launcher of the other one leaves in the environment of its ranks."""
+
+
+@pytest.mark.mpi
+def test_ranks_of_another_mpis_launcher_are_refused_before_mpi_starts() -> None:
+    """Law: what the library would die of is found before it starts, and the error names the command to write."""
+    library = command.family(launcher.answer(sys.executable, "-m", "mpi4py", "--mpi-lib-version"))
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    env = {**launcher.alone(), **OTHERS[library], "PATH": programs}
+    other = "Open MPI" if library == "MPICH" else "MPICH"
+    text = f"the mpiexec of {other} has started this process, but mpi4py loads {library}, which it cannot start"
+    code = "import rote; rote.run(print, 2)"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "") and f"rote.CommError: {text}\n" in done.stderr, done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("write ") and line.endswith(f"mpiexec -n 2 {sys.executable} -c '{code}'"), line
+    twice = "import rote\nfor n in 'ab':\n  try: rote.runtime.world()\n  except rote.CommError as e: print(e)"
+    done = subprocess.run([sys.executable, "-c", twice], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.count(text) == 2, done.stderr
+    done = subprocess.run([sys.executable, "-m", "rote", "doctor"], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and text in " ".join(done.stdout.split()), done.stderr
+    assert "to mend ranks:\n    " in done.stdout and "-n 2" in done.stdout.partition("to mend ranks:")[2]
+
+
+@pytest.mark.parametrize(
+    ("version", "environment", "refused"),
+    [
+        ("MPICH Version: 5.0.2\nMPICH configure: --with-pm=hydra", OTHERS["MPICH"], "the mpiexec of Open MPI"),
+        ("MPICH Version: 5.0.2\nMPICH configure: --with-pm=hydra", {"PMIX_RANK": "1"}, "the launcher by PMIx"),
+        ("MPICH Version: 5.0.2\nMPICH configure: --with-pmix=/usr", OTHERS["MPICH"], ""),
+        ("MPICH Version: 5.0.2\nMPICH configure: --with-pm=hydra", OTHERS["Open MPI"], ""),
+        ("Open MPI v5.0.11, package: x", OTHERS["Open MPI"], "the mpiexec of MPICH"),
+        ("Open MPI v4.1.4, package: x", {"PMI_RANK": "0", "PMI_SIZE": "2", "SLURM_JOBID": "7"}, ""),
+        ("Open MPI v5.0.11, package: x", OTHERS["MPICH"], ""),
+        ("Some other MPI 1.0", OTHERS["MPICH"], ""),
+        ("MPICH Version: 5.0.2", {}, ""),
+    ],
+)
+def test_launchers_that_cannot_start_a_library(
+    version: str, environment: dict[str, str], refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PMIx does not start MPICH unless it was built so, and Hydra not Open MPI; what cannot be told is let pass."""
+    answers(monkeypatch, lambda *asked: "")
+    for name in [*launcher.SIZES, "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID"]:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = launcher.mismatch(version)
+    assert found.startswith(f"{refused} has started") if refused else found == ""
 
 
 @pytest.mark.parametrize(
@@ -133,7 +196,7 @@ def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch:
 )
 def test_families(text: str, family: str) -> None:
     """Library and launcher of one MPI are told to be so by their own texts."""
-    assert command._family(text) == family
+    assert command.family(text) == family
 
 
 def test_what_is_broken_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,9 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.cli.check import available_memory, installed_memory, largest_error
+from rote.cli.check import available_memory, largest_error
 from rote.cli.options import refuse_too_many
+from rote.host import memory
 from rote.runtime import Comm
 
 RNG = np.random.default_rng(7)
@@ -254,7 +255,7 @@ def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, name: str) -> None
 
 def test_memory_is_known() -> None:
     """What is available is something, and no more than there is."""
-    assert 1 << 20 < available_memory() <= installed_memory()
+    assert 1 << 20 < available_memory() <= memory()
 
 
 def test_check_finds_a_wrong_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from rote.cli.moves import moves, spearman
 from rote.cli.phases import progress
 from rote.fft import FFT
 from rote.fft.tuning.confirmation import Verdict
+from rote.runtime.tuning import calibrate
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
 
@@ -39,18 +40,36 @@ def tune(*args: object) -> Result:
 def test_a_machine_is_measured_and_kept(place):
     """The times beside the default's, and the folder; what is kept is what was measured."""
     start = time.process_time()
-    done = tune("--ranks", 2, "--seconds", 0.2)
+    done = tune("--ranks", 2, "--seconds", 0.2, "--force")
     assert time.process_time() - start < 10
     lines = done.output.splitlines()
     assert (done.exit_code, lines[0], lines[-1]) == (0, "2 ranks in this process", f"kept in {place}")
     assert lines[1].split() == ["measured", "default"]
     assert [line.split()[0] for line in lines[2:-1]] == TIMES
-    assert "2 us  of a message" in lines[2]
+    assert "2.00 us  of a message" in lines[2]
     (entry,) = wisdom.records()
     assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
     assert sorted(entry.decision) == sorted(TIMES)
-    tune("--ranks", 2, "--seconds", 0.1)
+    tune("--ranks", 2, "--seconds", 0.1, "--force")
     assert len(wisdom.records()) == 1
+
+
+def test_a_busy_machine_is_not_kept(place, monkeypatch):
+    """Times whose spread says that other work ran are printed, not kept, and do not replace what was kept before;
+    --force keeps them."""
+    assert tune("--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
+    known = wisdom.records()
+    usual = calibrate.measure
+    monkeypatch.setattr(calibrate, "measure", lambda *args: (usual(*args)[0], 57.3))
+    for check in ([], ["--check"]):
+        done = tune("--ranks", 2, "--seconds", 0.1, *check)
+        said = "not kept: the machine is busy, since some calls took 57 times as long as the fastest of their kind\n"
+        assert done.exit_code == 0 and said in done.output and "--force keeps" in done.output
+        assert wisdom.records() == known
+    told = json.loads(tune("--ranks", 2, "--seconds", 0.1, "--json").output)
+    assert (told["kept"], told["spread"]) == (False, 57.3) and wisdom.records() == known
+    assert tune("--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
+    assert wisdom.records() != known
 
 
 def test_the_check(place):
@@ -150,9 +169,9 @@ def test_where_nothing_is_kept(monkeypatch):
     """It says so, and measures all the same."""
     monkeypatch.setenv("ROTE_WISDOM", "")
     assert tune("--show").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
-    assert tune("--ranks", 1, "--seconds", 0.1).output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
+    assert tune("--ranks", 1, "--seconds", 0.1, "--force").output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
     monkeypatch.setenv("ROTE_WISDOM", "/proc/self/none")
-    done = tune("--ranks", 1, "--seconds", 0.1)
+    done = tune("--ranks", 1, "--seconds", 0.1, "--force")
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "not kept: /proc/self/none cannot be written to")
 
 
@@ -244,7 +263,7 @@ def test_progress_is_for_those_who_watch(monkeypatch):
 def test_tune_under_mpi(job, place):
     """Rank 0 alone speaks and keeps; chores are done once."""
     rote, env = Path(sys.executable).with_name("rote"), {"ROTE_WISDOM": str(place)}
-    done = job.run(rote, "tune", "--seconds", 0.2, env=env)
+    done = job.run(rote, "tune", "--seconds", 0.2, "--force", env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 ranks through ") and done.stdout.count("latency") == 1
     assert done.stdout.endswith(f"kept in {place}\n")

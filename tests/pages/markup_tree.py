@@ -14,6 +14,7 @@ KNOWN = {
     *("html", "head", "title", "body", "header", "footer", "nav", "main", "section", "div", "span", "p", "h1", "h2"),
     *("h3", "h4", "b", "code", "small", "pre", "kbd", "a", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead"),
     *("tbody", "tr", "th", "td", "label", "select", "option", "button", "details", "summary"),
+    *("colgroup", "figure", "figcaption", "svg", "g", "path", "text"),
 }
 
 

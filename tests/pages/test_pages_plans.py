@@ -149,6 +149,75 @@ def straight(*places: Distribution) -> rote.Plan:
     return rote.Plan(places[0], places[-1], np.dtype("f8"), tuple(step for step in steps if step))
 
 
+def sizes(table: Node) -> tuple[list[float], list[float]]:
+    """The widths of the columns of a map, and the heights of its rows; 0 of those that have none."""
+    styles = [[each.attributes.get("style", "") for each in table.all(name)] for name in ("col", "tr")]
+    widths, heights = [[float(re.sub("[^0-9.]", "", style) or 0) for style in each] for each in styles]
+    return widths[1:], heights[1:]
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((64, 16), 3), ((7, 50), 4), ((8, 6), 2), ((1000, 40), 7), ((5, 5, 40), 2)]
+)
+def test_maps_are_to_scale(shape: tuple[int, ...], grid: int) -> None:
+    """Law: a cell is as wide and as high as its runs of indices, in one unit for all maps of a slice."""
+    rest = ",()" * (len(shape) - 2)
+    plan = rote.compile(f"block[(0),(){rest}] -> block[(),(0){rest}]", shape=shape, grid=grid)
+    seen = 0
+    for scene in scenes(plan.to_html()):
+        for part in scene.all("div", class_="slice"):
+            units = []
+            for table in part.all("table"):
+                widths, heights = sizes(table)
+                head, *body = table.cells
+                units += [
+                    width / len(indices(tick)) for width, tick in zip(widths, head[1:], strict=True) if tick != "…"
+                ]
+                units += [high / len(indices(row[0])) for high, row in zip(heights, body, strict=True) if row[0] != "…"]
+            assert max(units) - min(units) < 0.02
+            seen += len(units)
+    assert seen > 10
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "grid"),
+    [
+        ("block[(0),(1),()] -> block[(0),(),(1)]", (8, 7, 5), (2, 3)),
+        ("[(0),(1),()] -> block[(),(0,1),()]", (4, 6, 8), (2, 3)),
+        ("[(0:cyclic(2)),(),()] -> [(),(),(0)]", (6, 1, 5), (4,)),
+        ("[(),(0),()]+(1) -> block[(),(1),(0)]", (2, 8, 3), (2, 2)),
+        ("block[(0),(1),()]|(2@1) -> [(1),(0),()]", (5, 4, 6), (2, 2, 2)),
+    ],
+)
+def test_cubes_show_the_owners_of_three_faces(text: str, shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """Law: of each visible face of a cube, every set of ranks covers as much as it owns of that face's elements."""
+    source, target = (rote.parse(end).on(shape, grid) for end in text.split(" -> "))
+    _, scene = scenes(straight(source, target).to_html())
+    assert [cube.the("figcaption").text.partition(": ")[0] for cube in scene.all("figure")] == ["before", "after"]
+    for cube, dist in zip(scene.all("figure"), (source, target), strict=True):
+        faces = [each for each in cube.the("svg").all("g") if [*each.all("g")]]
+        visible = [(1, 0), (0, shape[0] - 1), (2, shape[2] - 1)]  # front, right and top: a mode, and its index there
+        for face, (mode, index) in zip(faces, visible, strict=True):
+            found = {tuple(map(int, g.attributes["data-ranks"].split())): area(g) for g in face.all("g")}
+            places = [place for place in product(*map(range, shape)) if place[mode] == index]
+            owned = [dist.owners(place) for place in places]
+            assert {*found} == {*owned}
+            for ranks, covered in found.items():
+                assert covered / sum(found.values()) == pytest.approx(owned.count(ranks) / len(owned), abs=0.01)
+
+
+def area(group: Node) -> float:
+    """The area of the polygons of a group."""
+    whole = 0.0
+    for path in group.all("path"):
+        for polygon in path.attributes["d"].removesuffix("z").split("z"):
+            numbers = [float(number) for number in polygon.removeprefix("M").split()]
+            points = [*zip(numbers[::2], numbers[1::2], strict=True)]
+            ends = zip(points, [*points[1:], points[0]], strict=True)
+            whole += abs(sum(a[0] * b[1] - a[1] * b[0] for a, b in ends)) / 2
+    return whole
+
+
 @pytest.mark.parametrize(
     "text", ["block[(0),()] -> block[(),(0)]", "[(0),(1)] -> block[(1),(0)]", "[(1),(0)] -> block[(0,1),()]"]
 )
