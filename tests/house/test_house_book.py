@@ -16,7 +16,10 @@ FIRST = (BOOK / "index.md").read_text("utf-8")
 REFERENCE = "\n".join((BOOK / name).read_text("utf-8") for name in ("reference.md", "array-api.md"))
 
 # Public name -> why it has no entry.
-UNLISTED = {"rote.errors.counted": "words for the errors themselves"}
+UNLISTED = {
+    "rote.errors.counted": "words for the errors themselves",
+    "rote.array_api.lib": "NumPy's name of a module, which xarray looks up",
+}
 
 # Modules that the door does not name, but that users import.
 BESIDE = ("rote.testing", "rote.array_api", "rote.array_api.fft", "rote.array_api.linalg", "rote.compat.mpi4py_fft")

@@ -109,18 +109,19 @@ def test_a_room_out_of_order_is_seen() -> None:
     assert len(backward(rows(PAGE)[::-1])) > 100
 
 
-RECIPES = [("distribution kind", "floor", 6), ("method of exchange", "sendrecv", 2), ("step kind", "scatter", 4)]
+MPI4PY = {"rote/runtime/comm/threads.py"}  # which has mpi4py's calls by their names
+RECIPES = [("distribution kind", "floor", 6), ("method of exchange", "sendrecv", 2), ("step kind", "scatter", 3)]
 
 
 @pytest.mark.parametrize(("title", "word", "count"), RECIPES)
 def test_a_recipe_names_the_files_that_name_its_example(title: str, word: str, count: int) -> None:
     """The numbered files are as many as said, each has the example in it, and no other file's code names it."""
     numbered = re.findall(r"^\d\. `([^`]+)`", section(title), re.MULTILINE)
-    said = {2: "Two", 4: "Four", 6: "Six"}[count]
+    said = {2: "Two", 3: "Three", 6: "Six"}[count]
     assert section(title).strip().startswith(f"{said} files")
     assert len(numbered) == count
     assert [path for path in numbered if word not in (ROOT / path).read_text("utf-8").lower()] == []
-    assert naming(word) <= set(numbered)
+    assert naming(word) - MPI4PY <= set(numbered)
 
 
 def test_the_house_is_on_half_a_page() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from house import ROOT, files, module_name
+from packaging.requirements import Requirement
 
 ROOMS = {"rote", "grammar", "fft", "tests", "notebooks", ".ci", ".github"}  # all that lies in the root
 PAGES = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"}
@@ -106,3 +107,24 @@ def test_nobody_is_told_to_install_another_project() -> None:
 def test_the_search_can_fail(line: str, caught: bool) -> None:
     """A command that names the other project is caught, and ours is not."""
     assert bool(foreign(line)) is caught
+
+
+@pytest.mark.parametrize(
+    ("platform", "version", "wanted"),
+    [
+        ("linux", "3.11", {"mpi4py", "pyfftw"}),
+        ("darwin", "3.14", {"mpi4py", "pyfftw"}),
+        ("win32", "3.14", {"mpi4py", "pyfftw"}),
+        ("linux", "3.15", {"mpi4py", "ducc0"}),
+        ("emscripten", "3.13", set()),
+        ("emscripten", "3.15", set()),
+    ],
+)
+def test_only_what_has_wheels_is_required(platform: str, version: str, wanted: set[str]) -> None:
+    """mpi4py and a library of transforms are required where they come as wheels; elsewhere NumPy transforms."""
+    needs = project()["dependencies"]
+    assert isinstance(needs, list)
+    where = {"sys_platform": platform, "python_version": version}
+    asked = [Requirement(need) for need in needs]
+    compiled = {need.name for need in asked if not need.marker or need.marker.evaluate(where)}
+    assert compiled & {"mpi4py", "pyfftw", "ducc0"} == wanted and {"numpy", "lark", "click"} <= compiled

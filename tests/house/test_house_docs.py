@@ -275,10 +275,16 @@ def test_pages_name_nothing_that_is_not_there() -> None:
 
 
 def test_readme_is_short() -> None:
-    """At most 150 lines, and what Rote is, a picture of a layout and a program to run stand before the Quick start."""
+    """At most 130 lines. What Rote does, a picture of an FFT, eight lines of program at most, what they print, how to
+    install it, and how fast it is stand before the Quick start; four rows of the language."""
     text = TEXTS[ROOT / "README.md"]
-    assert len(text.splitlines()) <= 150
-    assert text.index("Rote is") < text.index("![") < text.index("```python") < text.index("## Quick start")
+    assert len(text.splitlines()) <= 130
+    first = text.partition("## Quick start")[0]
+    order = ["Rote plans", "(notebooks/pictures/walk.svg)", "```python", "```text", "pip install", "times as fast as"]
+    assert [first.index(part) for part in order] == sorted(first.index(part) for part in order)
+    program, output = (first.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "text"))
+    assert len([line for line in program.splitlines() if line]) <= 8 and len(output.splitlines()) == 1
+    assert len(first_column("text")[0]) == 4
 
 
 def test_the_table_reader_can_fail() -> None:

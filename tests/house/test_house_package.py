@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import re
+import rlcompleter
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from house import ROOT, files, module_name, tree
 
@@ -69,6 +73,37 @@ def test_in_process_ranks_need_no_mpi4py(tmp_path: Path) -> None:
     assert python("-c", source, cwd=tmp_path).stdout == "3\n"
 
 
+PURE = """
+import os
+for name in ("fork", "register_at_fork", "sched_getaffinity", "memfd_create"):
+    if hasattr(os, name):
+        delattr(os, name)
+import numpy as np
+import rote
+from click.testing import CliRunner
+from rote.cli import main
+array = np.arange(30.0).reshape(5, 6)
+dist = rote.parse("block[(0),()]").on((5, 6), 3)
+assert (dist.local_shape(2), dist.owners((4, 5)), dist.indices(2)[0].tolist()) == ((1, 6), (2,), [4])
+assert str(rote.parse("block[(0),()]").move(0, to=1)) == "block[(),(0)]"
+plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(5, 6), grid=3)
+plan.verify()
+assert rote.Plan.from_json(plan.to_json()) == plan and "alltoall" in plan.explain() and plan.cost.messages == 2
+blocks = rote.simulate.run(plan, rote.simulate.scatter(array, plan.source))
+assert np.array_equal(rote.simulate.gather(blocks, plan.target), array)
+assert rote.fft.compare((8, 8, 8), ranks=4)[0].walk and plan.to_html()
+for line in (["show", "block[(0),()]"], ["explain", "[(0)] -> [()]"], ["predict", "8x8x8", "--ranks", "4"]):
+    assert CliRunner().invoke(main, line).exit_code == 0, line
+assert rote.run(lambda comm: comm.rank, ranks=2) == [0, 1]
+"""
+
+
+def test_pure_functions_need_no_unix(tmp_path: Path) -> None:
+    """Where Python has no fork, as on Windows and in Pyodide, all that starts no MPI works: layouts, plans, proofs,
+    simulation, predictions, the commands that show them, and in-process ranks."""
+    assert python("-W", "error", "-c", PURE, cwd=tmp_path).stdout == ""
+
+
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
@@ -119,6 +154,57 @@ def test_names_of_other_libraries_say_what_to_write(name: str, cure: str) -> Non
     with pytest.raises(AttributeError, match=re.escape(f"module 'rote' has no attribute '{name}'\nwrite {cure}")):
         getattr(rote, name)
     assert name not in rote.__all__
+
+
+def values() -> dict[str, object]:
+    """What users hold: each public name and module, and values that they give."""
+    x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(4, 6), grid=2)
+    f = rote.fft.FFT((4, 4), "block[(0),()]")
+    old = x[:1]
+    x += 1  # after which that part is outdated
+    made = [old, x, x.T, x.sum(), x[:1], x.layout, x.distribution, x.grid, x.comm, plan]
+    made += [
+        x.move_to("[(),(0)]"),
+        plan.steps[0],
+        plan.cost,
+        f,
+        f.walk,
+        rote.Machine(),
+        rote.random.default_rng(0),
+        x.__array_namespace__(),
+        rote.fft,
+    ]
+    return {
+        f"a{number}": value for number, value in enumerate([rote, *(getattr(rote, n) for n in rote.__all__), *made])
+    }
+
+
+def test_names_are_listed_and_completed() -> None:
+    """Law: `dir`, `vars`, `inspect.getmembers`, `hasattr` and completion take every public value, whatever the name.
+
+    An attribute that a value does not have is an AttributeError, always.
+    """
+    names = {*dir(np), *dir(np.ndarray), *dir(dict), "typecodes", "ScalarType", "e", "newaxis", "sctypeDict", "_local_"}
+    for name, value in values().items():
+        assert dir(value)
+        with warnings.catch_warnings(action="ignore"):
+            assert inspect.getmembers(value)
+        for attribute in names:
+            hasattr(value, attribute)
+        completer = rlcompleter.Completer({name: value})
+        assert completer.complete(f"{name}.", 0), name
+    assert "x.sum(" in str(rlcompleter.Completer({"x": rote.DistTensor.zeros(2, "[(0)]")}).attr_matches("x.su"))
+
+
+@pytest.mark.slow  # jedi reads NumPy first
+def test_jedi_completes_what_users_hold() -> None:
+    """Law: completion in Jupyter lists methods of tensors, layouts and plans."""
+    jedi = pytest.importorskip("jedi", reason="expected: jedi comes with IPython only")
+    x = rote.DistTensor.zeros((2, 2), "block[(0),()]")
+    for value, name in ((x, "redistribute"), (x.layout, "is_prefix_of"), (rote, "DistTensor")):
+        found = {each.name for each in jedi.Interpreter(f"x.{name[:3]}", [{"x": value}]).complete()}
+        assert name in found
 
 
 def test_names_that_cures_and_guides_write_are_there_after_import_rote(tmp_path: Path) -> None:

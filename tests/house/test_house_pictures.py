@@ -60,7 +60,7 @@ def alike(stored: list[Cell], drawn: list[Cell]) -> bool:
     )
 
 
-QUICK = ("pencils.svg", "kinds.svg")  # the picture of README, and one that is drawn in no time
+QUICK = ("walk.svg", "kinds.svg")  # the picture of README, and one that is drawn in no time
 
 
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -87,7 +87,7 @@ def test_every_picture_is_drawn_by_the_script_and_shown(pictures: ModuleType) ->
 
 def test_a_picture_that_has_changed_is_seen(tmp_path: Path) -> None:
     """A moved corner, another colour, another word and a missing cell are each told from the picture as it was."""
-    said, cells = facts(FOLDER / "pencils.svg")
+    said, cells = facts(FOLDER / "walk.svg")
     assert "alltoall" in said and alike(cells, cells)
     (fill, corners), *rest = cells
     for other in (
@@ -97,5 +97,5 @@ def test_a_picture_that_has_changed_is_seen(tmp_path: Path) -> None:
     ):
         assert not alike(cells, other)
     changed = tmp_path / "changed.svg"
-    changed.write_text((FOLDER / "pencils.svg").read_text("utf-8").replace("alltoall", "allgather"), "utf-8")
+    changed.write_text((FOLDER / "walk.svg").read_text("utf-8").replace("alltoall", "allgather"), "utf-8")
     assert facts(changed)[0] != said

@@ -54,6 +54,8 @@ WRONG = {
         "f.empty_input((-1,))",
         "f.empty_output((-1,))",
         "f.forward(x)",
+        "f.local_wavenumbers(L=0)",
+        "f.shell_sums(x)",
         "f.wavenumbers(nyquist='half')",
     ),
 }
