@@ -667,7 +667,7 @@ def test_one_function_imports_one_module_and_what_that_needs(tmp_path):
         home = front.ANSWERING.get(function.__name__, "")
         wrapped = getattr(found, "func", found)
         where = wrapped.__module__ if wrapped.__module__.startswith("rote.") else f"rote.{home}"
-        assert function.__module__ == "numpy.fft" or where.rpartition(".")[2] == home, function
+        assert getattr(function, "__module__", "") == "numpy.fft" or where.rpartition(".")[2] == home, function
     assert {method for _, method in rules.UFUNC_METHODS} == {"reduce", "accumulate"}
     program = (
         "import sys, numpy as np, rote\nx = rote.DistTensor.zeros((3, 3), 'block[(0),()]')\n"

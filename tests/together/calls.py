@@ -139,7 +139,7 @@ def every_function() -> Iterator[Function]:
         import_module(f"rote.array_api.{module}")
     late("numpy.fft")
     for asked, answer in ANSWERS.items():
-        yield _function(f"{asked.__module__}.{asked.__name__}", asked, answer)
+        yield _function(f"{getattr(asked, '__module__', 'numpy')}.{asked.__name__}", asked, answer)
     homes = {"rote": rote, "rote.fft": rote.fft, "xp": xp, "xp.linalg": xp.linalg, "xp.fft": xp.fft}
     for home, module in homes.items():
         for name in getattr(module, "__all__", dir(module)):
