@@ -111,10 +111,13 @@ def quantiles(pick, shape):
 
 
 def weighted(pick, shape):
-    """By NumPy's one method. NumPy fails of no elements, and of weights along an axis if NaNs are left out."""
+    """By NumPy's one method. NumPy fails of no elements, and of weights along an axis if NaNs are left out.
+
+    Axes ascend, because NumPy 2.1 gives weights to other elements if they do not.
+    """
     if 0 in shape:
         return lambda x: []
-    axis = pick([None, *range(len(shape)), tuple(range(len(shape)))[::-1]])
+    axis = pick([None, *range(len(shape)), tuple(range(len(shape)))])
     along = axis if isinstance(axis, tuple) else (axis,)
     extents = shape if axis is None or pick([True, False]) else tuple([shape[mode] for mode in along])
     names = ("quantile", *(("nanquantile",) if extents == shape else ()))
