@@ -110,14 +110,18 @@ def quantiles(pick, shape):
     )
 
 
+SEVERAL = np.quantile([[0, 1], [2, 3]], 0.5, (0, 1), weights=[[1, 9], [5, 1]], method="inverted_cdf") == 1
+
+
 def weighted(pick, shape):
     """By NumPy's one method. NumPy fails of no elements, and of weights along an axis if NaNs are left out.
 
-    Axes ascend, because NumPy 2.1 gives weights to other elements if they do not.
+    NumPy 2.1 gives the weights to other elements if several axes are named.
     """
     if 0 in shape:
         return lambda x: []
-    axis = pick([None, *range(len(shape)), tuple(range(len(shape)))])
+    several = [tuple(range(len(shape)))[::-1]] if SEVERAL else []
+    axis = pick([None, *range(len(shape)), *several])
     along = axis if isinstance(axis, tuple) else (axis,)
     extents = shape if axis is None or pick([True, False]) else tuple([shape[mode] for mode in along])
     names = ("quantile", *(("nanquantile",) if extents == shape else ()))
