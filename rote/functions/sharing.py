@@ -47,7 +47,7 @@ def linked(
     if source._sharing is None:
         source._sharing = Sharing()
     parts = source._sharing.parts
-    link = ref(part, lambda gone: parts.pop(id(gone)))
+    link: ref[Distributed] = ref(part, lambda gone: parts.pop(id(gone)))
     parts[id(link)] = link
     return part
 
