@@ -158,7 +158,7 @@ def test_fft(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tune() -> None:
     """Times, decisions and counts as numbers, whatever is measured or done."""
-    told = answer("tune", "tune", "--ranks", 2, "--seconds", 0.1)
+    told = answer("tune", "tune", "--ranks", 2, "--seconds", 0.1, "--force")
     assert (told["ranks"], told["mpi"], told["kept"], told["check"]) == (2, None, True, None)
     assert rote.Machine(**told["measured"]) and rote.Machine(**told["default"]) == rote.Machine()
     timed = answer("tune --shape", "tune", "--ranks", 2, "--shape", "4x4")

@@ -104,11 +104,6 @@ def test_rooms_stand_on_those_above() -> None:
     assert backward(rows(PAGE)) == []
 
 
-def test_a_room_out_of_order_is_seen() -> None:
-    """The test of the order can fail: upside down, the house falls."""
-    assert len(backward(rows(PAGE)[::-1])) > 100
-
-
 MPI4PY = {"rote/runtime/comm/threads.py"}  # which has mpi4py's calls by their names
 RECIPES = [("distribution kind", "floor", 6), ("method of exchange", "sendrecv", 2), ("step kind", "scatter", 3)]
 
