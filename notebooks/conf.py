@@ -24,6 +24,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
 
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # no notebook has a widget, and they would be fetched from the network

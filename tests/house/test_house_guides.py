@@ -130,9 +130,9 @@ def test_the_batch_script_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_the_benchmark_is_repeated(tmp_path: Path) -> None:
-    """The commands of the page on benchmarks measure, on a small shape, and say of which libraries."""
+    """The benchmark on the page of the command line measures, on a small shape, and says of which libraries."""
     executable(tmp_path / "bin" / "mpiexec", f'exec {shlex.join(mpiexec_command())} "$@"\n')
-    printed = run_script("benchmarks.md", tmp_path, SHAPE="8x8x8", ROUNDS="1", ROTE_WISDOM="")
+    printed = run_script("cli.md", tmp_path, SHAPE="8x8x8", ROUNDS="1", ROTE_WISDOM="")
     assert printed.count("slab swaps on 2 threads") == 1
     assert printed.count("transforms forward and backward on 2 MPI ranks") == 2
     assert "the libraries of these figures" in printed
