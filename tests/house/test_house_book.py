@@ -91,54 +91,9 @@ def test_every_entry_is_a_public_name() -> None:
     assert [name for name in entries if name not in offered()] == []
 
 
-def test_a_missing_name_is_seen() -> None:
-    """Each way to make an entry is read, and without it the name is missing."""
-    page = """# Names
-
-```{eval-rst}
-.. currentmodule:: rote
-.. autosummary::
-   :toctree: api
-
-   parse
-   wisdom.key
-
-.. py:data:: methods
-   :type: tuple
-```
-
-```{eval-rst}
-.. automodule:: rote.array_api
-   :members: abs,
-      add
-   :imported-members:
-```
-"""
-    assert list(listed(page)) == [
-        "rote.parse",
-        "rote.wisdom.key",
-        "rote.methods",
-        "rote.array_api.abs",
-        "rote.array_api.add",
-    ]
-    names = offered()
-    lost = missing(names, page)
-    assert "rote.compile" in lost
-    assert "rote.parse" not in lost
-    assert len(lost) == len(names) - 5
-
-
 def test_the_first_page_names_every_page() -> None:
     """A guide, a notebook or a list that it does not name would be found by nobody; one that is named twice, twice."""
     pages = {path.name for path in (*BOOK.glob("*.md"), *BOOK.glob("*.ipynb"))} - {"index.md"}
     assert len(pages) > 10
     assert pages - set(linked(FIRST)) == set()
     assert len(linked(FIRST)) == len(set(linked(FIRST)))
-
-
-def test_lines_of_the_first_page_are_read() -> None:
-    """A link in a list is a line; a link in a text or in a comment is none."""
-    assert linked("See [C](c.md).\n\n- [A](a.md): x.\n<!-- - [D](d.md): z. -->\n- [B](b.ipynb): y.\n") == [
-        "a.md",
-        "b.ipynb",
-    ]

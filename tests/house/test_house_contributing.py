@@ -1,77 +1,108 @@
-"""CONTRIBUTING.md is true: its rooms are the house's and stand in order, its paths exist, its counts of files hold."""
+"""CONTRIBUTING.md and architecture.md are true: rooms, recipes, paths, and the way of a call through the house.
+
+`python tests/house/test_house_contributing.py` writes the table of rooms and draws notebooks/architecture.svg.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
+from html import escape
 
 import pytest
-from house import PACKAGES, ROOT, files, module_name, tree
-from test_house_walls import all_imports
+from house import PACKAGES, ROOT, files, tree
+from test_house_walls import ROOMS, all_imports, room_of
 
-PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+CONTRIBUTING, PICTURE = ROOT / "CONTRIBUTING.md", ROOT / "notebooks" / "architecture.svg"
+PAGE = CONTRIBUTING.read_text("utf-8")
+GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
 PATH = re.compile(r"`([\w./-]*(?:/|\.(?:py|md|lark|txt|ipynb)))`")
-
-
-def rows(page: str) -> list[list[str]]:
-    """The rooms of the table, row by row."""
-    lines = re.findall(r"^\| (`.*?`) \| .* \|$", page, re.MULTILINE)
-    return [rooms for line in lines if (rooms := PATH.findall(line))]  # another table names no room
-
-
-def homes(table: list[list[str]]) -> dict[str, int]:
-    """The row of each room, by the name under which it is imported."""
-    return {room_module(room): number for number, row in enumerate(table) for room in row}
-
-
-def row_of(module: str, rooms: dict[str, int]) -> int | None:
-    """The row in which a module is: that of the innermost room that holds it."""
-    while module and module not in rooms:
-        module = module.rpartition(".")[0]
-    return rooms.get(module)
+HEAD = "| room | its one job |\n|---|---|\n"
+SHOWN = [room for room in ROOMS if room not in ("rote", "rote.__main__")]
+CELL, LEFT, TOP, MARGIN = 20, 190, 28, 12  # pixels
+COLOURS = {"grammar": "#b45309", "rote": "#1d4ed8", "fft": "#047857"}
 
 
 @cache
-def room_module(room: str) -> str:
-    """The name under which a room is imported."""
-    folder = room.rstrip("/")
-    return PACKAGES[folder] if folder in PACKAGES else module_name(folder)
+def home(room: str) -> str:
+    """The folder, with a slash, or the file of a room: rote.fft -> fft/, rote.errors -> rote/errors.py."""
+    folder = next((path for path, name in PACKAGES.items() if name == room), room.replace(".", "/"))
+    return f"{folder}/" if f"{folder}/__init__.py" in files() else f"{folder}.py"
 
 
-def backward(table: list[list[str]]) -> list[str]:
-    """Every import that leads from a room to one below it in the table."""
-    wrong, rooms = [], homes(table)
-    for module, found in all_imports():
-        source, target = row_of(module, rooms), row_of(found.target, rooms)
-        through_the_door = module == "rote" or (found.target.count(".") == 1 and target is None)
-        if through_the_door or source is None or target is None:
-            continue
-        if target > source:
-            wrong.append(f"{module} imports {found.target}")
-    return wrong
+def job(room: str) -> str:
+    """The first sentence of a room's docstring, which is its one job."""
+    path = home(room)
+    text = ast.get_docstring(tree(f"{path}__init__.py" if path.endswith("/") else path)) or ""
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
+
+
+def written(page: str) -> str:
+    """The page with the rooms of today."""
+    before, _, after = page.partition(HEAD)
+    rows = "".join(f"| `{home(room)}` | {job(room)} |\n" for room in SHOWN)
+    return before + HEAD + rows + re.sub(r"\A(?:[|].*\n)*", "", after)
+
+
+def arrows() -> set[tuple[int, int]]:
+    """The pairs of rooms, importing and imported, by their places in the table."""
+    pairs = {(room_of(module), room_of(found.target)) for module, found in all_imports()}
+    return {(SHOWN.index(a), SHOWN.index(b)) for a, b in pairs if a in SHOWN and b in SHOWN and a != b}
+
+
+def drawn() -> str:
+    """A row and a column per room, and a dot where the row's files import the column's."""
+    size = len(SHOWN) * CELL
+    paint = [COLOURS[home(room).split("/")[0]] for room in SHOWN]
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + size + MARGIN} {TOP + size + MARGIN}" '
+        'role="img" font-family="monospace" font-size="12">',
+        "<title>Which room of the house imports which</title>",
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for i, room in enumerate(SHOWN):
+        y, x = TOP + i * CELL, LEFT + i * CELL
+        lines += [
+            f'<rect x="0" y="{y}" width="{LEFT + size}" height="{CELL}" fill="{("white", "#f4f4f5")[i % 2]}"/>',
+            f'<text x="{MARGIN}" y="{y + 14}" fill="{paint[i]}">{i + 1:2} {escape(home(room))}</text>',
+            f'<text x="{x + CELL / 2:g}" y="{TOP - 8}" text-anchor="middle" fill="{paint[i]}">{i + 1}</text>',
+            f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" fill="#d4d4d8"/>',
+        ]
+    for i, j in sorted(arrows()):
+        x, y = LEFT + j * CELL + CELL / 2, TOP + i * CELL + CELL / 2
+        lines.append(f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{paint[j]}"/>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def test_the_table_and_the_picture_are_current() -> None:
+    """The page has the rooms of the walls with the jobs of their docstrings, and the picture the imports of today."""
+    assert HEAD in PAGE and written(PAGE) == PAGE
+    assert PICTURE.read_text("utf-8") == drawn()
+    assert len(PAGE.split("## The house")[1].split("\n## ")[0].splitlines()) < 50  # half a page
+
+
+def test_every_path_exists() -> None:
+    """A path of either page is a file or a folder of the repository."""
+    for path in {*PATH.findall(PAGE), *PATH.findall(GUIDE)}:
+        assert any((folder / path).exists() for folder in (ROOT, ROOT / "rote" / "functions")), path
+
+
+# --- recipes ---------------------------------------------------------------------------------------------------------
 
 
 @cache
 def constants(path: str) -> list[str]:
-    """The texts in a file's code; no docstrings, and names that it exports as such."""
-    return [*_constants(path)]
-
-
-def _constants(path: str) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
-        exported = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        if exported or (isinstance(node, ast.AugAssign) and ast.unparse(node.target) == "__all__"):
-            yield from (f"exported {each.value}" for each in ast.walk(node.value) if isinstance(each, ast.Constant))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-
-
-def naming(word: str) -> set[str]:
-    """The files in whose code a word stands as a text of its own."""
-    exporting = {path for path in files() if f"exported {word}" in constants(path)}
-    return {path for path in files() if constants(path).count(word) > (path in exporting)}
+    """The texts in a file's code, without docstrings and names that it exports."""
+    source = tree(path)
+    exported = {
+        id(text)
+        for node in ast.walk(source)
+        if isinstance(node, ast.Assign | ast.AugAssign) and "__all__" in ast.unparse(node).partition("=")[0]
+        for text in ast.walk(node.value)
+    }
+    texts = [node for node in ast.walk(source) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [str(node.value) for node in texts if id(node) not in exported]
 
 
 def section(title: str) -> str:
@@ -79,47 +110,33 @@ def section(title: str) -> str:
     return PAGE.split(f"## How to add a {title}\n")[1].split("\n## ")[0]
 
 
-def test_every_path_exists() -> None:
-    """A path of the page is a file or a folder of the repository."""
-    for path in {*PATH.findall(PAGE)}:
-        assert (ROOT / path).exists(), path
-        assert (ROOT / path).is_dir() == path.endswith("/"), path
-
-
-def test_every_file_is_in_a_room() -> None:
-    """The table forgets no file of the three packages; the door alone stands outside."""
-    rooms = homes(rows(PAGE))
-    assert [path for path in files() if row_of(module_name(path), rooms) is None] == ["rote/__init__.py"]
-
-
-def test_every_room_is_a_folder_or_a_module() -> None:
-    """And every folder of modules is a room, or in one."""
-    table = rows(PAGE)
-    assert len(table) > 15
-    assert [room for row in table for room in row if not (ROOT / room).exists()] == []
-
-
-def test_rooms_stand_on_those_above() -> None:
-    """Every import of the house leads up the table, or stays in its room."""
-    assert backward(rows(PAGE)) == []
-
-
+NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 MPI4PY = {"rote/runtime/comm/threads.py"}  # which has mpi4py's calls by their names
-RECIPES = [("distribution kind", "floor", 6), ("method of exchange", "sendrecv", 2), ("step kind", "scatter", 3)]
+RECIPES = [("distribution kind", "floor"), ("method of exchange", "sendrecv"), ("step kind", "scatter")]
 
 
-@pytest.mark.parametrize(("title", "word", "count"), RECIPES)
-def test_a_recipe_names_the_files_that_name_its_example(title: str, word: str, count: int) -> None:
+@pytest.mark.parametrize(("title", "word"), RECIPES)
+def test_a_recipe_names_the_files_that_name_its_example(title: str, word: str) -> None:
     """The numbered files are as many as said, each has the example in it, and no other file's code names it."""
     numbered = re.findall(r"^\d\. `([^`]+)`", section(title), re.MULTILINE)
-    said = {2: "Two", 3: "Three", 6: "Six"}[count]
-    assert section(title).strip().startswith(f"{said} files")
-    assert len(numbered) == count
+    assert section(title).strip().startswith(f"{NUMBERS[len(numbered)]} files")
     assert [path for path in numbered if word not in (ROOT / path).read_text("utf-8").lower()] == []
-    assert naming(word) - MPI4PY <= set(numbered)
+    assert {path for path in files() if word in constants(path)} - MPI4PY <= set(numbered)
 
 
-def test_the_house_is_on_half_a_page() -> None:
-    """A description that has grown is none."""
-    house = PAGE.split("## The house")[1].split("\n## ")[0]
-    assert len(house.splitlines()) < 50
+# --- the way of a call -----------------------------------------------------------------------------------------------
+
+STEP = re.compile(r"^\| \d+ \| `([^`]+)`, ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
+PASSED = [(path, name) for path, names in STEP.findall(GUIDE) for name in re.findall(r"`(\w+)`", names)]
+
+
+@pytest.mark.parametrize(("path", "name"), PASSED)
+def test_a_call_passes_what_the_guide_says(path: str, name: str) -> None:
+    """Every function that the guide names is in the file that it names."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    assert name in {node.name for node in ast.walk(tree(path)) if isinstance(node, kinds)}
+
+
+if __name__ == "__main__":
+    CONTRIBUTING.write_text(written(PAGE), "utf-8")
+    PICTURE.write_text(drawn(), "utf-8")

@@ -90,26 +90,6 @@ def test_nobody_is_told_to_install_another_project() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "caught"),
-    [
-        ('pip install "rote[fast]"', True),
-        ("pip install --force-reinstall rote", True),
-        ("pip install rote==0.1 numpy", True),
-        ("python -m pip install 'rote[mpi,plot]' --quiet", True),
-        ('test = ["rote[mpi]", "pytest"]', True),
-        ('pip install "rote-tensor[fast]"', False),
-        ("pip install rote-tensor", False),
-        ('pip install ".[mpi,plot]" && .venv/bin/rote demo', False),
-        ("pip install /somewhere/rote", False),
-        ("rote fft volume.npy spectrum.npy", False),
-    ],
-)
-def test_the_search_can_fail(line: str, caught: bool) -> None:
-    """A command that names the other project is caught, and ours is not."""
-    assert bool(foreign(line)) is caught
-
-
-@pytest.mark.parametrize(
     ("platform", "version", "wanted"),
     [
         ("linux", "3.11", {"mpi4py", "pyfftw"}),

@@ -171,55 +171,6 @@ def test_links_lead_somewhere() -> None:
 # --- the machinery can fail -----------------------------------------------------------------------------------------
 
 
-def test_blocks_are_found() -> None:
-    """Language, text, line and output of each block."""
-    page = "a\n```python\nprint(1)\n```\n\n```text\n1\n```\nb\n```console\n$ true\n```\n"
-    assert blocks(page) == [
-        Block("python", "print(1)\n", 2, "1\n"),
-        Block("text", "1\n", 6, None),
-        Block("console", "$ true\n", 10, None),
-    ]
-    with pytest.raises(ValueError, match="does not close"):
-        blocks("a\n```python\nprint(1)\n")
-
-
-@pytest.mark.parametrize(
-    ("printed", "expected", "same"),
-    [
-        ("a\nb\n", "a\nb\n", True),
-        ("a  \n", "a\n", True),
-        ("", "", True),
-        ("a\n", "", False),
-        ("", "a\n", False),
-        ("a\nb\nc\n", "a\n...\nc\n", True),
-        ("a\nc\n", "a\n...\nc\n", True),
-        ("a\nb\n", "a\n...\nc\n", False),
-        ("in 3.2 ms\n", "in ... ms\n", True),
-        ("in 3.2 s\n", "in ... ms\n", False),
-        ("in 3\nor 4 ms\n", "in ... ms\n", False),
-        ("a.b\n", "acb\n", False),
-        ("acb\n", "a.b\n", False),
-    ],
-)
-def test_output_is_compared(printed: str, expected: str, same: bool) -> None:
-    """Line by line, with `...` for what changes from run to run."""
-    assert matches(printed, expected) is same
-
-
-def test_a_wrong_block_is_named(tmp_path: Path) -> None:
-    """A session, a script and a command that print something else are each told apart from the right ones."""
-    names: dict[str, object] = {}
-    assert run_python(Block("python", ">>> x = 1\n>>> x\n1\n", 1, None), names) == ""
-    assert "Got:\n    1" in run_python(Block("python", ">>> x\n2\n", 1, None), names)
-    assert run_python(Block("python", "print(x)\n", 1, "1\n"), names) == ""
-    assert "printed\n1" in run_python(Block("python", "print(x)\n", 1, "2\n"), names)
-    assert run_console(Block("console", "$ echo one\none\n$ echo a \\\n  b\na b\n", 1, None), tmp_path) == ""
-    assert "$ echo one" in run_console(Block("console", "$ echo one\ntwo\n", 1, None), tmp_path)
-    assert "exit status 3" in run_console(Block("console", "$ exit 3\nfine\n", 1, None), tmp_path)
-    with pytest.raises(ValueError, match="before the first command"):
-        commands("lost\n$ true\n")
-
-
 def test_the_environment_is_activated_before_its_commands() -> None:
     """README says how `python`, `rote` and `mpiexec` become this environment's after the Quick start and before it uses
     them, so that every command works as printed."""
@@ -285,9 +236,3 @@ def test_readme_is_short() -> None:
     program, output = (first.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "text"))
     assert len([line for line in program.splitlines() if line]) <= 8 and len(output.splitlines()) == 1
     assert len(first_column("text")[0]) == 4
-
-
-def test_the_table_reader_can_fail() -> None:
-    """A table that is not there is no empty one."""
-    with pytest.raises(LookupError):
-        first_column("`nothing=` ")

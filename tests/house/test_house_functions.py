@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
-from pathlib import Path
 
 from house import ROOT
 
 import rote.array_api as xp
-from rote import functions as front
 from rote.functions import load
 from rote.functions.rules import FUNCTIONS, RULES
 
 PAGE = ROOT / "notebooks" / "array-functions.md"
-GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
 HEADS = ("| rule | layout of the result | what moves |\n|---|---|---|\n", "| rule | functions |\n|---|---|\n")
 
 
@@ -54,18 +51,6 @@ def test_every_function_of_the_namespace_has_a_rule() -> None:
     functions = {name for name in dir(xp) if callable(getattr(xp, name)) and not name.startswith("_")}
     assert functions - FUNCTIONS.keys() == {"broadcast_shapes"} & functions
     assert set(FUNCTIONS.values()) == RULES.keys()
-
-
-def test_functions_are_in_the_rooms_that_the_guide_says() -> None:
-    """Each function that notebooks/architecture.md names beside a room of functions is defined in a module of it."""
-    rows = dict(re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", GUIDE.split("## The life of an array function")[1], re.M))
-    folders = {path.parent.name for path in Path(front.__path__[0]).glob("*/__init__.py")}
-    assert rows.keys() == folders
-    for room, text in rows.items():
-        modules = [getattr(front, name) for name in front.__all__ if f".{room}." in getattr(front, name).__name__]
-        for name in re.findall(r"`(\w+)`", text):
-            homes = [vars(module)[name].__module__ for module in modules if name in vars(module)]
-            assert any(f".{room}." in home for home in homes), (room, name)
 
 
 if __name__ == "__main__":

@@ -195,20 +195,3 @@ def test_properties_are_shown() -> None:
             if not any(re.search(rf"\.{name.rpartition('.')[2]}\b", line) for line in lines):
                 hidden.append(name)
     assert hidden == []
-
-
-def _inner() -> None:
-    raise ValueError("within")
-
-
-def _outer() -> None:
-    _inner()
-    if _outer.__name__:
-        raise rote.LayoutError("by itself")
-
-
-def test_silence_is_seen() -> None:
-    """What is raised by itself, and below, is found; a reference is followed, and one to nothing names nothing."""
-    assert {*raised(_outer)} == {"ValueError", "LayoutError"}
-    assert "LayoutError" in named_errors("rote.fft.dctn") and "LayoutError" not in named_errors("rote.parse")
-    assert method_of("DistTensor.zeros((), '[]').nonzero()") == "nonzero" and method_of("x.all(axis=5)") == "all"

@@ -323,11 +323,6 @@ def test_files_are_neither_long_nor_short() -> None:
         assert fits != (path in UNUSUAL), f"{path}: {lines} lines, {UNUSUAL.get(path)}"
 
 
-def test_unusual_files_are_there() -> None:
-    """Nothing is said of a file that does not exist."""
-    assert sorted(UNUSUAL.keys() - files().keys()) == []
-
-
 def promised(path: str) -> set[str]:
     """The functions of a library's file that the protocol of libraries describes, once for all of them."""
     folder, _, name = path.rpartition("/")
