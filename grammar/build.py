@@ -8,7 +8,6 @@ Only this file imports lark; importing it builds the parser's tables, once.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import resources
@@ -21,9 +20,7 @@ from lark.lexer import PatternStr
 from . import nodes
 from .diagnostics import mistake
 from .naming import ACTIONS, Token, misplaced
-from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER
-
-_SIZE = re.compile("[0-9]+")
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, LayoutClass, TransitionClass
 
 # The effect of an action on a mode. Each effect may occur at most once per mode and stage.
 _EFFECTS = ("made complex", "made real", "resized", "resampled", "folded", "chirped")
@@ -41,13 +38,20 @@ class _Wrong(Exception):
         self.position, self.token = (token.start_pos or 0) + shift, token.value[shift:]
 
 
-class _Brackets(NamedTuple):
-    """What is written of a layout up to its closing bracket; `names` are those that each mode reads."""
+_Action = tuple[str, tuple[LarkToken, ...], tuple[LarkToken, ...]]  # its name, its modes and their new extents
 
-    modes: tuple[tuple[nodes.Entry, ...], ...]
-    view: tuple[nodes.ViewItem, ...] | None
+
+class _Layout(NamedTuple):
+    """A layout as written: the fields of its node, the names that each mode reads, and its tokens of grid modes."""
+
+    fields: dict[str, Any]
     names: list[tuple[str, ...]]
     grid_modes: list[LarkToken]
+
+    @property
+    def tensor_order(self) -> int:
+        view = self.fields["view"]
+        return nodes.order_read(view) if view else len(self.fields["modes"])
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -65,15 +69,13 @@ def _number(token: LarkToken) -> int:
 
 
 def _sizes(run: LarkToken) -> Iterator[int]:
-    """The numbers of a run of sizes, which is one token."""
-    for size in _SIZE.finditer(run):
+    for size in re.finditer("[0-9]+", run):
         if _reaches(size.group(), MAX_NUMBER):
             raise _Wrong("number-too-large", run, shift=size.start())
         yield int(size.group())
 
 
 def _grid(token: LarkToken) -> tuple[int, ...]:
-    """The sizes of a grid, which are written ``4x256``."""
     sizes, shift = token.split("x"), 0
     for size in sizes:
         if "." in size and size.replace(".", "", 1).isdigit():
@@ -97,133 +99,13 @@ def _reaches(number: str, limit: int) -> bool:
     return len(number) > len(str(limit)) or int(number) >= limit
 
 
-# --- layouts ----------------------------------------------------------------------------------------------------------
-
-
-def _cyclic(tile: LarkToken | None = None, at: LarkToken | None = None) -> nodes.Kind:
-    return nodes.Kind("cyclic", (_number(tile) if tile else 1,), _number(at) if at else 0)
-
-
-def _block(*runs: LarkToken) -> nodes.Kind:
-    return nodes.Kind("block", tuple([size for run in runs for size in _sizes(run)]))
-
-
-def _entry(grid_mode: LarkToken, kind: nodes.Kind | None) -> tuple[LarkToken, int, nodes.Kind | None]:
-    return grid_mode, _number(grid_mode), kind
-
-
-def _part(name: LarkToken, size: LarkToken | None) -> tuple[LarkToken, int | None]:
-    return name, None if size is None else _number(size)
-
-
-def _parts(*parts: Any) -> list[tuple[LarkToken, int | None]]:
-    """The parts of a group, two or one more; as many as there may be names."""
-    listed = parts[0] if isinstance(parts[0], list) else [parts[0]]
-    if len(listed) == MAX_MODES:
-        raise _Wrong("too-many-modes", parts[1][0])
-    listed.append(parts[1])
-    return cast("list[tuple[LarkToken, int | None]]", listed)
-
-
-def _group(parts: list[tuple[LarkToken, int | None]]) -> tuple[nodes.ViewItem, list[LarkToken]]:
-    names = [name for name, _ in parts]
-    free = [name for name, size in parts if size is None]
-    if len(free) == len(parts):
-        return nodes.Fuse(tuple([name.value for name in names])), names
-    if len(free) > 1:
-        raise _Wrong("two-free-parts", free[1])
-    return nodes.Tile(tuple([(name.value, size) for name, size in parts])), names
-
-
-def _view(*items: tuple[nodes.ViewItem, list[LarkToken]]) -> tuple[nodes.ViewItem, ...]:
-    names = [name for _, written in items for name in written]
-    _once("repeated-name", names)
-    if len(names) > MAX_MODES:
-        raise _Wrong("too-many-modes", names[MAX_MODES])
-    return tuple([item for item, _ in items])
-
-
-def _modes(*modes: Any) -> list[Any]:
-    """The modes in brackets, one or one more."""
-    *before, (opening, *entries) = modes
-    listed: list[Any] = before[0] if before else []
-    if len(listed) == MAX_MODES:
-        raise _Wrong("too-many-modes", opening)
-    listed.append(entries)
-    return listed
-
-
-def _brackets(
-    view: tuple[nodes.ViewItem, ...] | None, default: nodes.Kind | None, modes: list[Any] | None, close: LarkToken
-) -> _Brackets:
-    grid_modes, entries = [], []
-    for mode in modes or ():
-        grid_modes += [token for token, _, _ in mode]
-        entries.append(tuple([nodes.Entry(number, kind or default or nodes.CYCLIC) for _, number, kind in mode]))
-    _once("repeated-grid-mode", grid_modes)
-    names: list[tuple[str, ...]] = nodes.modes_read(view) if view else [()] * len(entries)
-    if len(names) != len(entries):
-        # in a walk, a name `on` before the brackets that is one too many is meant to begin a grid
-        grid = names[0] == ("on",) and len(names) == len(entries) + 1 > 1
-        hint = f"{len(names)} modes, the brackets have {len(entries)}"
-        raise _Wrong("view-mismatch", close, hint, in_walk="missing-grid" if grid else "")
-    return _Brackets(tuple(entries), view, names, grid_modes)
-
-
-def _partial(op: LarkToken | None, *grid_modes: LarkToken) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
-    return grid_modes, {"op": op.value if op else "sum", "partial": tuple(map(_number, grid_modes))}
-
-
-def _root(grid_mode: LarkToken, at: LarkToken | None) -> tuple[LarkToken, int, int]:
-    return grid_mode, _number(grid_mode), _number(at) if at else 0
-
-
-def _rooted(*roots: tuple[LarkToken, int, int]) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
-    return tuple([token for token, _, _ in roots]), {"rooted": tuple([(g, at) for _, g, at in roots])}
-
-
-def _layout(read: _Brackets, suffixes: tuple[Any, ...]) -> tuple[nodes.LayoutSyntax, list[tuple[str, ...]]]:
-    """A layout, and the names that each of its modes reads."""
-    _once("repeated-grid-mode", [*read.grid_modes, *(token for tokens, _ in suffixes for token in tokens)])
-    fields = ChainMap(*(fields for _, fields in suffixes))
-    return nodes.LayoutSyntax(read.modes, read.view, **fields), read.names
-
-
-def _transition(source: Any, arrow: LarkToken, target: Any) -> tuple[nodes.TransitionSyntax, None]:
-    node = nodes.TransitionSyntax(source[0], target[0])
-    left, right = node.source.tensor_order, node.target.tensor_order
-    if left != right:
-        raise _Wrong("order-mismatch", arrow, f"order {left} on the left, {right} on the right", len(arrow))
-    return node, None
-
-
 def _once(mistake: str, tokens: list[LarkToken]) -> None:
     """Refuse the first token whose text an earlier one has."""
     if len(set(tokens)) < len(tokens):
         raise _Wrong(mistake, next(token for i, token in enumerate(tokens) if token in tokens[:i]))
 
 
-# --- walks ------------------------------------------------------------------------------------------------------------
-
-
-def _stage(grid: LarkToken | None, layout: Any, actions: tuple[Any, ...] | None) -> nodes.StageSyntax:
-    node, names = layout
-    sizes = None if grid is None else _grid(grid)
-    numbers = {read[0]: number for number, read in enumerate(names) if len(read) == 1}
-    done: set[tuple[str, int]] = set()
-    resolved = []
-    for action, modes, extents in actions or ():
-        chosen = []
-        for i, mode in enumerate(modes):
-            if i and mode in ACTIONS and mode not in numbers:
-                raise _Wrong("missing-closing-parenthesis", mode)
-            chosen.append(_mode(mode, numbers, names))
-            use = _DONE[action], chosen[-1]
-            if use in done:
-                raise _Wrong("repeated-mode", mode, use[0])
-            done.add(use)
-        resolved.append(nodes.ActionSyntax(action, tuple(chosen), tuple(map(_number, extents))))
-    return nodes.StageSyntax(node, sizes, tuple(resolved))
+# --- names ------------------------------------------------------------------------------------------------------------
 
 
 def _mode(token: LarkToken, numbers: dict[str, int], names: list[tuple[str, ...]]) -> int:
@@ -240,7 +122,6 @@ def _mode(token: LarkToken, numbers: dict[str, int], names: list[tuple[str, ...]
 
 
 def _modes_to_write(name: str, modes: list[tuple[str, ...]]) -> str:
-    """Say what to write where `name` is not a mode."""
     for number, names in enumerate(modes):
         if name in names:
             others = " and ".join(other for other in names if other != name)
@@ -253,64 +134,169 @@ def _modes_to_write(name: str, modes: list[tuple[str, ...]]) -> str:
     return f"write {', '.join(most)} or {last}" if most else f"write {last}"
 
 
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@v_args(inline=True)
+class _Nodes(Transformer[LarkToken, Any]):
+    """A function for each rule of layout.lark and walk.lark; an optional part that is absent is None."""
+
+    def transition(self, source: _Layout, arrow: LarkToken, target: _Layout) -> tuple[_Layout, _Layout]:
+        left, right = source.tensor_order, target.tensor_order
+        if left != right:
+            raise _Wrong("order-mismatch", arrow, f"order {left} on the left, {right} on the right", len(arrow))
+        return source, target
+
+    def layout(self, read: _Layout, suffixes: tuple[Any, ...]) -> _Layout:
+        for tokens, fields in suffixes:
+            read.grid_modes.extend(tokens)
+            read.fields.update(fields)
+        _once("repeated-grid-mode", read.grid_modes)
+        return read
+
+    def brackets(
+        self,
+        view: tuple[nodes.ViewItem, ...] | None,
+        default: nodes.Kind | None,
+        modes: list[Any] | None,
+        close: LarkToken,
+    ) -> _Layout:
+        grid_modes, entries = [], []
+        for mode in modes or ():
+            grid_modes += [token for token, _, _ in mode]
+            entries.append(tuple([nodes.Entry(number, kind or default or nodes.CYCLIC) for _, number, kind in mode]))
+        _once("repeated-grid-mode", grid_modes)
+        names: list[tuple[str, ...]] = nodes.modes_read(view) if view else [()] * len(entries)
+        if len(names) != len(entries):
+            # in a walk, a name `on` before the brackets that is one too many is meant to begin a grid
+            grid = names[0] == ("on",) and len(names) == len(entries) + 1 > 1
+            hint = f"{len(names)} modes, the brackets have {len(entries)}"
+            raise _Wrong("view-mismatch", close, hint, in_walk="missing-grid" if grid else "")
+        return _Layout({"modes": tuple(entries), "view": view}, names, grid_modes)
+
+    def modes(self, *modes: Any) -> list[Any]:
+        """The modes in brackets, one or one more."""
+        *before, (opening, *entries) = modes
+        listed: list[Any] = before[0] if before else []
+        if len(listed) == MAX_MODES:
+            raise _Wrong("too-many-modes", opening)
+        listed.append(entries)
+        return listed
+
+    def entry(self, grid_mode: LarkToken, kind: nodes.Kind | None) -> tuple[LarkToken, int, nodes.Kind | None]:
+        return grid_mode, _number(grid_mode), kind
+
+    def cyclic(self, tile: LarkToken | None = None, at: LarkToken | None = None) -> nodes.Kind:
+        return nodes.Kind("cyclic", (_number(tile) if tile else 1,), _number(at) if at else 0)
+
+    def block(self, *runs: LarkToken) -> nodes.Kind:
+        return nodes.Kind("block", tuple([size for run in runs for size in _sizes(run)]))
+
+    def partial(self, op: LarkToken | None, *grid_modes: LarkToken) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
+        return grid_modes, {"op": op.value if op else "sum", "partial": tuple(map(_number, grid_modes))}
+
+    def rooted(self, *roots: tuple[LarkToken, int, int]) -> tuple[tuple[LarkToken, ...], dict[str, Any]]:
+        return tuple([token for token, _, _ in roots]), {"rooted": tuple([(g, at) for _, g, at in roots])}
+
+    def root(self, grid_mode: LarkToken, at: LarkToken | None) -> tuple[LarkToken, int, int]:
+        return grid_mode, _number(grid_mode), _number(at) if at else 0
+
+    def view(self, *items: tuple[nodes.ViewItem, list[LarkToken]]) -> tuple[nodes.ViewItem, ...]:
+        names = [name for _, written in items for name in written]
+        _once("repeated-name", names)
+        if len(names) > MAX_MODES:
+            raise _Wrong("too-many-modes", names[MAX_MODES])
+        return tuple([item for item, _ in items])
+
+    def parts(self, *parts: Any) -> list[tuple[LarkToken, int | None]]:
+        """The parts of a group, two or one more; as many as there may be names."""
+        listed = parts[0] if isinstance(parts[0], list) else [parts[0]]
+        if len(listed) == MAX_MODES:
+            raise _Wrong("too-many-modes", parts[1][0])
+        listed.append(parts[1])
+        return cast("list[tuple[LarkToken, int | None]]", listed)
+
+    def group(self, parts: list[tuple[LarkToken, int | None]]) -> tuple[nodes.ViewItem, list[LarkToken]]:
+        names = [name for name, _ in parts]
+        free = [name for name, size in parts if size is None]
+        if len(free) == len(parts):
+            return nodes.Fuse(tuple([name.value for name in names])), names
+        if len(free) > 1:
+            raise _Wrong("two-free-parts", free[1])
+        return nodes.Tile(tuple([(name.value, size) for name, size in parts])), names
+
+    def part(self, name: LarkToken, size: LarkToken | None) -> tuple[LarkToken, int | None]:
+        return name, None if size is None else _number(size)
+
+    def stage(self, grid: LarkToken | None, layout: _Layout, actions: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        names = layout.names
+        sizes = None if grid is None else _grid(grid)
+        numbers = {read[0]: number for number, read in enumerate(names) if len(read) == 1}
+        done: set[tuple[str, int]] = set()
+        resolved = []
+        for action, modes, extents in actions or ():
+            chosen = []
+            for i, mode in enumerate(modes):
+                if i and mode in ACTIONS and mode not in numbers:
+                    raise _Wrong("missing-closing-parenthesis", mode)
+                chosen.append(_mode(mode, numbers, names))
+                use = _DONE[action], chosen[-1]
+                if use in done:
+                    raise _Wrong("repeated-mode", mode, use[0])
+                done.add(use)
+            resolved.append(nodes.ActionSyntax(action, tuple(chosen), tuple(map(_number, extents))))
+        return layout, sizes, tuple(resolved)
+
+    def listed(self, *items: Any) -> tuple[Any, ...]:
+        return items
+
+    mode = suffixes = actions = listed
+
+    def cyclic_at(self, at: LarkToken) -> nodes.Kind:
+        return self.cyclic(at=at)
+
+    def rounded(self, rounding: LarkToken) -> nodes.Kind:
+        return nodes.Kind(cast("nodes.Rounding", rounding.value))
+
+    def name(self, name: LarkToken) -> tuple[nodes.ViewItem, list[LarkToken]]:
+        return nodes.Name(name.value), [name]
+
+    def along(self, action: LarkToken, *modes: LarkToken) -> _Action:
+        return action.value, modes, ()
+
+    def resize(self, action: LarkToken, *modes: LarkToken) -> _Action:
+        return action.value, modes[::2], modes[1::2]
+
+    twiddle = along
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _listed(*items: Any) -> tuple[Any, ...]:
-    return items
-
-
-# The function of each rule of layout.lark and walk.lark; an optional part that is absent is None.
-_NODES: dict[str, Callable[..., Any]] = {
-    "transition": _transition,
-    "layout": _layout,
-    "brackets": _brackets,
-    "modes": _modes,
-    "mode": _listed,
-    "entry": _entry,
-    "cyclic": _cyclic,
-    "cyclic_at": lambda at: _cyclic(at=at),
-    "block": _block,
-    "rounded": lambda rounding: nodes.Kind(rounding.value),
-    "suffixes": _listed,
-    "partial": _partial,
-    "rooted": _rooted,
-    "root": _root,
-    "view": _view,
-    "name": lambda name: (nodes.Name(name.value), [name]),
-    "parts": _parts,
-    "group": _group,
-    "part": _part,
-    "stage": _stage,
-    "actions": _listed,
-    "along": lambda action, *modes: (action.value, modes, ()),
-    "resize": lambda action, *modes: (action.value, modes[::2], modes[1::2]),
-    "twiddle": lambda action: (action.value, (), ()),
-}
-_Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
 _FILES = [*map(resources.files(__package__).joinpath, ("layout.lark", "walk.lark"))]
 _TEXT = "\n".join(file.read_text("utf-8") for file in _FILES)
 GRAMMAR = _TEXT.replace("/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/")
-LARK = Lark(
-    GRAMMAR, start=["start", "stage"], parser="lalr", lexer="contextual", transformer=v_args(inline=True)(_Nodes)()
-)
+LARK = Lark(GRAMMAR, start=["start", "stage"], parser="lalr", lexer="contextual", transformer=_Nodes())
 # The names that naming.py has for terminals: a mark is its own name.
 _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}
 
 
-def build(text: str) -> nodes.LayoutSyntax | nodes.TransitionSyntax:
-    """Build the node of a layout or of a transition, or raise its first mistake as NotationError."""
-    return cast("nodes.LayoutSyntax | nodes.TransitionSyntax", _read(text, "start")[0])
+def build(text: str, layout: type[LayoutClass], transition: type[TransitionClass]) -> LayoutClass | TransitionClass:
+    """Build a layout or a transition of these classes, or raise the first mistake of its text as NotationError."""
+    read = _read(text, "start")
+    if isinstance(read, _Layout):
+        return layout(**read.fields)
+    return transition(*[layout(**side.fields) for side in read])
 
 
 @lru_cache(maxsize=1024)  # many walks have lines in common
-def build_stage(text: str) -> nodes.StageSyntax:
+def build_stage(text: str, layout: Callable[..., nodes.LayoutSyntax]) -> nodes.StageSyntax[Any]:
     """Build the node of a line of a walk, or raise its first mistake as NotationError."""
-    return cast(nodes.StageSyntax, _read(text, "stage"))
+    read, grid, actions = _read(text, "stage")
+    return nodes.StageSyntax(layout(**read.fields), grid, actions)
 
 
 def _read(text: str, start: str) -> Any:
-    """Parse a text by the rule `start` of the grammars."""
     cursor, taken = LARK.parse_interactive(text, start), []
     try:
         for token in cursor.iter_parse():

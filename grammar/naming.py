@@ -184,7 +184,6 @@ def _after(token: Token, text: str) -> Token:
 
 
 def _named(piece: Token, place: Place) -> tuple[str, Token]:
-    """The mistake and the token that it points at."""
     if place.walk:
         for comma, taken in pairwise(place.side):  # an action's name, read as a mode: its parenthesis is still open
             if comma.type == "," and taken.type == "MODE" and taken.text in {*ACTIONS} - place.names:
@@ -202,7 +201,6 @@ def _named(piece: Token, place: Place) -> tuple[str, Token]:
 
 
 def _looked_up(piece: Token, place: Place) -> str:
-    """Find the name of the mistake for a piece at a place in the table."""
     classes = {ANY, piece.type}
     if piece.type in ("word", "mixed", "kind"):
         classes.add("WORD")
@@ -277,7 +275,6 @@ def _before_brackets(name: str, piece: Token, place: Place) -> tuple[str, Token]
 
 
 def _side(piece: Token, place: Place) -> str:
-    """The text of the layout that a piece is in."""
     end = piece.position if piece.type == "end" else place.text.find("->", piece.position)
     return place.text[place.begin : end if end >= 0 else None]
 
@@ -304,7 +301,6 @@ _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING",
 
 
 def _hint(name: str, word: str, place: Place) -> str:
-    """The hint in the error of a mistake at `word`."""
     match name:
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE

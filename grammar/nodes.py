@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import index
-from typing import Literal, SupportsIndex, TypeAlias, get_args
+from typing import Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar, get_args
 
 __all__ = ["BLOCK", "CASTS", "CONVOLVE", "CYCLIC", "RESIZES", "TRANSFORMS", "TWIDDLE", "ActionSyntax", "Entry"]
 __all__ += ["Fuse", "Kind", "LayoutSyntax", "Name", "StageSyntax", "Tile", "TransitionSyntax", "ViewItem"]
@@ -81,6 +81,8 @@ class Kind:
 
     >>> Kind("cyclic") == CYCLIC == Kind("cyclic", (1,)), Kind("block") == BLOCK
     (True, True)
+    >>> CYCLIC.is_cyclic, CYCLIC.tile, CYCLIC.fits, Kind("block", (3, 5, 2)).fits
+    (True, 1, True, False)
     """
 
     name: Literal["cyclic", "block", "ceil", "floor"]
@@ -103,6 +105,21 @@ class Kind:
             raise ValueError(f"at is 0 or more, below 2**63, and 0 for all kinds but cyclic, not {at} for {self.name}")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "at", at)
+
+    @property
+    def is_cyclic(self) -> bool:
+        """Whether a coordinate may hold several tiles; otherwise, it holds one block."""
+        return self.name == "cyclic"
+
+    @property
+    def tile(self) -> int:
+        """The number of indices in a tile, or 0 if it follows from the extent or differs from part to part."""
+        return self.sizes[0] if len(self.sizes) == 1 else 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether this kind splits every extent: no sizes of parts have to add up to it."""
+        return self.is_cyclic or not self.sizes
 
 
 CYCLIC = Kind("cyclic", (1,))
@@ -254,6 +271,10 @@ class TransitionSyntax:
     target: LayoutSyntax
 
 
+LayoutClass = TypeVar("LayoutClass", bound=LayoutSyntax)
+TransitionClass = TypeVar("TransitionClass", bound=TransitionSyntax)
+
+
 @dataclass(frozen=True, slots=True)
 class ActionSyntax:
     """An action in a stage of a walk: one of TRANSFORMS, CASTS or RESIZES along `modes`, in order; TWIDDLE; CONVOLVE.
@@ -278,15 +299,18 @@ class ActionSyntax:
         object.__setattr__(self, "extents", exact_all(self.extents, "the extents of an action"))
 
 
+N = TypeVar("N")
+
+
 @dataclass(frozen=True, slots=True)
-class StageSyntax:
-    """A line of a walk: the layout, the grid if it changes here, and the actions in order.
+class StageSyntax(Generic[N]):
+    """A line of a walk: the layout, as a node or a value of its own, the grid if it changes here, and the actions.
 
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True
     """
 
-    layout: LayoutSyntax
+    layout: N
     grid: tuple[int, ...] | None = None
     actions: tuple[ActionSyntax, ...] = ()
 
@@ -306,7 +330,7 @@ class WalkSyntax:
     [(4,), None, (2, 2), (4,)]
     """
 
-    stages: tuple[StageSyntax, ...]
+    stages: tuple[StageSyntax[Any], ...]
 
     def __post_init__(self) -> None:
         if not self.stages:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from .diagnostics import mistake
 from .errors import NotationError
-from .nodes import MAX_TEXT, MAX_WALK, SPACE, LayoutSyntax, TransitionSyntax, WalkSyntax
+from .nodes import MAX_TEXT, MAX_WALK, SPACE, LayoutClass, LayoutSyntax, TransitionClass, TransitionSyntax, WalkSyntax
 
 
 def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
@@ -24,13 +25,31 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     return _parse(text)
 
 
-def parse_walk(text: str) -> WalkSyntax:
+def parse_as(text: str, layout: type[LayoutClass], transition: type[TransitionClass]) -> LayoutClass | TransitionClass:
+    """The value of a text, of classes that are derived from the nodes: a layout is its own syntax node.
+
+    Raises:
+        NotationError: as `parse_syntax`.
+
+    >>> parse_as("[(0),()]", LayoutSyntax, TransitionSyntax) == parse_syntax("[(0),()]")
+    True
+    """
+    if len(text) > MAX_TEXT:
+        raise mistake("text-too-long", text, MAX_TEXT)
+    if not text.strip(SPACE):
+        raise mistake("empty-text", text, 0)
+    from .build import build  # imports lark and builds the tables, at the first parse only
+
+    return build(text, layout, transition)
+
+
+def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) -> WalkSyntax:
     """The syntax of a walk's text, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
     Blank lines, and comments from ``#`` to the end of a line, are ignored. An action is ``twiddle`` or ``convolve``;
     or one of ``rote.grammar.TRANSFORMS``, ``complex`` or ``real``, with its modes: ``fft(t)``, ``rfft(0, 1)``; or
     ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``. A mode
-    is given by its name in the line's view, or by its number.
+    is given by its name in the line's view, or by its number. `layout` is the class of the stages' layouts.
 
     Raises:
         NotationError: the text is not a walk; the error names the mistake, shows its line and says what to write.
@@ -44,22 +63,16 @@ def parse_walk(text: str) -> WalkSyntax:
         raise TypeError(
             f"a walk is written as a str, not as {type(text).__name__}: write for example '[(0),()]: fft(1)'"
         )
-    return _parse_walk(text)
+    return _parse_walk(text, layout)
 
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> LayoutSyntax | TransitionSyntax:
-    if len(text) > MAX_TEXT:
-        raise mistake("text-too-long", text, MAX_TEXT)
-    if not text.strip(SPACE):
-        raise mistake("empty-text", text, 0)
-    from .build import build  # imports lark and builds the tables, at the first parse only
-
-    return build(text)
+    return parse_as(text, LayoutSyntax, TransitionSyntax)
 
 
 @lru_cache(maxsize=256)
-def _parse_walk(text: str) -> WalkSyntax:
+def _parse_walk(text: str, layout: Callable[..., LayoutSyntax]) -> WalkSyntax:
     lines = text[: MAX_WALK + 1].split("\n")
     stages = []
     for number, whole in enumerate(lines, 1):
@@ -73,7 +86,7 @@ def _parse_walk(text: str) -> WalkSyntax:
             if code:
                 from .build import build_stage
 
-                stages.append(build_stage(code))
+                stages.append(build_stage(code, layout))
         except NotationError as error:
             raise error.in_line(number, line) from None
     if not stages:

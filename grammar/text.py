@@ -41,7 +41,7 @@ def unparse_walk(walk: nodes.WalkSyntax) -> str:
     return "\n".join(map(_stage, walk.stages))
 
 
-def _stage(stage: nodes.StageSyntax) -> str:
+def _stage(stage: nodes.StageSyntax[nodes.LayoutSyntax]) -> str:
     text = unparse(stage.layout)
     if stage.grid is not None:
         text = f"on {'x'.join(map(str, stage.grid))} {text}"
@@ -59,12 +59,10 @@ def _action(action: nodes.ActionSyntax, names: list[str]) -> str:
 
 
 def _with_words(name: str, words: list[str], mark: str) -> str:
-    """Write a name, followed by words in parentheses if there are any."""
     return f"{name}({mark.join(words)})" if words else name
 
 
 def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
-    """Name each mode of a layout as actions refer to it."""
     if layout.view is None:
         return [*map(str, range(len(layout.modes)))]
     modes = nodes.modes_read(layout.view)

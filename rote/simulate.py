@@ -1,4 +1,4 @@
-"""Simulation of any number of ranks, in turn in one process: cut an array, run a plan on the blocks, join the result.
+"""Simulation of any number of ranks, one by one in one process: cut an array, run a plan on its blocks, gather them.
 
 >>> import numpy as np
 >>> from rote.compiler.compile import compile
@@ -21,9 +21,8 @@ import numpy.typing as npt
 from .compiler.plan import Plan
 from .compiler.step import Step, as_array
 from .errors import LayoutError
+from .layout.distribution import Distribution
 from .layout.grid import ranks_at
-from .layout.layout import Distribution
-from .layout.view import View
 from .runtime.copy.regions import REDUCE, cut, identity, receive_regions, send_regions
 
 __all__ = ["gather", "run", "scatter"]
@@ -98,37 +97,32 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     array([1, 2, 3, 4, 5])
     """
     _check(blocks, dist)
-    view = dist.layout.view or View.plain(len(dist.shape))
-    whole = np.empty(dist.view_shape, blocks[0].dtype)
-    grid = dist.grid
+    whole = np.empty(dist.shape, blocks[0].dtype)
     roots = dict(dist.layout.rooted)
-    fixed = {g: roots.get(g, 0) for g, role in enumerate(dist.roles) if role.name != "split"}
-    for rank in ranks_at(grid, fixed):
-        alike = {g: c for g, c in enumerate(grid.coordinates(rank)) if g not in dist.partial}
-        parts = [blocks[other] for other in ranks_at(grid, alike)]
-        indices = dist.indices(rank)
-        whole[np.ix_(*indices) if indices else ()] = reduce(REDUCE[dist.layout.op], parts)
-    permutation = view.permutation()
-    permuted = whole.reshape([dist.shape[m] for m in permutation])
-    ordered = permuted.transpose(np.argsort(permutation)) if permutation else permuted
-    return np.array(ordered, order="C")  # ascontiguousarray would give order 0 a mode
+    one_of_each = {g: roots.get(g, 0) for g, role in enumerate(dist.roles) if role.name != "split"}
+    for rank in ranks_at(dist.grid, one_of_each):
+        not_partial = {g: c for g, c in enumerate(dist.grid.coordinates(rank)) if g not in dist.partial}
+        contributions = [blocks[other] for other in ranks_at(dist.grid, not_partial)]
+        whole[dist.tensor_indices(rank)] = reduce(REDUCE[dist.layout.op], contributions)
+    return whole
 
 
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
     source, target, dtype = step.before, step.after, blocks[0].dtype
-    ranks = range(source.grid.size)
-    kept = step.kind != "allgather"  # an allgather rounds all copies, if any
-    mail: dict[tuple[int, int], Array] = {}
-    for rank in ranks:
+    messages: dict[tuple[int, int], Array] = {}
+    for rank, block in enumerate(blocks):
         for region in send_regions(source, target, rank):
-            part = region.take(blocks[rank])
-            if step.wire is not None and not (kept and region.peer == rank):
-                part = part.astype(step.wire)
-            mail[rank, region.peer] = part
-    results = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
-    for rank, block in enumerate(results):
+            message = region.take(block)
+            # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
+            if step.wire is not None and (region.peer != rank or step.kind == "allgather"):
+                message = message.astype(step.wire)
+            messages[rank, region.peer] = message
+    results = []
+    for rank in range(target.grid.size):
+        block = np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype)
         for region in receive_regions(source, target, rank):
-            region.put(block, mail.pop((region.peer, rank)), source.layout.op)
+            region.put(block, messages.pop((region.peer, rank)), source.layout.op)
+        results.append(block)
     return results
 
 

@@ -1,31 +1,86 @@
-"""Layouts as Python expressions: entries, additions to a layout, and the expression as which a layout prints."""
+"""Layouts as Python expressions, which type checkers and editors see: `L(block(0), (), cyclic(1, 4)) | root(2)`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
+from ..caches import memoized
 from ..errors import LayoutError
-from ..grammar.nodes import OPS, ROUNDINGS, Entry, Kind, Op, Rounding, exact
+from ..grammar.nodes import BLOCK, CYCLIC, OPS, ROUNDINGS, Entry, Kind, Op, Rounding
 from .grid import integer
+from .layout import Layout, as_entry, as_layout
 
-__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "fitting", "partial", "root"]
+__all__ = ["L", "Partial", "Rooted", "block", "cyclic", "fitting", "partial", "root"]
+
+_WORDS = {"cyclic": CYCLIC, "block": BLOCK}  # kinds of one word are known without the parser, which takes a moment
+
+Mode = int | Entry | tuple[int | Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """An addition to a layout, `+ partial(3)`: the value is a reduction over these grid modes."""
+    """An addition to a layout, `layout + partial(3)`: the value is a reduction over these grid modes."""
 
     grid_modes: tuple[int, ...]
     op: Op
 
+    def __radd__(self, layout: Layout) -> Layout:
+        if not isinstance(layout, Layout):
+            return NotImplemented
+        if layout.partial and layout.op != self.op:
+            raise LayoutError(f"a layout is partial under one operation; {layout} cannot be {self.op} as well")
+        return replace(layout, op=self.op, partial=layout.partial + self.grid_modes)
+
 
 @dataclass(frozen=True, slots=True)
 class Rooted:
-    """An addition to a layout, `| root(2)`: only coordinate `at` of this grid mode holds data."""
+    """An addition to a layout, `layout | root(2)`: only coordinate `at` of this grid mode holds data."""
 
     grid_mode: int
     at: int
+
+    def __ror__(self, layout: Layout) -> Layout:
+        if not isinstance(layout, Layout):
+            return NotImplemented
+        return replace(layout, rooted=(*layout.rooted, (self.grid_mode, self.at)))
+
+
+def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
+    """Return a layout from a Python expression: for each mode, a grid mode, an entry, or a tuple of them.
+
+    Args:
+        modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
+            `cyclic(1, 4)` have a kind of their own.
+        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
+        view: the view prefix, as in the text: "a (r s=4)".
+
+    Returns:
+        The `Layout`, equal to the one that `parse` reads. `+ partial(…)` and `| root(…)` add to it.
+
+    Raises:
+        LayoutError: a grid mode is not a number, is negative or is used twice.
+        NotationError: the kind or the view is not in the language, or the view has another number of modes.
+
+    >>> from rote import block, cyclic, root
+    >>> L((0), (), (1), kind="block")
+    rote.parse('block[(0),(),(1)]')
+    >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
+    block[(0),(),(1:cyclic(4))]|(2)
+    """
+    default = _WORDS.get(kind) or _kind(kind)
+    rows = []
+    for mode in modes:
+        listed = mode if isinstance(mode, tuple) else (mode,)
+        rows.append(tuple([as_entry(entry, default) for entry in listed]))
+    if view is None:
+        return Layout(tuple(rows))
+    return Layout(tuple(rows), as_layout(f"{view}: [{'()' * len(rows)}]").view)
+
+
+@memoized(256)
+def _kind(text: str) -> Kind:
+    return as_layout(f"{text}[(0)]").modes[0][0].kind
 
 
 def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
@@ -47,7 +102,7 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
 
     Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2014, eq. 2).
 
-    >>> from rote.layout.builder import L
+    >>> from rote import L, block
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
     [(3,), (3,), (2,)]
     """
@@ -73,7 +128,7 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
     Raises:
         LayoutError: the grid mode is not an integer, `at` not one of at least 0, or b not one of at least 1.
 
-    >>> from rote.layout.builder import L
+    >>> from rote import L, cyclic
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
     cyclic(4,at=2)[(0),(1:cyclic(at=1))]
     """
@@ -90,7 +145,7 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
     Raises:
         LayoutError: `op` is not one of these, or a grid mode is not an integer.
 
-    >>> from rote.layout.builder import L
+    >>> from rote import L, partial
     >>> print(L(0, ()) + partial(1), L(0, ()) + partial(1, op="max"))
     [(0),()]+(1) [(0),()]+max(1)
     """
@@ -109,30 +164,16 @@ def root(grid_mode: int, at: int = 0) -> Rooted:
     Raises:
         LayoutError: the grid mode or the coordinate is not an integer.
 
-    >>> from rote.layout.builder import L
+    >>> from rote import L, root
     >>> print(L(0, ()) | root(1) | root(2, at=1))
     [(0),()]|(1,2@1)
     """
     return Rooted(integer(grid_mode, "a grid mode"), integer(at, "the coordinate of a root"))
 
 
-def as_entry(value: int | Entry, default: Kind) -> Entry:
-    """An entry, given as such or as a grid mode, which then has the default kind.
-
-    Raises:
-        LayoutError: the value is neither.
-    """
-    if isinstance(value, Entry):
-        return value
-    try:
-        return Entry(exact(value), default)
-    except TypeError:
-        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
-
-
 def fitting(entry: Entry) -> Entry:
-    """The entry for a mode of another extent: a block of any kind becomes a balanced one, since sizes may not fit."""
-    return block(entry.grid_mode) if entry.kind.name == "block" else entry
+    """The entry for a mode of another extent: blocks with sizes, which may not fit, become balanced."""
+    return entry if entry.kind.fits else block(entry.grid_mode)
 
 
 def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:

@@ -1,291 +1,237 @@
-"""Import of distributions from the formats of other libraries.
-
-Each method takes plain numbers for all ranks, so that all ranks make the same distribution or raise the same error. A
-rank that knows only its own numbers gets the others by `comm.allgather`. None of these libraries is imported.
-"""
+"""What the formats of other libraries say, as layouts say it: chunks of Dask, placements of torch, axes of JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from math import prod
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Entry, Kind, LayoutSyntax, Op
-from .blocks import Blocks
-from .chunks import chunk_sizes, dealt
+from ..grammar.nodes import Entry, Kind, Op
+from . import kinds
+from .expressions import block, cyclic
 from .grid import Grid, grid_shape, integer, integers, tensor_shape
+from .kinds import Split, mode_set
+from .layout import Layout
 from .slices import find_layout
 
-__all__ = ["ForeignDoors", "Placement"]
+__all__ = ["Placement", "ScalapackArray", "ShardedArray", "of_chunks", "of_ranges", "of_scalapack", "of_sharding"]
+__all__ += ["of_torch", "parts_in_turn", "tile_in_turn"]
 
-Pair = Sequence[int]
 Placement = int | str | None
 """For one mode of a torch mesh: dim for Shard(dim), None for Replicate(), the reduction for Partial(…)."""
 
-# What torch's own placements hold, by the names of their classes, because torch is not imported; Replicate has no dim.
-_TORCH = {"Shard": "dim", "Partial": "reduce_op", "Replicate": "dim"}
+_TORCH = {"Shard": "dim", "Partial": "reduce_op", "Replicate": "dim"}  # which has none
 
 
-class ForeignDoors(Blocks):
-    """Constructors of `Distribution` from ranges, pencils, chunks, descriptors, placements and shardings."""
+Placed = tuple[Layout, tuple[int, ...], Grid]
+"""What makes a distribution: a layout, a shape and a grid."""
 
-    __slots__ = ()
 
-    @classmethod
-    def _of(cls, layout: LayoutSyntax, shape: tuple[int, ...], grid: Grid | Iterable[int] | int) -> Self:
-        """Make a distribution from the syntax of a layout, a shape and a grid."""
-        raise NotImplementedError
+class ScalapackArray(NamedTuple):
+    """A descriptor of a ScaLAPACK matrix and the grid of its processes.
 
-    @classmethod
-    def from_ranges(cls, ranges: Sequence[Sequence[Pair]], shape: Iterable[int] | int | None = None) -> Self:
-        """The distribution in which each rank holds, along each mode, the indices from its start up to its stop.
+    Attributes:
+        desc: DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
+        grid: (NPROW, NPCOL).
+        order: how the processes are numbered, for BLACS_GRIDINIT.
+    """
 
-        PETSc's DMDA gives its blocks in this form, as `comm.allgather(da.getRanges())`.
+    desc: tuple[int, ...]
+    grid: tuple[int, int]
+    order: Literal["row", "column"]
 
-        Args:
-            ranges: per rank and mode, (start, stop); any empty range for a rank that holds nothing.
-            shape: the shape of the tensor; if None, the largest stops.
 
-        Raises:
-            LayoutError: blocks overlap, leave a gap, or fit no layout; the text says which, and what to do.
+class ShardedArray(NamedTuple):
+    """A mesh and a PartitionSpec of JAX: the size of each axis, and per mode the axes that split it."""
 
-        >>> from rote import Distribution
-        >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
-        block[(0),()] on (4, 6), grid 2
-        """
-        boxes = []
-        for rank, held in enumerate(ranges):
-            boxes.append([_pair(pair, rank, mode) for mode, pair in enumerate(held)])
-        if not boxes:
-            raise LayoutError("no rank says what it holds\nwrite ranges=comm.allgather(own), per mode (start, stop)")
-        if shape is None:
-            shape = [max(stop for _, stop in mode) for mode in zip(*boxes, strict=False)]
-        return cls._of_boxes(boxes, tensor_shape(shape))
+    mesh: dict[str, int]
+    spec: tuple[str | tuple[str, ...] | None, ...]
 
-    @classmethod
-    def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
-        """The distribution in which the block of each rank is given by its start and its shape, as in mpi4py-fft.
 
-        Args:
-            shape: the shape of the tensor: `pencil.shape`, or `u.global_shape` of a DistArray.
-            blocks: per rank, (substart, subshape): `comm.allgather((pencil.substart, pencil.subshape))`.
-
-        Raises:
-            LayoutError: as for `from_ranges`.
-
-        >>> from rote import Distribution
-        >>> print(Distribution.from_pencil((5, 4), [((0, 0), (3, 4)), ((3, 0), (2, 4))]))
-        block[(0),()] on (5, 4), grid 2
-        """
-        ranges = []
-        for rank, (starts, lengths) in enumerate(blocks):
-            if len(starts) != len(lengths):
-                raise LayoutError(f"rank {rank} says start {starts} and shape {lengths}, which are of two orders")
-            ranges.append([(start, start + length) for start, length in zip(starts, lengths, strict=True)])
-        return cls.from_ranges(ranges, shape)
-
-    @classmethod
-    def from_chunks(
-        cls, chunks: Sequence[Iterable[int]], grid: Sequence[int] | None = None, order: Literal["C", "F"] = "C"
-    ) -> Self:
-        """The distribution of Dask's chunks, or of PETSc's ownership ranges, over ranks.
-
-        Args:
-            chunks: per mode, the sizes of its chunks: `x.chunks` of Dask, `da.getOwnershipRanges()` of PETSc.
-            grid: per mode, the number of ranks to which its chunks are dealt in turn; one rank per chunk if None.
-            order: how ranks are numbered: "C", the last mode fastest, or "F", the first mode fastest, as in PETSc.
-
-        Raises:
-            LayoutError: a size is not an integer of at least 0, or there are more chunks of unequal sizes than ranks.
-
-        >>> from rote import Distribution
-        >>> print(Distribution.from_chunks(((4, 4, 1), (3, 3))))
-        block(4)[(0),(1:block)] on (9, 6), grid 3x2
-        >>> print(Distribution.from_chunks(((4, 4, 1), (3, 3)), grid=(2, 1)))
-        cyclic(4)[(0),()] on (9, 6), grid 2
-        >>> print(Distribution.from_chunks(((3, 2), (4, 4)), order="F"))
-        block[(1),(0)] on (5, 8), grid 2x2
-        """
-        sizes = [chunk_sizes(each, mode) for mode, each in enumerate(chunks)]
-        if order not in ("C", "F"):
-            raise LayoutError(f"order={order!r} is no order of ranks\nwrite 'C' (last mode fastest) or 'F'")
-        parts = tuple(len(each) for each in sizes) if grid is None else grid_shape(grid)
-        if len(parts) != len(sizes):
-            raise LayoutError(f"the grid {parts} is not one number of ranks for each of {counted(len(sizes), 'mode')}")
-        split = [mode for mode, p in enumerate(parts) if p > 1]
-        numbered = split if order == "C" else split[::-1]
-        modes: list[tuple[Entry, ...]] = [()] * len(sizes)
-        for g, mode in enumerate(numbered):
-            modes[mode] = (Entry(g, dealt(sizes[mode], parts[mode], mode)),)
-        return cls._of(LayoutSyntax(tuple(modes)), tuple(map(sum, sizes)), [parts[mode] for mode in numbered] or 1)
-
-    @classmethod
-    def from_scalapack(
-        cls, desc: Sequence[int], grid: Sequence[int] | Grid, order: Literal["row", "column"] = "row"
-    ) -> Self:
-        """The distribution of a dense ScaLAPACK matrix: block-cyclic, beginning at the source process.
-
-        The leading dimension describes the block in memory and is not part of the distribution. The block in a buffer
-        is `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` uses without a copy.
-
-        Args:
-            desc: the nine integers DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
-            grid: (NPROW, NPCOL).
-            order: how BLACS_GRIDINIT numbers the processes, "row" or "column" major.
-
-        Raises:
-            LayoutError: the descriptor is of another type, or does not fit the grid.
-
-        Source: Blackford et al. 1997, ScaLAPACK Users' Guide, section 4.3.3.
-
-        >>> from rote import Distribution
-        >>> print(Distribution.from_scalapack((1, 0, 9, 6, 2, 3, 1, 0, 5), (2, 2)))
-        cyclic(2,at=1)[(0),(1:cyclic(3))] on (9, 6), grid 2x2
-        """
-        numbers = tuple(integer(each, "a number of a descriptor") for each in desc)
-        if len(numbers) != 9 or numbers[0] != 1:
-            raise LayoutError(
-                f"{numbers} is no descriptor of a dense matrix, which is nine integers, the first of them 1\n"
-                "write (1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD); copy a band matrix into a dense one"
-            )
-        _, _, *shape, rows, columns, row, column, leading = numbers
-        if min(rows, columns, leading) < 1 or min(*shape, row, column) < 0:
-            raise LayoutError(
-                f"the descriptor {numbers} has MB={rows}, NB={columns}, LLD={leading}, which are 1 or more, and "
-                f"M={shape[0]}, N={shape[1]}, RSRC={row}, CSRC={column}, which are 0 or more"
-            )
-        processes = grid_shape(grid)
-        if len(processes) != 2 or order not in ("row", "column"):
-            raise LayoutError(
-                f"a grid of BLACS is (NPROW, NPCOL) in row or column order, not {processes} in {order!r} order\n"
-                "write grid=(NPROW, NPCOL), order='row' or 'column'"
-            )
-        kinds = Kind("cyclic", (rows,), row), Kind("cyclic", (columns,), column)
-        grid_modes = (0, 1)
-        if order == "column":
-            grid_modes, processes = (1, 0), processes[::-1]
-        modes = [(Entry(g, kind),) for g, kind in zip(grid_modes, kinds, strict=True)]
-        return cls._of(LayoutSyntax(tuple(modes)), tuple(shape), processes)
-
-    @classmethod
-    def from_torch(cls, shape: Iterable[int] | int, mesh: Any, placements: Sequence[Any] | Placement) -> Self:
-        """The distribution of torch's chunks, `torch.chunk(x, p, dim)[rank]`, or of a DTensor of a shape on a mesh.
-
-        Parts have ceil(n/p) indices, the last ones fewer or none. Modes of the mesh split a dim one after the other.
-
-        Args:
-            mesh: a DeviceMesh or its shape, or the number of chunks.
-            placements: per mode of the mesh, torch's own placement, or dim for Shard(dim), None for Replicate(), "sum",
-                "product", "min" or "max" for Partial(…); for chunks, their dim.
-
-        Raises:
-            LayoutError: there is no such dim or reduction, or not one placement per mode of the mesh.
-
-        >>> from rote import Distribution
-        >>> print(Distribution.from_torch((10, 6), 4, 0))
-        block(ceil)[(0),()] on (10, 6), grid 4
-        >>> print(Distribution.from_torch((10, 6), (2, 2, 2), (0, None, -1)))
-        block(ceil)[(0),(2)] on (10, 6), grid 2x2x2
-        """
-        extents, ranks = tensor_shape(shape), grid_shape(mesh.shape if type(mesh).__name__ == "DeviceMesh" else mesh)
-        each = (placements,) if isinstance(placements, str | int | None) else tuple(placements)
-        if len(each) != len(ranks):
-            raise LayoutError(f"{each} is not one placement for each of {counted(len(ranks), 'mode')} of a mesh")
-        modes: list[tuple[Entry, ...]] = [()] * len(extents)
-        partial, ops = list[int](), set[Op]()
-        for g, own in enumerate(each):
-            name = type(own).__name__
-            placement = getattr(own, _TORCH[name], None) if name in _TORCH else own
-            if isinstance(placement, str):
-                partial.append(g)
-                ops.add(_op(placement))
-            elif placement is not None:
-                dim = integer(placement, "a dim")
-                if not -len(extents) <= dim < len(extents):
-                    raise LayoutError(f"Shard({dim}) is of no dim of a tensor of shape {extents}")
-                modes[dim] = (*modes[dim], Entry(g, Kind("ceil")))
-        if len(ops) > 1:
-            raise LayoutError(f"a tensor is partial under one operation, not {sorted(ops)}\nreduce it in torch first")
-        return cls._of(LayoutSyntax(tuple(modes), None, (*ops, "sum")[0], tuple(partial)), extents, ranks)
-
-    @classmethod
-    def from_sharding(
-        cls,
-        shape: Iterable[int] | int,
-        mesh: Mapping[str, int],
-        spec: Sequence[str | Sequence[str] | None],
-        devices: Any = None,
-    ) -> Self:
-        """The distribution of a JAX array with a `NamedSharding`: a mesh and a PartitionSpec.
-
-        Args:
-            shape: the shape of the array.
-            mesh: the size of each axis of the mesh, in its order: `mesh.shape`.
-            spec: `tuple(spec)`: per mode, None, an axis name or several; modes left out at the end are not split.
-            devices: the ranks in the mesh, as `np.vectorize(lambda d: d.id)(mesh.devices)`; row-major order if None.
-
-        Raises:
-            LayoutError: an axis does not exist or is used twice; the parts are uneven, which JAX refuses too; or no
-                layout has the devices in this order.
-
-        >>> from rote import Distribution
-        >>> print(Distribution.from_sharding((8, 6), {"x": 2, "y": 2}, (("x", "y"), None)))
-        block[(0,1),()] on (8, 6), grid 2x2
-        >>> print(Distribution.from_sharding((8, 6), {"x": 2, "y": 2}, ("x", "y"), [[0, 2], [1, 3]]))
-        block[(1),(0)] on (8, 6), grid 2x2
-        """
-        extents, axes = tensor_shape(shape), tuple(mesh)
-        grid = Grid(tuple(mesh.values()) or (1,))
-        names = [_axes(each, axes) for each in spec]
-        if len(names) > len(extents):
-            raise LayoutError(f"the spec {tuple(spec)} has more modes than a tensor of shape {extents}")
-        names += [()] * (len(extents) - len(names))
-        for mode, (each, extent) in enumerate(zip(names, extents, strict=True)):
-            parts = prod(mesh[name] for name in each)
-            if extent % parts:
+def of_ranges(ranges: Sequence[Sequence[Sequence[int]]], shape: Iterable[int] | int | None) -> Placed:
+    """Find what gives each rank its ranges, one per mode."""
+    boxes = []
+    for rank, held in enumerate(ranges):
+        boxes.append([_as_range(pair, rank, mode) for mode, pair in enumerate(held)])
+    if not boxes:
+        raise LayoutError("no rank says what it holds\nwrite ranges=comm.allgather(own), per mode (start, stop)")
+    if shape is None:
+        shape = [max(stop for _, stop in mode) for mode in zip(*boxes, strict=False)]
+    extents, runs = tensor_shape(shape), []
+    for rank, box in enumerate(boxes):
+        if len(box) != len(extents):
+            raise LayoutError(f"a tensor of shape {extents} is of order {len(extents)}, but rank {rank} says {box}")
+        for mode, ((_, stop), extent) in enumerate(zip(box, extents, strict=True)):
+            if stop > extent:
                 raise LayoutError(
-                    f"mode {mode} of {extents} is split over {each} into {parts} uneven parts, which JAX refuses\n"
-                    "pad the array, or name fewer axes"
+                    f"rank {rank} holds indices up to {stop - 1} of mode {mode}, which has {extent}\n"
+                    f"give a shape that has them, or ranges below {extent}"
                 )
-        modes = []
-        for each in names:
-            modes.append(tuple([Entry(axes.index(name), Kind("block")) for name in each]))
-        dist = cls._of(LayoutSyntax(tuple(modes)), extents, grid)
-        if devices is None:
-            return dist
-        places = np.asarray(devices)
-        if places.shape != tuple(mesh.values()) or sorted(places.flat) != list(range(grid.size)):
+        runs.append([(start if stop > start else 0, stop - start, 1) for start, stop in box])
+    layout, grid = find_layout(extents, runs)
+    return layout, extents, grid
+
+
+def of_chunks(chunks: Sequence[Iterable[int]], grid: Sequence[int] | None, order: str) -> Placed:
+    """Find what deals the chunks of Dask or PETSc."""
+    sizes = [_chunk_sizes(each, mode) for mode, each in enumerate(chunks)]
+    if order not in ("C", "F"):
+        raise LayoutError(f"order={order!r} is no order of ranks\nwrite 'C' (last mode fastest) or 'F'")
+    parts = tuple(len(each) for each in sizes) if grid is None else grid_shape(grid)
+    if len(parts) != len(sizes):
+        raise LayoutError(f"the grid {parts} is not one number of ranks for each of {counted(len(sizes), 'mode')}")
+    split = [mode for mode, p in enumerate(parts) if p > 1]
+    numbered = split if order == "C" else split[::-1]
+    modes: list[tuple[Entry, ...]] = [()] * len(sizes)
+    for g, mode in enumerate(numbered):
+        modes[mode] = (Entry(g, _dealt(sizes[mode], parts[mode], mode)),)
+    grid = [parts[mode] for mode in numbered] or [1]
+    return Layout(tuple(modes)), tuple(map(sum, sizes)), Grid(tuple(grid))
+
+
+def of_scalapack(desc: Sequence[int], grid: Sequence[int] | Grid, order: str) -> Placed:
+    """Read a descriptor of ScaLAPACK and the grid of its processes."""
+    numbers = tuple(integer(each, "a number of a descriptor") for each in desc)
+    if len(numbers) != 9 or numbers[0] != 1:
+        raise LayoutError(
+            f"{numbers} is no descriptor of a dense matrix, which is nine integers, the first of them 1\n"
+            "write (1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD); copy a band matrix into a dense one"
+        )
+    _, _, *shape, rows, columns, row, column, leading = numbers
+    if min(rows, columns, leading) < 1 or min(*shape, row, column) < 0:
+        raise LayoutError(
+            f"the descriptor {numbers} has MB={rows}, NB={columns}, LLD={leading}, which are 1 or more, and "
+            f"M={shape[0]}, N={shape[1]}, RSRC={row}, CSRC={column}, which are 0 or more"
+        )
+    processes = grid_shape(grid)
+    if len(processes) != 2 or order not in ("row", "column"):
+        raise LayoutError(
+            f"a grid of BLACS is (NPROW, NPCOL) in row or column order, not {processes} in {order!r} order\n"
+            "write grid=(NPROW, NPCOL), order='row' or 'column'"
+        )
+    g, h = 0, 1
+    if order == "column":
+        g, h, processes = 1, 0, processes[::-1]
+    modes = (cyclic(g, rows, at=row),), (cyclic(h, columns, at=column),)
+    return Layout(modes), tuple(shape), Grid(processes)
+
+
+def of_torch(shape: Iterable[int] | int, mesh: Any, placements: Sequence[Any] | Placement) -> Placed:
+    """Read the placements of torch on a mesh."""
+    extents, ranks = tensor_shape(shape), grid_shape(mesh.shape if type(mesh).__name__ == "DeviceMesh" else mesh)
+    each = (placements,) if isinstance(placements, str | int | None) else tuple(placements)
+    if len(each) != len(ranks):
+        raise LayoutError(f"{each} is not one placement for each of {counted(len(ranks), 'mode')} of a mesh")
+    modes: list[tuple[Entry, ...]] = [()] * len(extents)
+    partial, ops = list[int](), set[Op]()
+    for g, own in enumerate(each):
+        placement = _dim_or_op(own)
+        if isinstance(placement, str):
+            partial.append(g)
+            ops.add(_op_of(placement))
+        elif placement is not None:
+            dim = integer(placement, "a dim")
+            if not -len(extents) <= dim < len(extents):
+                raise LayoutError(f"Shard({dim}) is of no dim of a tensor of shape {extents}")
+            modes[dim] = (*modes[dim], block(g, "ceil"))
+    if len(ops) > 1:
+        raise LayoutError(f"a tensor is partial under one operation, not {sorted(ops)}\nreduce it in torch first")
+    return Layout(tuple(modes), None, (*ops, "sum")[0], tuple(partial)), extents, Grid(ranks)
+
+
+def of_sharding(
+    shape: Iterable[int] | int, mesh: Mapping[str, int], spec: Sequence[str | Sequence[str] | None]
+) -> Placed:
+    """Read the mesh and the PartitionSpec of JAX."""
+    extents, axes = tensor_shape(shape), tuple(mesh)
+    grid = Grid(tuple(mesh.values()) or (1,))
+    names = [_axes_of(each, axes) for each in spec]
+    if len(names) > len(extents):
+        raise LayoutError(f"the spec {tuple(spec)} has more modes than a tensor of shape {extents}")
+    names += [()] * (len(extents) - len(names))
+    for mode, (each, extent) in enumerate(zip(names, extents, strict=True)):
+        parts = prod(mesh[name] for name in each)
+        if extent % parts:
             raise LayoutError(
-                f"the devices of the mesh {dict(mesh)} are the ranks 0 to {grid.size - 1}, each once, not\n{devices}"
+                f"mode {mode} of {extents} is split over {each} into {parts} uneven parts, which JAX refuses\n"
+                "pad the array, or name fewer axes"
             )
-        ranges: list[list[tuple[int, int]]] = [[]] * grid.size
-        for number, rank in enumerate(places.flat):
-            ranges[int(rank)] = [(held.start, held.stop) for held in dist.index_sets(number)]
-        return cls._of_boxes(ranges, extents)
-
-    @classmethod
-    def _of_boxes(cls, ranges: Sequence[Sequence[tuple[int, int]]], shape: tuple[int, ...]) -> Self:
-        """The distribution of one box per rank; each box must lie within the tensor."""
-        held = []
-        for rank, box in enumerate(ranges):
-            if len(box) != len(shape):
-                raise LayoutError(f"a tensor of shape {shape} is of order {len(shape)}, but rank {rank} says {box}")
-            for mode, ((_, stop), extent) in enumerate(zip(box, shape, strict=True)):
-                if stop > extent:
-                    raise LayoutError(
-                        f"rank {rank} holds indices up to {stop - 1} of mode {mode}, which has {extent}\n"
-                        f"give a shape that has them, or ranges below {extent}"
-                    )
-            held.append([(start if stop > start else 0, stop - start, 1) for start, stop in box])
-        layout, grid = find_layout(shape, held)
-        return cls._of(layout, shape, grid)
+    modes = []
+    for each in names:
+        modes.append(tuple([block(axes.index(name)) for name in each]))
+    return Layout(tuple(modes)), extents, grid
 
 
-def _pair(pair: Pair, rank: int, mode: int) -> tuple[int, int]:
-    """A range as two integers."""
+def _dim_or_op(placement: Any) -> Placement:
+    """What torch's own placement holds, by the name of its class, because torch is not imported; or what is given."""
+    name = type(placement).__name__
+    return getattr(placement, _TORCH[name], None) if name in _TORCH else placement
+
+
+def _chunk_sizes(chunks: Iterable[int], mode: int) -> tuple[int, ...]:
+    """The sizes of the chunks of a mode; without chunks, one of size 0."""
+    try:
+        return integers(chunks, least=0) or (0,)
+    except (TypeError, ValueError):
+        raise LayoutError(
+            f"the chunks of mode {mode} are sizes, integers of 0 or more, not {chunks!r}\n"
+            "write x.compute_chunk_sizes() first where Dask does not know them"
+        ) from None
+
+
+def _dealt(sizes: tuple[int, ...], p: int, mode: int) -> Kind:
+    """The kind, in its shortest form, that deals chunks of these sizes to p coordinates in turn."""
+    tile, extent = max(sizes), sum(sizes)
+    if len(sizes) > p:
+        if any(size != tile for size in sizes[:-1]):
+            raise LayoutError(
+                f"mode {mode} has {len(sizes)} chunks of sizes {sizes} for {counted(p, 'rank')}, which no layout deals "
+                "in turn\nrechunk into equal ones, or give each chunk a rank of its own: grid=None"
+            )
+        return kinds.cyclic_kind(max(tile, 1))
+    lengths = (*sizes, *(0,) * (p - len(sizes)))
+    candidates: list[Kind] = [*kinds.CONSECUTIVE]
+    if 0 < extent <= p * tile:
+        candidates.append(kinds.block_kind(tile))
+    for kind in candidates:
+        if tuple(kinds.extent(kind, p, extent, np.arange(p)).tolist()) == lengths:
+            return kind
+    return kinds.block_kind(*lengths)
+
+
+def parts_in_turn(splits: tuple[Split, ...], extent: int) -> tuple[int, ...] | None:
+    """The sizes of the parts of a mode, in the order of its coordinates, or None if the parts are not consecutive."""
+    sizes, end = [], 0
+    for coordinates in product(*(range(split.parts) for split in splits)):
+        held = mode_set(splits, extent, coordinates)
+        if held and (held.start != end or held.stop - held.start != len(held)):
+            return None
+        sizes.append(len(held))
+        end += len(held)
+    return tuple(sizes)
+
+
+def tile_in_turn(splits: tuple[Split, ...], extent: int) -> Kind | None:
+    """The equivalent cyclic kind of a mode, or None if it has several splits or tiles of several sizes."""
+    if not splits or not extent:
+        return kinds.cyclic_kind(max(extent, 1))
+    if len(splits) > 1:
+        return None
+    (split,) = splits
+    first = kinds.stretches(split.kind, split.parts, extent)[0]
+    kind = kinds.cyclic_kind(first.tile, first.first)
+    for c in range(split.parts):
+        held = kinds.local_positions(split.kind, split.parts, extent, c)
+        if held != kinds.local_positions(kind, split.parts, extent, c):
+            return None
+    return kind
+
+
+def _as_range(pair: Sequence[int], rank: int, mode: int) -> tuple[int, int]:
     try:
         start, stop = integers(pair, least=0)
     except (TypeError, ValueError):
@@ -298,7 +244,7 @@ def _pair(pair: Pair, rank: int, mode: int) -> tuple[int, int]:
     return start, stop
 
 
-def _axes(entry: str | Sequence[str] | None, axes: tuple[str, ...]) -> tuple[str, ...]:
+def _axes_of(entry: str | Sequence[str] | None, axes: tuple[str, ...]) -> tuple[str, ...]:
     """The axes of a mesh that an entry of a PartitionSpec names."""
     try:
         names = (entry,) if isinstance(entry, str) else tuple(entry or ())
@@ -312,8 +258,7 @@ def _axes(entry: str | Sequence[str] | None, axes: tuple[str, ...]) -> tuple[str
     return names
 
 
-def _op(reduction: str) -> Op:
-    """The operation of a partial placement."""
+def _op_of(reduction: str) -> Op:
     op = {"product": "prod"}.get(reduction, reduction)
     if op not in get_args(Op):
         raise LayoutError(f"{reduction!r} is no reduction of Rote's\nreduce it in torch first, or take 'sum', 'max', …")

@@ -8,11 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any, SupportsIndex
 
+from ..caches import memoized
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
-from .divisors import divisors
 
-__all__ = ["Grid", "Printed", "check_grid", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
+__all__ = ["Grid", "Printed", "check_grid", "divisors", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
 
 
 class Printed:
@@ -272,3 +272,23 @@ def _factorings(n: int, order: int, largest: int) -> Iterator[tuple[int, ...]]:
         if first <= largest:
             for rest in _factorings(n // first, order - 1, first):
                 yield (first, *rest)
+
+
+@memoized(1024)
+def divisors(n: int) -> tuple[int, ...]:
+    """All divisors of a positive number, ascending.
+
+    >>> divisors(12), divisors(1), len(divisors(2**40 * 3))
+    ((1, 2, 3, 4, 6, 12), (1,), 82)
+    """
+    every, prime = [1], 2
+    while n > 1:
+        if prime * prime > n:
+            prime = n
+        powers = [1]
+        while n % prime == 0:
+            n //= prime
+            powers.append(powers[-1] * prime)
+        every = [d * power for d in every for power in powers]
+        prime += 1
+    return tuple(sorted(every))

@@ -7,16 +7,16 @@ period and two ends. Its size never depends on the number of ranks, and hardly o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import lcm
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EMPTY", "Cycles", "IndexSet", "Ints", "Strided"]
+__all__ = ["EMPTY", "Cycles", "IndexSet", "Ints", "Selection", "Strided", "as_slice", "selection"]
 
 Ints = npt.NDArray[np.int64]
 Runs = tuple[tuple[int, int], ...]
@@ -42,6 +42,9 @@ class Cycles(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexSet:
     """The integers `start + k*period + r` below `stop`, for every k >= 0 and every r with a <= r < b, (a, b) in `runs`.
+
+        0 1 2 3 4 5 6 7 8 9 10 11 12
+            # # . #   # # . #  #        start 2, stop 11, period 5, runs ((0, 2), (3, 4))
 
     `start` is the least element, and `stop` is one more than the greatest. The runs are sorted, disjoint, do not touch
     and lie in [0, period). An interval has period 1. Two sets are equal if they hold the same elements.
@@ -188,7 +191,6 @@ class IndexSet:
         raise IndexError(position)
 
     def _runs_at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """The runs of elements at runs of positions."""
         contiguous = self.runs == ((0, self.period),)
         for low, high in positions:
             while low < high:
@@ -272,3 +274,35 @@ def _overlap(
             other = next(theirs, None)
         if not keep and at < b:
             yield at, b
+
+
+Selection = tuple[Any, ...]
+"""An index of NumPy that selects a product of lists, one per mode: only slices, or only open arrays."""
+
+
+def selection(lists: Sequence[Ints]) -> Selection:
+    """NumPy's index for a product of lists: slices, which copy fastest, if all lists are regular, else open arrays."""
+    slices = [_as_slice(each) for each in lists]
+    if None not in slices:
+        return tuple(slices)
+    return np.ix_(*lists)
+
+
+def _as_slice(indices: Ints) -> slice | None:
+    if len(indices) == 0:
+        return slice(0, 0)
+    first, last = int(indices[0]), int(indices[-1])
+    if len(indices) == 1:
+        return slice(first, first + 1)
+    step = int(indices[1]) - first
+    if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
+        return None
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, None if stop < 0 else stop, step)
+
+
+def as_slice(steps: range) -> slice:
+    """The slice that selects a range of indices, none of which is negative."""
+    if not steps:
+        return slice(0, 0)
+    return slice(steps.start, None if steps.stop < 0 else steps.stop, steps.step)

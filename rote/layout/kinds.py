@@ -9,23 +9,49 @@ Functions take integers or NumPy arrays alike; `n` is the extent.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Kind
+from ..grammar.nodes import BLOCK, Kind
 from ..grammar.text import kind_text
-from .indexset import IndexSet, Ints
+from .indexset import EMPTY, IndexSet, Ints
 
-__all__ = ["Split", "Stretch", "check_kind", "check_mode", "extent", "local_extents", "local_positions", "locate"]
-__all__ += ["mode_set", "split", "stretches"]
-
+__all__ = ["CEIL", "CONSECUTIVE", "FLOOR", "Split", "Stretch", "block_kind", "check_kind", "check_mode"]
+__all__ += ["cyclic_kind", "extent", "least_parts", "local_extents", "local_positions", "locate", "mode_set"]
+__all__ += ["near_extent", "split", "stretches"]
 
 _INDICES = "index", "indices"
+
+
+CEIL, FLOOR = Kind("ceil"), Kind("floor")
+CONSECUTIVE = BLOCK, CEIL, FLOOR  # those that cut every extent into one part for each coordinate
+
+
+def block_kind(*sizes: int) -> Kind:
+    """The kind of blocks of one size, or with a size for each part."""
+    return Kind("block", sizes)
+
+
+def cyclic_kind(tile: int, at: int = 0) -> Kind:
+    """The kind of tiles that are dealt out cyclically, from a coordinate on."""
+    return Kind("cyclic", (tile,), at)
+
+
+def least_parts(kind: Kind) -> int:
+    """The least number of coordinates over which a kind splits."""
+    return max(len(kind.sizes), kind.at + 1)
+
+
+def near_extent(kind: Kind, p: int, n: int) -> int:
+    """An extent that a kind splits over p coordinates: n, unless sizes ask for another."""
+    if kind.fits:
+        return n
+    return min(n, kind.tile * p) if len(kind.sizes) == 1 else sum(kind.sizes)
 
 
 def check_kind(kind: Kind, p: int, n: int) -> None:
@@ -56,80 +82,16 @@ def check_kind(kind: Kind, p: int, n: int) -> None:
         )
 
 
-def split(kind: Kind, p: int, n: int | Ints, index: Ints) -> tuple[Ints, Ints]:
-    """The coordinate that holds each local index, and its local index there.
-
-    >>> coordinate, local = split(Kind("cyclic", (2,)), 3, 10, np.arange(10))
-    >>> coordinate.tolist(), local.tolist()
-    ([0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3])
-    >>> [split(Kind(name), 4, 10, np.arange(10))[0].tolist() for name in ("ceil", "floor")]
-    [[0, 0, 0, 1, 1, 1, 2, 2, 2, 3], [0, 0, 1, 1, 1, 2, 2, 3, 3, 3]]
-    """
-    b = _tile(kind, p, n)
-    if b is not None:
-        q, offset = np.divmod(index, b)
-        turn, coordinate = np.divmod(q, p)
-        return (coordinate + kind.at) % p, turn * b + offset
-    if kind.name == "floor":
-        part = _floor_part(p, n, index)
-        return part, index - _floor_start(p, n, part)
-    if kind.sizes:
-        bounds = np.array([0, *accumulate(kind.sizes)], dtype=np.int64)
-        coordinate = np.searchsorted(bounds, index, side="right") - 1
-        return coordinate, index - bounds[coordinate]
-    q, r = np.divmod(np.asarray(n, dtype=np.int64), p)
-    long = index < r * (q + 1)
-    coordinate = np.where(long, index // (q + 1), r + (index - r * (q + 1)) // np.maximum(q, 1))
-    return coordinate, index - (coordinate * q + np.minimum(coordinate, r))
-
-
-def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
-    """The number of local indices at a coordinate.
-
-    >>> extent(Kind("block", ()), 3, 10, np.arange(3)).tolist()
-    [4, 3, 3]
-    """
-    c, n = np.asarray(coordinate, dtype=np.int64), np.asarray(n, dtype=np.int64)
-    b = _tile(kind, p, n)
-    if b is not None:
-        tiles, left = np.divmod(n, b)
-        turns, rest = np.divmod(tiles, p)
-        turn = (c - kind.at) % p
-        return turns * b + np.where(turn < rest, b, np.where(turn == rest, left, 0))
-    if kind.name == "floor":
-        return _floor_start(p, n, c + 1) - _floor_start(p, n, c)
-    if kind.sizes:
-        return np.array(kind.sizes, dtype=np.int64)[c]
-    q, r = np.divmod(n, p)
-    return q + (c < r)
-
-
-def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
-    """The set of indices in [0, n) that a coordinate holds.
-
-    >>> print(local_positions(Kind("cyclic", (2,)), 3, 10, 1))
-    {2..3, 8..9}
-    """
-    tile = _tile(kind, p, n)
-    if tile is not None:
-        b = int(tile)
-        start = (coordinate - kind.at) % p * b
-        return IndexSet.of_runs([(start, min(start + b, n))], b * p, n)
-    if kind.name == "floor":
-        return IndexSet.interval(coordinate * n // p, (coordinate + 1) * n // p)
-    if kind.sizes:
-        start = sum(kind.sizes[:coordinate])
-        return IndexSet.interval(start, start + kind.sizes[coordinate])
-    q, r = divmod(n, p)
-    start = coordinate * q + min(coordinate, r)
-    return IndexSet.interval(start, start + q + (coordinate < r))
-
-
 class Stretch(NamedTuple):
-    """Indices from `start` up to `stop` that are dealt out in tiles, in turn, to `parts` coordinates from `first` on.
+    """Indices from `start` up to `stop`, dealt out in tiles, cyclically, to `parts` coordinates from `first` on.
 
-    For index `start + i`, let q be `i div tile`: `q mod parts` is the coordinate, counted from `first` and cyclically,
-    and `q div parts` is the tile there. Each coordinate is in one stretch.
+    Index `start + i` is in tile `q = i div tile`, which is at coordinate `(first + q mod parts) mod p` and is tile
+    `q div parts` there. The last tile may be shorter. Each coordinate is in at most one stretch. `cyclic(2,at=1)` over
+    3 coordinates is one stretch, and balanced `block` has two, one of longer and one of shorter tiles:
+
+        indices      0 1 2 3 4 5 6 7 8 9                     0 1 2 3 4 5 6 7 8 9
+        coordinates  1 1 2 2 0 0 1 1 2 2                     0 0 0 0 1 1 1 2 2 2
+        stretches    |start=0, first=1, parts=3, tile=2|     |tile=4|  tile=3  |
     """
 
     start: int
@@ -140,46 +102,120 @@ class Stretch(NamedTuple):
 
 
 def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
-    """The indices below n as stretches.
+    """The indices below n as stretches, which say all about a kind; `Stretch` shows them in a drawing.
 
     >>> stretches(Kind("block", ()), 3, 10)
     (Stretch(start=0, stop=4, first=0, parts=1, tile=4), Stretch(start=4, stop=10, first=1, parts=2, tile=3))
     """
-    tile = _tile(kind, p, n)
-    if tile is not None:
-        return (Stretch(0, n, kind.at, p, int(tile)),) if n else ()
-    if kind.name == "floor" and n % p:
-        starts = [c * n // p for c in range(p + 1)]
-        return tuple(Stretch(a, b, c, 1, b - a) for c, (a, b) in enumerate(pairwise(starts)) if a < b)
-    if kind.sizes:
-        ends = [*accumulate(kind.sizes)]
-        sized = enumerate(zip(ends, kind.sizes, strict=True))
-        return tuple(Stretch(end - b, end, c, 1, b) for c, (end, b) in sized if b)
+    return tuple([Stretch(*row) for row in _table(kind, p, n).T.tolist()]) if n else ()
+
+
+@memoized(4096)
+def _table(kind: Kind, p: int, n: int) -> Ints:
+    """The stretches as a table with a row for each field of `Stretch`; it has a column also if there are no indices.
+
+    If there are several stretches, each of their coordinates has one tile.
+    """
     q, r = divmod(n, p)
-    long = Stretch(0, r * (q + 1), 0, r, q + 1)
-    return tuple(stretch for stretch in (long, Stretch(long.stop, n, r, p - r, q)) if stretch.start < stretch.stop)
+    tile = kind.tile
+    if kind.name == "ceil" or (r == 0 and not kind.sizes):
+        tile = -(-n // p)
+    if tile or not n:
+        return np.array([[0], [n], [kind.at], [p], [max(tile, 1)]])
+    first, parts = np.arange(p), np.ones(p, np.int64)
+    if kind.name == "floor":
+        bounds = np.arange(p + 1) * q + np.arange(p + 1) * r // p  # c * n // p, whose product may be 2**63 or more
+    elif kind.sizes:
+        bounds = np.cumsum((0, *kind.sizes))
+    else:
+        first, parts, bounds = np.array([0, r]), np.array([r, p - r]), np.array([0, r * (q + 1), n])
+    start, stop = bounds[:-1], bounds[1:]
+    table = np.stack([start, stop, first, parts, (stop - start) // parts])
+    return table[:, start < stop]
 
 
-def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:
-    """The tile of a kind that deals out tiles in turn, 1 if there are no indices; None for other kinds."""
-    if kind.name == "ceil":
-        return np.asarray(-(-n // p) + (n == 0), dtype=np.int64)
-    tiled = kind.name == "cyclic" or len(kind.sizes) == 1
-    return np.asarray(max(kind.sizes[0], 1), dtype=np.int64) if tiled else None
+_START, _FIRST, _TILE = (Stretch._fields.index(name) for name in ("start", "first", "tile"))  # rows of a table
 
 
-def _floor_start(p: int, n: int | Ints, part: Ints) -> Ints:
-    """floor(part * n / p), computed by digits because the product may be 2**63 or more."""
-    q, r = np.divmod(n, p)
-    return part * q + part * r // p
+def _column(table: Ints, row: int, values: int | Ints) -> int | Ints:
+    """The columns of the stretches in which some values of a row lie; any column for values that lie in none."""
+    if table.shape[1] == 1:
+        return 0
+    if table.shape[1] == 2:  # balanced blocks: a comparison is faster than a search
+        return cast("Ints", (values >= table[row, 1]).astype(np.intp))
+    return cast("Ints", table[row].searchsorted(values, "right") - 1)
 
 
-def _floor_part(p: int, n: int | Ints, index: Ints) -> Ints:
-    """The part that holds an index: the last one that does not begin after it."""
-    near = np.ceil((index + 1) * (p / np.maximum(n, 1))) - 1  # floating point gives this part or a neighbour
-    part = near.astype(np.int64)
-    part = part - (_floor_start(p, n, part) > index)
-    return part + (_floor_start(p, n, part + 1) <= index)
+def _each_extent(ask: Callable[..., Any], kind: Kind, p: int, n: Ints, values: int | Ints, answers: int) -> Any:
+    """Ask for each of several extents: they are few, since splits cut into few different lengths."""
+    if not np.ndim(n):
+        return ask(kind, p, int(n), values)
+    extents, values = np.broadcast_arrays(n, values)
+    distinct = np.unique(extents).tolist()
+    if len(distinct) == 1:
+        return ask(kind, p, distinct[0], values)
+    every = np.empty((answers, *extents.shape), np.int64)
+    for extent in distinct:
+        here = extents == extent
+        every[:, here] = ask(kind, p, extent, values[here])
+    return tuple(every) if answers > 1 else every[0]
+
+
+def split(kind: Kind, p: int, n: int | Ints, index: int | Ints) -> tuple[Ints, Ints]:
+    """The coordinate that holds each local index, and its local index there.
+
+    >>> coordinate, local = split(Kind("cyclic", (2,)), 3, 10, np.arange(10))
+    >>> coordinate.tolist(), local.tolist()
+    ([0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3])
+    >>> [split(Kind(name), 4, 10, np.arange(10))[0].tolist() for name in ("ceil", "floor")]
+    [[0, 0, 0, 1, 1, 1, 2, 2, 2, 3], [0, 0, 1, 1, 1, 2, 2, 3, 3, 3]]
+    """
+    if not isinstance(n, int):
+        return cast("tuple[Ints, Ints]", _each_extent(split, kind, p, n, index, 2))
+    table = _table(kind, p, n)
+    column = _column(table, _START, index)
+    start, first, tile = table[_START][column], table[_FIRST][column], table[_TILE][column]
+    local = index - start
+    coordinate = local // tile
+    local -= coordinate * tile  # in place: new memory for every array takes the most time
+    if table.shape[1] == 1 and (n - 1) // p >= tile:  # several tiles at a coordinate
+        cycle = coordinate // p
+        coordinate -= cycle * p
+        local += cycle * tile
+    coordinate += first
+    return coordinate % p if kind.at else coordinate, local
+
+
+def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
+    """The number of local indices at a coordinate.
+
+    >>> extent(Kind("block", ()), 3, 10, np.arange(3)).tolist()
+    [4, 3, 3]
+    """
+    if not isinstance(n, int):
+        return cast("Ints", _each_extent(extent, kind, p, n, coordinate, 1))
+    table = _table(kind, p, n)
+    start, stop, first, parts, tile = table[:, _column(table, _FIRST, coordinate)]
+    tiles, left = divmod(stop - start, tile)
+    cycles, rest = divmod(tiles, parts)
+    place = (coordinate - first) % p  # `parts` or more for a coordinate that is in no stretch
+    number: Ints = cycles * tile * (place < parts) + np.where(place < rest, tile, np.where(place == rest, left, 0))
+    return number
+
+
+def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
+    """The set of indices in [0, n) that a coordinate holds.
+
+    >>> print(local_positions(Kind("cyclic", (2,)), 3, 10, 1))
+    {2..3, 8..9}
+    """
+    table = _table(kind, p, n)
+    start, stop, first, parts, tile = table[:, _column(table, _FIRST, coordinate)].tolist()
+    place = (coordinate - first) % p
+    start += place * tile
+    if place >= parts or start >= stop:
+        return EMPTY
+    return IndexSet.of_runs([(start, min(start + tile, stop))], parts * tile, stop)
 
 
 class Split(NamedTuple):

@@ -1,38 +1,49 @@
-"""Layouts, which assign digits of modes to modes of the process grid, and distributions, which add sizes.
+"""Layouts, which assign digits of modes to modes of the process grid, and transitions between two layouts.
 
-Both are in one module because each makes the other: `layout.on(shape, grid)` is a distribution, and `dist.layout` is
-its layout. The rest of each class is in `algebra.py` and in `blocks.py`.
-
-A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")`
-of `builder.py`; both give equal values that print alike.
+A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")` of
+`expressions.py`; both give equal values that print alike. A layout is its own syntax node: the parser builds it, and
+the formatter prints it. It has no sizes: those come with a shape and a grid, in a `Distribution`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Self
 
 from ..caches import memoized
-from ..errors import LayoutError, RoteError
+from ..errors import LayoutError, RoteError, counted
 from ..grammar.diagnostics import mistake
-from ..grammar.nodes import MAX_TEXT, Entry, LayoutSyntax, Op, TransitionSyntax
-from ..grammar.parser import parse_syntax
-from ..late import late
-from .algebra import LayoutAlgebra
-from .exports import Exports
-from .expressions import block
-from .foreign import ForeignDoors
-from .grid import Grid, Printed, grid_shape, tensor_shape
-from .slices import Progression, find_layout
+from ..grammar.nodes import (
+    CYCLIC,
+    MAX_GRID_MODES,
+    MAX_MODES,
+    MAX_NUMBER,
+    MAX_TEXT,
+    Entry,
+    Kind,
+    LayoutSyntax,
+    Op,
+    TransitionSyntax,
+    exact,
+)
+from ..grammar.parser import parse_as
+from ..grammar.text import unparse
+from ..lazy import late
+from .grid import Grid, Printed, integer
 from .view import View
 
-__all__ = ["Distribution", "Entry", "Layout", "Op", "Transition", "as_layout", "block", "distribute"]
-__all__ += ["find_distribution", "layout_or_none", "parse", "parse_transition"]
+if TYPE_CHECKING:
+    from .distribution import Distribution
+
+__all__ = ["Entry", "Layout", "Op", "Transition", "as_entry", "as_layout", "layout_or_none", "parse"]
+__all__ += ["parse_transition"]
 
 
-class Layout(LayoutAlgebra):
+@dataclass(frozen=True, slots=True, repr=False)
+class Layout(LayoutSyntax, Printed):
     """An assignment of the modes of a tensor to the modes of a grid.
 
     Layouts are frozen, hashable values; `parse` and `L` make them. `a >> b` is the `Transition` from one to another,
@@ -51,6 +62,7 @@ class Layout(LayoutAlgebra):
 
     Source: Popovici et al. (2019, section 3.1.2).
 
+    >>> from rote import parse
     >>> a = parse("[(0),(),(1)]")
     >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
     ('[(),(0),(1)]', True, rote.parse_transition('[(0),(),(1)] -> [(),(0),(1)]'))
@@ -58,7 +70,59 @@ class Layout(LayoutAlgebra):
     (3, 3, (0, 1), 'sum')
     """
 
-    __slots__ = ()
+    view: View | None = None
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.modes, str):
+            raise LayoutError(f"Layout takes tuples of entries, not text\nwrite rote.parse({self.modes!r})")
+        try:
+            LayoutSyntax.__post_init__(self)
+        except TypeError as error:
+            raise LayoutError(str(error)) from None
+        if self.view is not None:
+            object.__setattr__(self, "view", View(self.view))  # the parser gives a plain tuple
+        self._check()
+        object.__setattr__(self, "_hash", hash((self.modes, self.view, self.op, self.partial, self.rooted)))
+
+    def __hash__(self) -> int:
+        return self._hash  # cached, because layouts are looked up whenever a tensor is laid out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Hashes differ between processes, so the cached one is left out.
+        return type(self), (self.modes, self.view, self.op, self.partial, self.rooted)
+
+    def _check(self) -> None:
+        """Refuse a layout that no text describes, so that every layout prints as text that parses back to it."""
+        used = self.grid_modes
+        for g in used:
+            if not 0 <= g < MAX_GRID_MODES:
+                raise LayoutError(f"a grid mode is a number from 0 to {MAX_GRID_MODES - 1}, not {g}")
+            if used.count(g) > 1:
+                raise LayoutError(f"grid mode {g} is used twice in {unparse(self)}; use each at most once")
+        for _, at in self.rooted:
+            if not 0 <= at < MAX_NUMBER:
+                raise LayoutError(f"the coordinate of a root is 0 or more, and below 2**63, not {at}")
+        if self.order > MAX_MODES:
+            raise LayoutError(f"a layout has at most {MAX_MODES} modes, not {self.order}")
+        if self.view is not None and self.view.order != self.order:
+            raise LayoutError(f"the view has {counted(self.view.order, 'mode')}, but the layout has {self.order}")
+
+    @property
+    def order(self) -> int:
+        """The number of modes (those of the view, if there is one)."""
+        return len(self.modes)
+
+    @property
+    def grid_modes(self) -> tuple[int, ...]:
+        """The grid modes that the layout names, in the order of the text; it is replicated over all others."""
+        splitting = [entry.grid_mode for entry in chain(*self.modes)]
+        return (*splitting, *self.partial, *[g for g, _ in self.rooted])
+
+    @property
+    def syntax(self) -> LayoutSyntax:
+        """The syntax node of the layout's text, which is the layout itself."""
+        return self
 
     def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
         """The distribution of the layout on a tensor's own shape and a grid (a `Grid`, or its shape).
@@ -66,55 +130,110 @@ class Layout(LayoutAlgebra):
         Raises:
             LayoutError: the shape has another order, the grid lacks a mode, or a size or root does not fit.
 
+        >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), (2,)).local_shape(0)
         (3, 3)
         """
-        return distribute(self, shape, grid)
+        dist: Distribution = late("distribution")(self, shape, grid)
+        return dist
+
+    def move(self, grid_mode: int, to: int) -> Self:
+        """The layout in which the entry of `grid_mode` is the last one of mode `to`: an all-to-all.
+
+        >>> from rote import parse
+        >>> print(parse("block[(0),(1)]").move(0, to=1))
+        block[(),(1,0)]
+        """
+        grid_mode = integer(grid_mode, "a grid mode")
+        entries = [entry for entry in chain(*self.modes) if entry.grid_mode == grid_mode]
+        if not entries:
+            raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
+        return self.drop(grid_mode).split(to, entries[0])
+
+    def drop(self, grid_mode: int) -> Self:
+        """The layout without `grid_mode`, over which it is then replicated: an all-gather (or all-reduce).
+
+        >>> from rote import parse
+        >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
+        [(0),()] [(0),()]
+        """
+        grid_mode = integer(grid_mode, "a grid mode")
+        if grid_mode not in self.grid_modes:
+            raise LayoutError(f"{self} does not name grid mode {grid_mode}")
+        modes = []
+        for mode in self.modes:
+            modes.append(tuple([entry for entry in mode if entry.grid_mode != grid_mode]))
+        partial = tuple([g for g in self.partial if g != grid_mode])
+        rooted = tuple([(g, at) for g, at in self.rooted if g != grid_mode])
+        op: Op = self.op if partial else "sum"
+        return replace(self, modes=tuple(modes), op=op, partial=partial, rooted=rooted)
+
+    def split(self, mode: int, entry: int | Entry) -> Self:
+        """The layout in which `entry` splits `mode` further: a local slice.
+
+        Args:
+            mode: the number of the mode, from 0; a mode of the view, if there is one.
+            entry: a grid mode, over which the split is cyclic, or an entry such as `block(0)` or `cyclic(0, 4)`.
+
+        >>> from rote import block, parse
+        >>> print(parse("[(0),()]").split(1, block(1)))
+        [(0),(1:block)]
+        """
+        mode = self._mode(mode)
+        return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
+
+    def whole(self, mode: int) -> Self:
+        """The layout in which nothing splits `mode`: an all-gather over the grid modes that split it.
+
+        >>> from rote import parse
+        >>> print(parse("block[(0,1),(2)]").whole(0))
+        block[(),(2)]
+        """
+        return self._with_mode(self._mode(mode), ())
+
+    def is_prefix_of(self, other: Layout) -> bool:
+        """Whether each entry list of this layout begins that of `other`, whose blocks are then parts of this one's.
+
+        Raises:
+            LayoutError: `other` is not a layout.
+
+        >>> from rote import parse
+        >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))
+        (True, False)
+        """
+        if not isinstance(other, Layout):
+            raise LayoutError(f"a layout is a prefix of a layout, not of {other!r}; write parse(text)")
+        return (
+            (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
+            and set(self.rooted) <= set(other.rooted)
+            and all(longer[: len(mode)] == mode for mode, longer in zip(self.modes, other.modes, strict=True))
+        )
+
+    def _mode(self, mode: int) -> int:
+        number = integer(mode, "a mode")
+        if not 0 <= number < self.order:
+            has = f"modes 0 to {self.order - 1}" if self.order else "no modes"
+            raise LayoutError(f"{self} has {has}, not {number}")
+        return number
+
+    def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Self:
+        return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])
 
     def __rshift__(self, target: Layout | str) -> Transition:
         return Transition(self, as_layout(target))
+
+    def __str__(self) -> str:
+        return unparse(self)
+
+    def __repr__(self) -> str:
+        return f"rote.parse({str(self)!r})"
 
     def _repr_html_(self) -> str:
         return str(late("layout card")(self))
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Distribution(Exports, ForeignDoors):
-    """A layout with a shape and a grid, which says what each rank holds. `layout.on(shape, grid)` makes it.
-
-    Grid modes of a single coordinate have no effect: `splits` omits them, and in `roles` they are "replicated".
-
-    Attributes:
-        shape: the tensor's own shape.
-        view_shape: the extents of the view's modes, or `shape` without a view; blocks and indices have these modes.
-        splits: per view mode, its entries on this grid, the outermost first.
-        digits: per view mode, the digits of the tensor's own modes that it reads.
-        roles: per grid mode, its role: "split", "replicated", "partial" or "rooted".
-        partial: the grid modes over which the value is a reduction of several contributions.
-
-    Raises:
-        LayoutError: the order, the grid, a view, a block size or a root does not fit. Methods that take a rank raise
-            it if the grid has no such rank.
-
-    >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
-    >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
-    ((4, 9, 4), (1,), [4, 5, 6, 7])
-    >>> dist.order, dist.meaning == parse("block(4)[(0),(),(1)]").on((8, 9, 10), Grid((2, 3))).meaning
-    (3, False)
-    """
-
-    layout: Layout
-
-    @classmethod
-    def _of(cls, layout: LayoutSyntax, shape: tuple[int, ...], grid: Grid | Iterable[int] | int) -> Self:
-        return cls(_from_syntax(layout), shape, Grid(grid_shape(grid)))
-
-    def _repr_html_(self) -> str:
-        return str(late("distribution card")(self))
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class Transition(Printed):
+class Transition(TransitionSyntax, Printed):
     """A source and a target layout of one tensor: `A -> B`, or `a >> b`.
 
     Raises:
@@ -122,6 +241,7 @@ class Transition(Printed):
 
     Source: Popovici et al. (2019, section 3.1.3).
 
+    >>> from rote import parse
     >>> print(parse("[(0),()]") >> parse("[(),(0)]"))
     [(0),()] -> [(),(0)]
     """
@@ -137,7 +257,7 @@ class Transition(Printed):
             )
 
     def __str__(self) -> str:
-        return f"{self.source} -> {self.target}"
+        return unparse(self)
 
     def __repr__(self) -> str:
         return f"rote.parse_transition({str(self)!r})"
@@ -153,13 +273,14 @@ def parse(text: str) -> Layout:
     Raises:
         NotationError: the text is not a layout, or is a transition `A -> B`; the error shows where, and what to write.
 
+    >>> from rote import parse
     >>> parse("[(0:block),(),(1:cyclic(4))]")
     rote.parse('block[(0),(),(1:cyclic(4))]')
     """
-    syntax = parse_syntax(text)
-    if isinstance(syntax, TransitionSyntax):
+    layout = parse_as(text, Layout, Transition)
+    if isinstance(layout, Transition):
         raise mistake("unexpected-transition", text, text.index("->"))
-    return _from_syntax(syntax)
+    return layout
 
 
 @memoized(4096)
@@ -172,16 +293,17 @@ def parse_transition(text: str) -> Transition:
     Raises:
         NotationError: the text is not a transition, or is a single layout; the error shows where, and what to write.
 
+    >>> from rote import parse_transition
     >>> parse_transition("[(0),()] -> [(),(0)]")
     rote.parse_transition('[(0),()] -> [(),(0)]')
     """
     if isinstance(text, str) and text.count("->") == 1 and len(text) <= MAX_TEXT:
         with suppress(RoteError):  # parsing each side uses the cache; errors are shown in the whole text, below
             return Transition(*map(parse, text.split("->")))
-    syntax = parse_syntax(text)
-    if isinstance(syntax, LayoutSyntax):
+    transition = parse_as(text, Layout, Transition)
+    if isinstance(transition, Layout):
         raise mistake("missing-arrow", text, len(text.rstrip()))
-    return Transition(_from_syntax(syntax.source), _from_syntax(syntax.target))
+    return transition
 
 
 def layout_or_none(value: Layout | str | None) -> Layout | None:
@@ -198,33 +320,15 @@ def as_layout(value: Layout | str) -> Layout:
     return layout
 
 
-def _from_syntax(node: LayoutSyntax) -> Layout:
-    view = None if node.view is None else View(node.view)
-    return Layout(node.modes, view, node.op, node.partial, node.rooted)
-
-
-def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-    """A layout on a shape and a grid, in any form that `Layout.on` takes: `distribute(layout, (8, 9), (2, 2))`."""
-    return _distribute(layout, tensor_shape(shape), grid_shape(grid))
-
-
-@memoized(4096)
-def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
-    return Distribution(layout, shape, Grid(grid))
-
-
-def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
-    """The distribution under which every rank holds the given runs, one per mode.
-
-    The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
+def as_entry(value: int | Entry, default: Kind) -> Entry:
+    """An entry, given as such or as a grid mode, which then has the default kind.
 
     Raises:
-        LayoutError: no layout gives these blocks; the text says why.
-
-    >>> from .slices import as_runs
-    >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
-    >>> print(find_distribution((4, 6), held))
-    block[(1),(0)] on (4, 6), grid 2x2
+        LayoutError: the value is neither.
     """
-    syntax, grid = find_layout(shape, held)
-    return distribute(_from_syntax(syntax), shape, grid)
+    if isinstance(value, Entry):
+        return value
+    try:
+        return Entry(exact(value), default)
+    except TypeError:
+        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None

@@ -1,4 +1,4 @@
-"""Distributions rewritten: without fused modes on a finer grid, without roots, on other shapes or with components."""
+"""Distributions rewritten: without fused modes or roots, on other shapes, with components, as slices."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from itertools import chain
 from string import ascii_lowercase
 
 from ..caches import memoized
-from ..grammar.nodes import Entry, Fuse, Kind, Name, Tile, ViewItem
+from ..errors import LayoutError
+from ..grammar.nodes import BLOCK, Entry, Fuse, Name, Tile, ViewItem
+from .distribution import PLAIN, Distribution
 from .expressions import fitting
 from .grid import Grid
-from .layout import Distribution, Layout
+from .indexset import IndexSet
+from .layout import Layout
 from .view import View
 
-__all__ = ["fitted", "unfused", "unfused_ends", "with_components", "without_roots"]
+__all__ = ["as_slices", "fitted", "unfused", "unfused_ends", "with_components", "without_roots"]
 
 Modes = tuple[tuple[Entry, ...], ...]
 
@@ -38,7 +41,7 @@ def unfused(dist: Distribution) -> Distribution:
     for digits, entries in zip(dist.digits, dist.layout.modes, strict=True):
         entries_per_digit: list[tuple[Entry, ...]] = [entries, *((),) * (len(digits) - 1)]
         if len(digits) > 1 and entries:
-            if len(entries) > 1 or entries[0].kind != Kind("block"):
+            if len(entries) > 1 or entries[0].kind != BLOCK:
                 return dist
             (entry,) = entries
             ranks, slow = dist.grid.shape[entry.grid_mode], digits[0].size
@@ -80,7 +83,6 @@ def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distributi
 
 
 def _over(modes: Modes, number: dict[int, int]) -> Modes:
-    """The entries of modes, with their grid modes renumbered."""
     renumbered = []
     for mode in modes:
         renumbered.append(tuple([replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode]))
@@ -124,7 +126,7 @@ def _in_front(view: View, number: int) -> View:
     """A view with `number` modes in front; all plain and fused names become letters in alphabetical order."""
     names: list[str] = []
     parts: set[str] = set()
-    for item in view.items:
+    for item in view:
         if isinstance(item, Tile):
             parts.update([name for name, _ in item.parts])
         else:
@@ -142,4 +144,33 @@ def _in_front(view: View, number: int) -> View:
                 return Fuse(tuple([new[name] for name in fused]))
         return item
 
-    return View((*map(Name, letters[:number]), *map(renamed, view.items)))
+    return View((*map(Name, letters[:number]), *map(renamed, view)))
+
+
+def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
+    """Per mode of the tensor, the slice that a rank's block covers.
+
+    Raises:
+        LayoutError: the layout has a view or is partial, or the indices of some rank are not a slice.
+
+    >>> from .layout import parse
+    >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
+    (slice(1, 4, 2), slice(2, 4, None))
+    """
+    if dist.layout.view is not None:
+        raise LayoutError(f"{dist.layout} reads the tensor by a view, so its blocks are no slices\n{PLAIN}")
+    if dist.partial:
+        raise LayoutError(f"the blocks of {dist.layout} are contributions, no slices\n{PLAIN}")
+    if not dist.shape and not dist.holds(rank):
+        raise LayoutError(f"rank {rank} holds nothing in {dist}, which no slice of a tensor of order 0 says\n{PLAIN}")
+    return tuple(_as_slice(held, dist, rank, mode) for mode, held in enumerate(dist.index_sets(rank)))
+
+
+def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
+    if not held:
+        return slice(0, 0)
+    first = held.start
+    step = held.at(1) - first if len(held) > 1 else 1
+    if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
+        raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
+    return slice(first, held.stop, step if step > 1 else None)

@@ -1,7 +1,12 @@
-"""Slices and layouts: the slices of a block in a given layout, and the layout whose blocks are given slices.
+"""The layout under which every rank holds given slices of a tensor.
 
-To find a layout, the digits of the rank on which the slices of each mode depend are found first, then per mode the
-chain of splits over these digits. The time is proportional to the ranks and modes, whatever the extents are.
+The digits of the rank on which the slices of each mode depend are found first, then per mode the chain of splits over
+these digits. The time is proportional to the ranks and modes, whatever the extents are.
+
+    rank             0 1 2 3 4 5 6 7
+    digit at 4       0 0 0 0 1 1 1 1    the slice of mode 1 depends on it
+    digit at 2       0 0 1 1 0 0 1 1    no slice depends on it: ranks hold replicas
+    digit at 1       0 1 0 1 0 1 0 1    the slice of mode 0 depends on it
 """
 
 from __future__ import annotations
@@ -11,54 +16,22 @@ from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from operator import and_
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Entry, LayoutSyntax
-from .blocks import Blocks
-from .chain import Axis, Link, find_chain
-from .divisors import divisors, prime_factors
-from .grid import Grid
+from ..grammar.nodes import CYCLIC, Entry, Kind
+from . import kinds
+from .grid import Grid, divisors
 from .indexset import IndexSet, Ints
+from .layout import Layout
 
-__all__ = ["Progression", "as_runs", "as_slices", "find_layout"]
+__all__ = ["Progression", "as_runs", "find_layout"]
 
 Progression = tuple[int, int, int]
 _READINGS = 1024  # ways to read ranks as digits to try; few are needed if a layout exists and no rank is idle
-
-
-def as_slices(dist: Blocks, rank: int) -> tuple[slice, ...]:
-    """Per mode of the tensor, the slice that a rank's block covers.
-
-    Raises:
-        LayoutError: the layout has a view or is partial, or the indices of some rank are not a slice.
-
-    >>> from .layout import parse
-    >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
-    (slice(1, 4, 2), slice(2, 4, None))
-    """
-    if dist.layout.view is not None:
-        raise LayoutError(f"{dist.layout} reads the tensor by a view, so its blocks are no slices\n{_CURE}")
-    if dist.partial:
-        raise LayoutError(f"the blocks of {dist.layout} are contributions, no slices\n{_CURE}")
-    if not dist.shape and not dist.holds(rank):
-        raise LayoutError(f"rank {rank} holds nothing in {dist}, which no slice of a tensor of order 0 says\n{_CURE}")
-    return tuple(_as_slice(held, dist, rank, mode) for mode, held in enumerate(dist.index_sets(rank)))
-
-
-_CURE = "redistribute to plain blocks first, such as block[(0),()]"
-
-
-def _as_slice(held: IndexSet, dist: Blocks, rank: int, mode: int) -> slice:
-    if not held:
-        return slice(0, 0)
-    first = held.start
-    step = held.at(1) - first if len(held) > 1 else 1
-    if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
-        raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{_CURE}")
-    return slice(first, held.stop, step if step > 1 else None)
 
 
 def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
@@ -87,7 +60,7 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progressio
     return tuple(runs)
 
 
-def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> tuple[LayoutSyntax, Grid]:
+def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> tuple[Layout, Grid]:
     """The layout and the grid under which every rank holds the given runs, one per mode.
 
     The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
@@ -96,9 +69,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
         LayoutError: no layout gives these blocks; the text says why.
 
     >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
-    >>> from ..grammar.text import unparse
-    >>> layout, grid = find_layout((4, 6), held)
-    >>> print(unparse(layout), grid)
+    >>> print(*find_layout((4, 6), held))
     block[(1),(0)] 2x2
     """
     order, ranks = len(shape), len(held)
@@ -120,21 +91,16 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
     raise LayoutError(f"no layout gives these blocks: {_why(shape, runs, unchained)}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Digit:
+class _Digit(NamedTuple):
     """A digit of the rank, which decides the run of `mode` or which ranks hold data (`root`), or nothing."""
 
-    axis: Axis
+    axis: _Axis
     mode: int | None = None
     root: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The rank read as digits, and per mode and rank the number of its run, which these digits alone determine."""
-
-    digits: tuple[_Digit, ...]
-    keys: Ints
+# The rank read as digits, and per mode and rank the number of its run, which these digits alone determine.
+_Reading = tuple[tuple[_Digit, ...], Ints]
 
 
 def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[_Reading]:
@@ -144,7 +110,7 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
     """
     left = keys.shape[1] // stride
     if left == 1:
-        yield _Reading((), keys)
+        yield (), keys
         return
     size = _reach(keys, stride)
     choices: list[tuple[int | None, int]] = [(None, size)] if size > 1 else []
@@ -152,22 +118,19 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
         choices += [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
     for mode, size in choices:
         filled = _filled(keys, stride, size, mode)
-        yield from _prefixed(_Digit(Axis(stride, size), mode), _readings(filled, idle, stride * size))
+        for digits, known in _readings(filled, idle, stride * size):
+            yield (_Digit(_Axis(stride, size), mode), *digits), known
     if len(keys) and idle.any() and not idle.all():
-        for size in _divisors(left):
+        for size in divisors(left)[1:]:
             where = np.unique(np.flatnonzero(~idle) // stride % size)
             if len(where) == 1:
                 at = int(where[0])
                 shaped = keys.reshape(len(keys), -1, size, stride)
                 same = np.broadcast_to(shaped[:, :, at : at + 1], shaped.shape).reshape(keys.shape)
                 spread = np.repeat(idle.reshape(-1, size, stride)[:, at : at + 1], size, axis=1).reshape(-1)
-                digit = _Digit(Axis(stride, size), root=at)
-                yield from _prefixed(digit, _readings(same, spread, stride * size))
-
-
-def _prefixed(digit: _Digit, readings: Iterator[_Reading]) -> Iterator[_Reading]:
-    for reading in readings:
-        yield _Reading((digit, *reading.digits), reading.keys)
+                digit = _Digit(_Axis(stride, size), root=at)
+                for digits, known in _readings(same, spread, stride * size):
+                    yield (digit, *digits), known
 
 
 def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
@@ -176,7 +139,7 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
     If some keys are unknown there may be several largest ones, none of which is a multiple of another.
     """
     others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]
-    sizes = [p for p in _divisors(keys.shape[1] // stride) if not _decides(others, stride, p)]
+    sizes = [p for p in divisors(keys.shape[1] // stride)[1:] if not _decides(others, stride, p)]
     kept = []
     for p in sizes:
         primes = [q // p for q in sizes if q > p and q % p == 0 and q // p in _primes(q // p)]
@@ -197,7 +160,6 @@ def _reach(keys: Ints, stride: int) -> int:
 
 
 def _decides(keys: Ints, stride: int, size: int) -> bool:
-    """Whether some run depends on a digit."""
     if not len(keys):
         return False
     shaped = keys.reshape(len(keys), -1, size, stride)
@@ -215,13 +177,8 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     return filled
 
 
-def _divisors(n: int) -> tuple[int, ...]:
-    """The divisors above 1."""
-    return divisors(n)[1:]
-
-
 def _primes(n: int) -> list[int]:
-    return [prime for prime, _ in prime_factors(n)]
+    return [d for d in divisors(n) if divisors(d) == (1, d)]
 
 
 def _layout(
@@ -231,40 +188,39 @@ def _layout(
     reading: _Reading,
     empty: npt.NDArray[np.bool_],
     unchained: set[int],
-) -> tuple[LayoutSyntax, Grid] | None:
+) -> tuple[Layout, Grid] | None:
     """The layout and the grid of a reading, if each mode has a chain; else a mode without one joins `unchained`."""
-    numbers = np.arange(ranks)
+    (digits, keys), numbers = reading, np.arange(ranks)
     holding = np.ones(ranks, bool)
-    for digit in reading.digits:
+    for digit in digits:
         if digit.root is not None:
             holding &= numbers // digit.axis.stride % digit.axis.size == digit.root
-    chains: list[tuple[Link, ...]] = []
+    chains: list[tuple[_Link, ...]] = []
     for mode, (extent, table) in enumerate(zip(shape, tables, strict=True)):
-        runs = np.where(reading.keys[mode, :, None] >= 0, table[reading.keys[mode]], (0, 0, 1))
+        runs = np.where(keys[mode, :, None] >= 0, table[keys[mode]], (0, 0, 1))
         holding &= runs[:, 1] > 0
-        axes = tuple(digit.axis for digit in reversed(reading.digits) if digit.mode == mode)
+        axes = tuple(digit.axis for digit in reversed(digits) if digit.mode == mode)
         where = np.array(0)  # the ranks whose other digits are 0
         for stride, size in axes:
             where = np.add.outer(where, stride * np.arange(size))
-        chain = find_chain(axes, extent, *np.moveaxis(runs[where], -1, 0))
+        chain = _find_chain(axes, extent, *np.moveaxis(runs[where], -1, 0))
         if chain is None:
             unchained.add(mode)
             return None
         chains.append(chain)
     if shape and not np.array_equal(holding, ~empty):
         return None
-    others = [digit for digit in reading.digits if digit.mode is None]
+    others = [digit for digit in digits if digit.mode is None]
     grid_modes = [link.axis for chain in chains for link in chain] + [digit.axis for digit in others]
     grid_modes.sort(reverse=True)
     modes = []
     for chain in chains:
         modes.append(tuple([Entry(grid_modes.index(link.axis), link.kind) for link in chain]))
     rooted = tuple([(grid_modes.index(digit.axis), digit.root) for digit in others if digit.root is not None])
-    return LayoutSyntax(tuple(modes), rooted=rooted), Grid(tuple([axis.size for axis in grid_modes]) or (1,))
+    return Layout(tuple(modes), rooted=rooted), Grid(tuple([axis.size for axis in grid_modes]) or (1,))
 
 
 def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
-    """Why no layout has these blocks, and what to do."""
     sizes = runs[..., 1].prod(axis=0)
     blocks, first = np.unique(runs[:, sizes > 0].swapaxes(0, 1), axis=0, return_index=True)
     ranks = np.flatnonzero(sizes > 0)[first]
@@ -307,5 +263,137 @@ def _overlap(blocks: Ints) -> tuple[int, int] | None:
 
 
 def _sets(block: Ints) -> list[IndexSet]:
-    """Per mode, the indices of a block of runs."""
     return [IndexSet.of_runs([(a, a + 1)], step, a + (n - 1) * step + 1) for a, n, step in block.tolist()]
+
+
+# --- the chain of splits of one mode ----------------------------------------------------------------------------------
+
+_TRIES = 3000  # digits to try before giving up; if a chain exists, few are needed
+
+
+class _Axis(NamedTuple):
+    """A digit of the rank: `rank // stride % size`."""
+
+    stride: int
+    size: int
+
+
+class _Link(NamedTuple):
+    """One split of a chain: the digit of the rank over which it splits, and its kind."""
+
+    axis: _Axis
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The runs to explain: mode 0 of the arrays counts the parts of the known splits, and each axis is another mode."""
+
+    axes: tuple[_Axis, ...]
+    extents: Ints
+    start: Ints
+    length: Ints
+    step: Ints
+
+    @property
+    def answered(self) -> bool:
+        """Whether every run fills its extent."""
+        whole = (self.start == 0) & ((self.step == 1) | (self.length <= 1))
+        return bool(((self.length == self.extents) & (whole | (self.length == 0))).all())
+
+    def outer(self, at: int, size: int, low: int) -> _Question:
+        """The question with one digit of an axis moved to mode 1; the digits above and below it stay as axes."""
+        stride, total = self.axes[at]
+        high = total // (size * low)
+        axes = (*self.axes[:at], _Axis(stride * low * size, high), _Axis(stride, low), *self.axes[at + 1 :])
+
+        def moved(values: Ints) -> Ints:
+            shape = (*values.shape[: at + 1], high, size, low, *values.shape[at + 2 :])
+            return np.moveaxis(values.reshape(shape), at + 2, 1)
+
+        return _Question(axes, self.extents, moved(self.start), moved(self.length), moved(self.step))
+
+    def within(self, kind: Kind) -> _Question | None:
+        """The question that remains after a split over mode 1, or None if some run does not lie in its part."""
+        size = self.start.shape[1]
+        ones = (1,) * (self.start.ndim - 2)
+        extents = self.extents.reshape(-1, 1, *ones)
+        parts = kinds.extent(kind, size, self.extents[:, None], np.arange(size)[None, :])
+        lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
+        if not np.array_equal(np.broadcast_to(parts, lengths.shape), lengths):
+            return None
+        digit = np.arange(size).reshape(1, -1, *ones)
+        some, more = self.length > 0, self.length > 1
+        last = self.start + (self.length - 1) * self.step
+        places = []
+        for index, held in ((self.start, some), (self.start + self.step, more), (last, some)):
+            owner, local = kinds.split(kind, size, extents, np.where(held, index, 0))
+            if (held & (owner != digit)).any():
+                return None
+            places.append(local)
+        first, second, end = places
+        step = np.where(more, second - first, 1)
+        if (some & (end != first + (self.length - 1) * step)).any() or (step < 1).any():
+            return None
+        rest = self.start.shape[2:]
+        start, length, step = (v.reshape(-1, *rest) for v in (np.where(some, first, 0), self.length, step))
+        return _Question(self.axes, lengths.reshape(-1), start, length, step)
+
+    def kinds(self) -> Iterator[Kind]:
+        """The possible kinds of a split over mode 1, from the lengths of its parts."""
+        size = self.start.shape[1]
+        lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
+        yield from (*kinds.CONSECUTIVE, CYCLIC)
+        widest = int(lengths[:, 0].max(initial=0))
+        if widest and (self.extents <= size * widest).all():
+            yield kinds.block_kind(widest)
+        if len(lengths) and (lengths == lengths[0]).all() and (self.extents == lengths[0].sum()).all():
+            yield kinds.block_kind(*lengths[0].tolist())
+        zero = ((self.start == 0) & (self.length > 0)).reshape(*lengths.shape, -1).any(axis=(0, 2))
+        at = int(zero.argmax())  # where the first tile lies; the start of the second is the length of a tile
+        beside = (at + 1) % size
+        starts = self.start[:, beside][self.length[:, beside] > 0]
+        tile = int(starts.min()) if starts.size else max(int(self.extents.max(initial=1)), 1)
+        if tile:
+            yield kinds.cyclic_kind(tile, at)
+
+
+def _find_chain(
+    axes: tuple[_Axis, ...], extent: int, start: Ints, length: Ints, step: Ints
+) -> tuple[_Link, ...] | None:
+    """The splits of a mode, the outermost first, that give each coordinate its run; None if there are none.
+
+    The runs are arrays with one mode per axis. The outermost split is found first, from the digit of the rank that
+    decides in which part a run is. The same question then remains for local indices, among which the runs are runs.
+    """
+    tries = 0
+
+    def solve(question: _Question) -> tuple[_Link, ...] | None:
+        nonlocal tries
+        if all(axis.size == 1 for axis in question.axes):
+            plain = question.extents.reshape(-1, *(1,) * len(question.axes))
+            return () if _Question((), plain, question.start, question.length, question.step).answered else None
+        for at, size, low in _digits(question.axes):
+            tries += 1
+            if tries > _TRIES:
+                return None
+            outer = question.outer(at, size, low)
+            for kind in outer.kinds():
+                left = outer.within(kind)
+                if left is not None:  # another kind would leave the same question
+                    rest = solve(left)
+                    if rest is not None:
+                        return (_Link(_Axis(question.axes[at].stride * low, size), kind), *rest)
+                    break
+        return None
+
+    return solve(_Question(axes, np.array([extent]), start[None], length[None], step[None]))
+
+
+def _digits(axes: tuple[_Axis, ...]) -> list[tuple[int, int, int]]:
+    """All digits of all axes, the largest first, as (axis, size, size of the digits below)."""
+    digits = []
+    for at, axis in enumerate(axes):
+        for size in divisors(axis.size)[1:]:
+            digits += [(at, size, low) for low in divisors(axis.size // size)]
+    return sorted(digits, key=lambda digit: -digit[1])

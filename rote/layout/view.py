@@ -3,11 +3,17 @@
 A `Tile` reads one tensor mode as several view modes, a `Fuse` reads several tensor modes as one (rightmost fastest in
 both), and a `Name` reads one mode as it is. Plain and fused names, when sorted, name the tensor's modes in order, so
 `(c a) b` also permutes. A tile stands for the tensor mode at its own position.
+
+    a (r s=4) on (3, 12): tensor mode 1 as two          (a b) on (2, 3): two modes as one
+
+        index  0 1 2 3 4 5 6 7 8 9 10 11                    a      0 0 0 1 1 1
+        r      0 0 0 0 1 1 1 1 2 2 2  2                     b      0 1 2 0 1 2
+        s      0 1 2 3 0 1 2 3 0 1 2  3                     index  0 1 2 3 4 5
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from math import prod
 from typing import NamedTuple
@@ -30,39 +36,50 @@ class Digit(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A reading of a tensor's modes as other modes.
+class View(tuple[ViewItem, ...]):
+    """A reading of a tensor's modes as other modes: its items, as in the text, with what they mean.
 
     >>> view = View((Name("a"), Tile((("r", None), ("s", 4)))))
     >>> view.shape((3, 12)), view.tensor_order, view.order
     ((3, 3, 4), 2, 3)
     """
 
-    items: tuple[ViewItem, ...]
-    _tensor_modes: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_tensor_modes", _tensor_modes(self.items))  # stored because it is needed often
-
     @staticmethod
     def plain(order: int) -> View:
         """The view that changes nothing."""
-        return View(tuple(Name(f"m{m:02}") for m in range(order)))
+        return View(Name(f"m{m:02}") for m in range(order))
 
     @property
     def order(self) -> int:
         """The number of view modes."""
-        return len(modes_read(self.items))
+        return len(modes_read(self))
 
     @property
     def tensor_order(self) -> int:
         """The number of modes of the tensor itself."""
-        return order_read(self.items)
+        return order_read(self)
 
+    @cached_property
     def tensor_modes(self) -> tuple[tuple[int, ...], ...]:
-        """Per item, the tensor modes that it reads, slowest first."""
-        return self._tensor_modes
+        """Per item, the tensor modes that it reads, slowest first: a tile by its place, names in alphabetical order."""
+        names: list[str] = []
+        places: list[int] = []
+        order = 0
+        for item in self:
+            if isinstance(item, Tile):
+                order += 1
+            else:
+                names += item.names
+                places += range(order, order + len(item.names))
+                order += len(item.names)
+        number = dict(zip(sorted(names), places, strict=True))
+        modes: list[tuple[int, ...]] = []
+        order = 0
+        for item in self:
+            own = (order,) if isinstance(item, Tile) else tuple([number[name] for name in item.names])
+            modes.append(own)
+            order += len(own)
+        return tuple(modes)
 
     def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:
         """Per view mode, the digits that make up its index, slowest first.
@@ -71,7 +88,7 @@ class View:
             LayoutError: a tile does not divide its mode; the text says which extents would.
         """
         digits: list[tuple[Digit, ...]] = []
-        for item, modes in zip(self.items, self.tensor_modes(), strict=True):
+        for item, modes in zip(self, self.tensor_modes, strict=True):
             if isinstance(item, Tile):
                 digits.extend(_tile_digits(item, modes[0], shape[modes[0]]))
             else:
@@ -84,29 +101,10 @@ class View:
 
     def permutation(self) -> tuple[int, ...]:
         """The tensor's modes in the order in which the view reads them."""
-        return tuple(chain(*self.tensor_modes()))
+        return tuple(chain(*self.tensor_modes))
 
-
-def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
-    """Per item, the tensor modes that it reads: a tile by its position, names in alphabetical order."""
-    names: list[str] = []
-    places: list[int] = []
-    order = 0
-    for item in items:
-        if isinstance(item, Tile):
-            order += 1
-        else:
-            names += item.names
-            places += range(order, order + len(item.names))
-            order += len(item.names)
-    number = dict(zip(sorted(names), places, strict=True))
-    modes: list[tuple[int, ...]] = []
-    order = 0
-    for item in items:
-        own = (order,) if isinstance(item, Tile) else tuple([number[name] for name in item.names])
-        modes.append(own)
-        order += len(own)
-    return tuple(modes)
+    def __repr__(self) -> str:
+        return f"View({tuple(self)})"
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:

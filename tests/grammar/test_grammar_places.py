@@ -9,7 +9,7 @@ from test_grammar_mistakes import CHOICES, PRINTED
 from test_grammar_walk_mistakes import CHOICES as WALK_CHOICES
 from test_grammar_walk_mistakes import PRINTED as WALK_PRINTED
 
-from rote.grammar import NotationError, naming
+from rote.grammar import LayoutSyntax, NotationError, TransitionSyntax, naming
 from rote.grammar.build import build, build_stage
 from rote.grammar.diagnostics import MISTAKES, WALK_MISTAKES
 
@@ -52,11 +52,12 @@ def test_each_line_of_the_table_is_needed(monkeypatch: pytest.MonkeyPatch) -> No
     lines = Recorded(naming._TABLE)
     monkeypatch.setattr(naming, "_TABLE", lines)
     used = []
-    for read, texts in ((build, LAYOUTS), (build_stage.__wrapped__, STAGES)):
+    nodes = LayoutSyntax, TransitionSyntax
+    for read, texts, classes in ((build, LAYOUTS, nodes), (build_stage.__wrapped__, STAGES, nodes[:1])):
         for text in texts:
             lines.last = None
             try:
-                read(text)
+                read(text, *classes)
             except NotationError:
                 used.append(lines.last)
     assert [line for line in naming._TABLE if line not in used] == []

@@ -94,7 +94,7 @@ def _items(layout, order):
     if layout.view is None:
         return [((m,), None) for m in range(order)]
     names, items = [], []
-    for item in layout.view.items:
+    for item in layout.view:
         kind = type(item).__name__
         found = [item.name] if kind == "Name" else list(item.names) if kind == "Fuse" else [None]
         items.append((found, [size for _, size in item.parts] if kind == "Tile" else None))

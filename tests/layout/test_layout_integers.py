@@ -12,7 +12,8 @@ from rote import Grid, L, block, cyclic, parse, partial, root
 from rote.errors import RoteError
 from rote.fft import FFT
 from rote.grammar import ActionSyntax, Entry, Kind, LayoutSyntax, StageSyntax, Tile
-from rote.layout.layout import Distribution, Layout
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
 from rote.layout.view import View
 
 LAYOUT = L(0, (1, 2))

@@ -57,6 +57,17 @@ def test_extent_and_positions_are_the_hands_dealt():
             assert list(found) == dealt[c,] and len(found) == extents[c], (kind, p, n, c)
 
 
+def test_stretches_are_the_hands_dealt():
+    """Stretches follow each other up to n, and tile q of one is at coordinate `first + q mod parts`, cyclically."""
+    for kind, p, n in LEGAL:
+        every = kinds.stretches(kind, p, n)
+        assert [0, *(each.stop for each in every)] == [*(each.start for each in every), n]
+        dealt = [(s.first + i // s.tile % s.parts) % p for s in every for i in range(s.stop - s.start)]
+        assert dealt == deal(kind.name, kind.sizes, p, n, kind.at), (kind, p, n)
+        assert len(every) == 1 or all(s.stop - s.start == s.parts * s.tile for s in every), "several have one turn"
+        assert sum(s.parts for s in every) <= p
+
+
 def test_digit_formula():
     """Tiles of b: with q = l div b, the coordinate is q mod p, and (q div p)*b + l mod b stays."""
     for p in PARTS:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import all_layouts, kinds_for, later_kinds
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from hypothesis.vendor.pretty import pretty
 from layout import definition
 from marks import PARTS, examples
@@ -18,7 +19,7 @@ from strategies import distributions, layouts
 import rote
 from rote import L, block, cyclic, partial, root
 from rote.errors import LayoutError
-from rote.layout.grid import Grid
+from rote.layout.grid import Grid, divisors
 from rote.layout.view import from_tensor, to_tensor
 
 NAMES = {"rote": rote, "L": L, "block": block, "cyclic": cyclic, "partial": partial, "root": root}
@@ -458,3 +459,12 @@ def test_each_text_has_its_door():
     for door in (rote.parse, rote.parse_transition):
         with pytest.raises(rote.NotationError, match="brackets of the modes are not closed"):
             door("[(0),() -> [()]")
+
+
+@given(st.one_of(st.integers(1, 5000), st.sampled_from([2**40 - 1, 2**62, 1009**6, 3 * 1_000_000_007])))
+def test_divisors_are_those_of_a_sweep(n):
+    """Law: divisors ascend, divide, and come in pairs; up to 5000, they are all numbers that divide."""
+    found = divisors(n)
+    assert [n // d for d in found] == [*reversed(found)] and sorted({*found}) == [*found]
+    if n <= 5000:
+        assert [*found] == [d for d in range(1, n + 1) if n % d == 0]

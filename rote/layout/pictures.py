@@ -1,24 +1,30 @@
-"""Ownership for pictures: runs of indices along a mode, the owners of a cell, and a colour per rank."""
+"""What pictures of layouts need: runs of indices, owners of cells, a colour per rank, and sizes for an example."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from math import inf, prod
 
 import numpy as np
 
 from ..caches import memoized
-from ..grammar.nodes import modes_read
+from ..errors import LayoutError
+from ..grammar.nodes import Tile, modes_read
+from .distribution import Distribution, distribute
 from .grid import row_major
 from .indexset import IndexSet
-from .kinds import mode_set
-from .layout import Distribution
+from .kinds import extent, least_parts, mode_set, near_extent
+from .layout import Layout
 
-__all__ = ["Color", "Owners", "Run", "Tick", "brief", "is_light", "mode_names", "owners_at", "rank_color", "run_around"]
-__all__ += ["runs", "ticks"]
+__all__ = ["Color", "Owners", "Run", "Tick", "brief", "example_grid", "example_shape", "is_light", "mode_names"]
+__all__ += ["owners_at", "rank_color", "run_around", "runs", "ticks"]
 
 Color = tuple[float, float, float]
+
+_MOST = 1 << 10  # ranks, none of which is to be empty in an example; pictures of more list but a few
+_DOUBLED = 10  # times, at most
 
 # P. Tol's "sunset" scheme, safe for colour-blind readers, from red to blue: the first rank is red and the last one
 # blue, as in Figures 1 and 4 of Dalcin et al. 2019.
@@ -181,7 +187,7 @@ def mode_names(dist: Distribution) -> tuple[str, ...]:
     if dist.layout.view is None:
         return tuple(f"mode {mode}" for mode in range(dist.order))
     names: list[str] = []
-    for read in modes_read(dist.layout.view.items):
+    for read in modes_read(dist.layout.view):
         name = " ".join(read)
         names.append(f"({name})" if len(read) > 1 else name)
     return tuple(names)
@@ -239,3 +245,70 @@ def _listed(first: int, offsets: tuple[int, ...], sign: str) -> str:
         return f"{first}-{last}"
     whole = sign.join(str(first + offset) for offset in offsets[:4])
     return whole if len(offsets) < 3 or (len(offsets) < 5 and len(whole) < 8) else f"{first}{sign}…{sign}{last}"
+
+
+def example_grid(*layouts: Layout) -> tuple[int, ...]:
+    """Two ranks along each grid mode, or more if block sizes, a first tile or a root need them.
+
+    >>> from rote import parse
+    >>> example_grid(parse("[(0:block(3,5,2)),()]|(1@2)"))
+    (3, 3)
+    """
+    order = 1 + max(chain(*(layout.grid_modes for layout in layouts)), default=0)
+    grid = [2] * order
+    for layout in layouts:
+        for entry in chain.from_iterable(layout.modes):
+            grid[entry.grid_mode] = max(grid[entry.grid_mode], least_parts(entry.kind))
+        for g, at in layout.rooted:
+            grid[g] = max(grid[g], at + 1)
+    return tuple(grid)
+
+
+def example_shape(layout: Layout, grid: tuple[int, ...], *others: Layout) -> tuple[int, ...]:
+    """Extents that fit the layout: 8 for the modes of a vector or matrix, else 4, unless block sizes need others.
+
+    Extents are doubled, once or repeatedly, if fewer parts are empty then, in this layout and in others on the grid.
+
+    >>> from rote import parse
+    >>> example_shape(parse("[(0:block(3,5,2)),()]"), (3,)), example_shape(parse("[(0:cyclic(8)),()]"), (3,))
+    ((10, 8), (32, 8))
+    """
+    shape = _usual_shape(layout, grid)
+    for m in range(len(shape) if prod(grid) <= _MOST else 0):
+        larger = [(*shape[:m], shape[m] << k, *shape[m + 1 :]) for k in range(_DOUBLED)]
+        shape = min(larger, key=lambda extents: _empty_parts((layout, *others), extents, grid))
+    return shape
+
+
+def _empty_parts(layouts: Sequence[Layout], shape: tuple[int, ...], grid: tuple[int, ...]) -> float:
+    """How many parts of modes are empty; infinitely many if a layout does not fit."""
+    try:
+        dists = [distribute(layout, shape, grid) for layout in layouts]
+    except LayoutError:
+        return inf
+    empty = 0
+    for splits, n in chain(*(zip(dist.splits, dist.view_shape, strict=True) for dist in dists)):
+        parts = [n]
+        for s in splits:
+            parts = [each for left in parts for each in extent(s.kind, s.parts, left, np.arange(s.parts)).tolist()]
+        empty += parts.count(0)
+    return empty
+
+
+def _usual_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents that fit the layout, in which parts may be empty."""
+    usual = 8 if layout.order < 3 else 4
+    wanted = [usual] * layout.order
+    for m, mode in enumerate(layout.modes):
+        if mode and mode[0].grid_mode < len(grid):
+            wanted[m] = near_extent(mode[0].kind, grid[mode[0].grid_mode], usual)
+    if layout.view is None:
+        return tuple(wanted)
+    shape: list[int] = []
+    for item in layout.view:
+        if not isinstance(item, Tile):
+            shape += [usual] * len(item.names)
+        else:
+            known, free = prod(item.given), len(item.given) < len(item.parts)
+            shape.append(-(-usual // known) * known if free else known)
+    return tuple(shape)
