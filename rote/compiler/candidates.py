@@ -18,9 +18,10 @@ from math import prod
 
 from ..caches import memoized
 from ..errors import LayoutError
-from ..grammar.nodes import OPS, Entry, Kind
+from ..grammar.nodes import BLOCK, OPS, Entry, Kind
+from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Distribution, Layout, distribute
+from ..layout.layout import Layout
 from ..layout.view import View
 
 __all__ = ["MOST", "layouts"]
@@ -133,7 +134,7 @@ def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distributi
     if spread and dist.order:
         longest = max(range(dist.order), key=lambda m: (dist.view_shape[m], -m))
         modes = [*dist.layout.modes]
-        modes[longest] += tuple([Entry(g, Kind("block")) for g in spread])
+        modes[longest] += tuple([Entry(g, BLOCK) for g in spread])
         roles = {g: _role(dist, g) for g in _grid_modes(dist)} | dict.fromkeys(spread, ("split", 0))
         yield from _made(dist.shape, dist.grid, dist.layout.view, tuple(modes), roles)
 
@@ -185,8 +186,8 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
     """The kinds in which a grid mode may split: its own at the ends, else those of other grid modes, else block."""
     entries = [*chain(*source.splits, *target.splits)]
     own = [s.kind for s in entries if s.grid_mode == g]
-    free = [s.kind for s in entries if s.kind.name == "cyclic" or not s.kind.sizes]
-    return tuple(dict.fromkeys(own or free or [Kind("block")]))
+    free = [s.kind for s in entries if s.kind.fits]
+    return tuple(dict.fromkeys(own or free or [BLOCK]))
 
 
 def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
@@ -199,7 +200,7 @@ def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, 
     roles: dict[Role, None] = {}
     for g, own, others in choices:
         if g in changed:
-            kinds |= dict.fromkeys([kind for kind in own if kind.name == "cyclic" or not kind.sizes])
+            kinds |= dict.fromkeys([kind for kind in own if kind.fits])
             roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
     wider: list[Choice] = []
     for g, own, others in choices:

@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
+from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Distribution
 from .machine import Machine, Times
-from .movement.matrix import from_others
-from .movement.volumes import block_sizes, kept
+from .movement.volumes import block_sizes, from_others, kept
 from .step import LOCAL, Step
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from math import floor, inf, log10
 from typing import NamedTuple
 
-from ..layout.layout import Distribution
+from ..layout.distribution import Distribution
 from .cost import Cost, duration, flow, peak
 from .machine import DEFAULT, Machine
 from .rules import rule_of

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError
-from ..layout.exports import block_range
+from ..layout.distribution import Distribution, block_range
 from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
-from ..layout.layout import Distribution
 from .cost import Cost, slowest_of
 from .machine import DEFAULT, Machine
 from .movement.components import counting, splitting

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..layout.distribution import Distribution
 from ..layout.grid import ranks_at
-from ..layout.layout import Distribution, Transition
+from ..layout.layout import Transition
 from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
 from .movement.components import components
-from .movement.matrix import coordinates, overlap
 from .movement.messages import groups
-from .movement.volumes import block_sizes
+from .movement.volumes import block_sizes, coordinates, overlap
 from .step import as_dtype
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]

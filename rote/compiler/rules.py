@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..caches import memoized
+from ..layout.distribution import Distribution
 from ..layout.kinds import Split
-from ..layout.layout import Distribution
 from .movement.components import components
-from .movement.matrix import from_others
+from .movement.volumes import from_others
 from .step import LOCAL, Step, StepKind
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]

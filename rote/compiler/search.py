@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..caches import memoized
-from ..layout.layout import Distribution
+from ..layout.distribution import Distribution
 from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
-from .movement.overlap import TooManyPiecesError
+from .movement.components import TooManyPiecesError
 from .movement.volumes import largest_block
 from .rules import one_step
 from .step import Step, rounded

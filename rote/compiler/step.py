@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..grammar.errors import nearest
+from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Distribution
 from ..layout.refine import with_components
 
 __all__ = [

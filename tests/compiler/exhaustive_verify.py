@@ -18,8 +18,8 @@ from rote.compiler.movement.components import components
 from rote.compiler.movement.messages import Message, receives, sends
 from rote.compiler.step import LOCAL, Step
 from rote.errors import PlanError
+from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Distribution
 from rote.layout.view import to_tensor
 
 __all__ = ["Figures", "figures", "meaning", "verify"]

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import permutations, product, takewhile
 
-from rote.layout.builder import L
+from rote.layout.expressions import L
 from rote.layout.layout import Layout
 
 __all__ = ["gather_walk", "layouts", "rote_walk"]

@@ -24,8 +24,9 @@ import rote
 from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
-from rote.layout.builder import L
-from rote.layout.layout import Distribution, Layout
+from rote.layout.distribution import Distribution
+from rote.layout.expressions import L
+from rote.layout.layout import Layout
 
 __all__ = ["BYTES_ONLY", "CASES", "Case", "Share", "planned", "table"]
 

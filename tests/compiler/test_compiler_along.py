@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import rote
 from rote.compiler.movement import along, volumes
-from rote.compiler.movement.components import components, readings
-from rote.compiler.movement.overlap import Scatter, overlaps
+from rote.compiler.movement.components import components, overlaps, readings, splits_of
 from rote.compiler.verify import partition, ranges
+from rote.compiler.verify.elements import Listed, boxes_of
 
 TRANSITIONS = (
     "block[(0)] -> [(0)]",
@@ -57,7 +57,7 @@ def test_counts_of_fused_modes_along_one_grid_mode_are_those_of_the_table(views,
     source, target = (rote.parse(text).on(shape, (p,)) for text in texts)
     for part in components(source, target):
         sides = readings(source, target, part)
-        if len(volumes._parts((*sides[0], *sides[1]))) == 2:
+        if len(splits_of(*sides)) == 2:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(along, "_MANY", 0)
                 counts = along.along.__wrapped__(*sides)
@@ -85,8 +85,8 @@ def test_counts_along_one_grid_mode_are_those_of_the_table(sides, segments):
 @given(pairs())
 def test_ranges_of_pairs_are_those_of_the_table(sides):
     """Law: what the proof counts from ranges is what all pairs, one by one, add up to."""
-    boxes, table = overlaps(*sides), volumes._sizes(*sides)
-    if isinstance(boxes, Scatter):
+    boxes, table = boxes_of(*sides, overlaps(*sides)), volumes._sizes(*sides)
+    if isinstance(boxes, Listed):
         return
     counted = ranges.ranges(boxes, len(table))
     if counted is None:  # more than a few ranges per coordinate

@@ -145,7 +145,7 @@ def test_all_rooms_are_in_the_register_and_cleared():
         "host",
     ):
         assert f"rote.{module}" in rooms
-    assert info["rote.grammar.parser._parse"].size and info["rote.compiler.compile._compile"].size
+    assert info["rote.layout.layout.parse"].size and info["rote.compiler.compile._compile"].size
     assert list(info) == sorted(info) and all(0 <= each.size <= each.most for each in info.values())
     rote.clear_caches()
     assert {(each.hits, each.misses, each.size) for each in rote.cache_info().values()} == {(0, 0, 0)}

@@ -14,11 +14,11 @@ from strategies import pairs, pairs_across
 
 import rote
 from rote.compiler import halo
-from rote.compiler.movement import along, components, matrix, volumes
+from rote.compiler.movement import along, components, volumes
 from rote.compiler.verify import pairwise, partition, ranges, recount
 from rote.fft import compare
 
-COUNTING = (along, components, halo, matrix, pairwise, partition, ranges, recount, volumes)
+COUNTING = (along, components, halo, pairwise, partition, ranges, recount, volumes)
 TIMES = ("latency", "byte_time", "copy_time", "reduce_time", "step_time")
 
 
@@ -56,11 +56,11 @@ def test_small_counts_are_the_same_by_integers_of_any_size(seed):
 @given(pairs() | pairs_across())
 def test_matrices_are_the_same_by_integers_of_any_size(ends):
     """Law: messages between all pairs, and their sums, on one grid and between two."""
-    usual = matrix.message_matrix(*ends).tolist()
-    assert counted(lambda: matrix.message_matrix(*ends).tolist(), 0) == usual
+    usual = volumes.message_matrix(*ends).tolist()
+    assert counted(lambda: volumes.message_matrix(*ends).tolist(), 0) == usual
     for sending in (False, True):
-        sums = [each.tolist() for each in matrix.from_others(*ends, sending)]
-        assert [each.tolist() for each in counted(lambda: matrix.from_others(*ends, sending), 0)] == sums  # noqa: B023
+        sums = [each.tolist() for each in volumes.from_others(*ends, sending)]
+        assert [each.tolist() for each in counted(lambda: volumes.from_others(*ends, sending), 0)] == sums  # noqa: B023
 
 
 def shared(held, others):

@@ -13,8 +13,8 @@ from marks import PARTS
 from parts import share
 
 import rote
-from rote.compiler.movement import overlap
-from rote.compiler.movement.meets import Meets
+from rote.compiler.movement import components
+from rote.compiler.movement.messages import PeerRule
 from rote.compiler.verify import certificate
 
 # Transitions over one long grid mode. No component is split by it on both sides, or nothing moves along it.
@@ -69,7 +69,7 @@ def test_a_slice_looks_at_its_own_part_alone():
 def rules(draw):
     number = draw(st.integers(1, 6))
     one = st.none() | st.integers(0, number - 1)
-    return Meets(number, draw(one), draw(one), draw(st.booleans()))
+    return PeerRule(number, draw(one), draw(one), draw(st.booleans()))
 
 
 @given(rules())
@@ -88,7 +88,7 @@ def test_a_rule_is_its_table(rule):
 
 def test_too_many_pieces_are_an_error_that_says_what_to_do(monkeypatch):
     """Law: tiles that make more pieces than memory should hold are refused with a cure, before they are made."""
-    monkeypatch.setattr(overlap, "_MOST", 2000)
+    monkeypatch.setattr(components, "_MOST", 2000)
     ends = [rote.parse(text).on((2**40 - 1,), (64, 64)) for text in ("[(0,1:cyclic(7,at=9))]", "[(1:cyclic(11),0)]")]
     rote.clear_caches()
     with pytest.raises(rote.PlanError, match="more than 2000 pieces\\nwrite tiles or extents that divide each other"):

@@ -37,10 +37,10 @@ from test_compiler_verify import (
 
 import rote
 from rote.compiler.movement import messages as movement
-from rote.compiler.movement.components import Group
-from rote.compiler.movement.messages import receives, sends
+from rote.compiler.movement.messages import Group, receives, sends
 from rote.compiler.verify import pairwise
 from rote.errors import LayoutError, PlanError
+from rote.lattice import Lattice
 
 
 def plans(seed, number, steps=1):
@@ -174,7 +174,9 @@ def nothing_sent(rng, step, lists):
     modes = [(part.before, part.after) for part in movement.components(step.before, step.after)]
     if not free or not modes:
         return None
-    lists[rng.choice(free)] = tuple(tuple(Group((), ()) for _ in modes) for _ in (0, 1))
+    lists[rng.choice(free)] = tuple(
+        tuple(Group((), (Lattice((0,), ((0, 1),)),), slice(0), slice(0)) for _ in modes) for _ in (0, 1)
+    )
     return lists
 
 

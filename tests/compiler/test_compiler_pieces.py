@@ -13,11 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import rote
-from rote.compiler.movement.components import components, readings, spread
+from rote.compiler.movement.components import components, overlaps, readings
 from rote.compiler.movement.messages import sends
-from rote.compiler.movement.overlap import overlaps
 from rote.compiler.verify.elements import surplus
 from rote.errors import PlanError
+from rote.lattice import Lattice
 
 MANY = "[(0:cyclic(7),1:cyclic(3))] -> [(1:cyclic(5))]"  # of tiles that share no factor
 INTERLOCKED = {
@@ -28,7 +28,9 @@ INTERLOCKED = {
 
 def occurrences(boxes):
     """How often each number is in boxes, one by one."""
-    return Counter(np.concatenate([np.zeros(0, int), *(spread(*box) for box in boxes)]).tolist())
+    return Counter(
+        np.concatenate([np.zeros(0, int), *(Lattice(shape, (row,)).values(0) for shape, row in boxes)]).tolist()
+    )
 
 
 def first_wrong(boxes, number):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from layout import definition
 
 import rote
-from rote.compiler.movement.matrix import message_matrix
+from rote.compiler.movement.volumes import message_matrix
 from rote.compiler.relabel import assign, common_elements
 
 ITEM = 8

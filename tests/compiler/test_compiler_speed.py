@@ -76,7 +76,7 @@ def test_what_is_remembered_is_bounded():
     for package in (rote.layout, rote.compiler):
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             for name, value in vars(import_module(found.name)).items():
-                if hasattr(value, "cache_parameters"):
+                if hasattr(value, "cache_parameters") and value.__module__ == found.name:
                     caches += 1
                     assert value.cache_parameters()["maxsize"] is not None, f"{found.name}.{name}"
     assert caches > 10

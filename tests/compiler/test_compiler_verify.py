@@ -21,16 +21,16 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler.movement import components, overlap
+from rote.compiler.movement import components
 from rote.compiler.movement import messages as movement
-from rote.compiler.movement.components import Lattice, Listed
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.compiler.verify import certificate, partition
 from rote.compiler.verify import roles as roles_proof
 from rote.errors import LayoutError, PlanError
-from rote.runtime.program import bind
+from rote.lattice import Lattice
+from rote.runtime.plans import bind
 
 ALL_KINDS = (*LOCAL, *certificate.ROLES, "permute", "exchange")
 
@@ -119,23 +119,23 @@ def out_of_order(rng, messages, plan, rank):
 
 def rows_of(group, change):
     """A group whose local indices are changed, run by run or list by list: `change` takes a shape and a number."""
-    if isinstance(group.elements, Listed):
-        here, there = group.elements
-        (number,), (begin, step) = change((len(here[0]),), (0, 1))
+    if group.listed:
+        (number,), (begin, step) = change((len(group),), (0, 1))
         picked = begin + step * np.arange(number)
-        inside = np.clip(picked, 0, max(len(here[0]) - 1, 0))
-        moved = tuple(row[inside] + picked - inside for row in here)
-        return replace(group, elements=Listed(moved, tuple(row[inside] for row in there)))
+        inside = np.clip(picked, 0, max(len(group) - 1, 0))
+        rows = [(start, table[inside]) for start, table in group.lattices[0].rows]
+        rows[group.own] = [(start, table + picked - inside) for start, table in rows[group.own]]
+        return replace(group, lattices=(Lattice((number,), tuple(rows)),))
     runs = []
-    for run in group.elements:
-        shape = run.shape
-        rows = []
-        for row in run.own:
-            shape, new = change(run.shape, row)
-            rows.append(new)
-        there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.opposite)
-        runs.append(Lattice(shape, tuple(rows), there))
-    return replace(group, elements=tuple(runs))
+    for run in group.lattices:
+        shape, rows = run.shape, list(run.rows)
+        for k in range(len(rows))[group.own]:
+            shape, rows[k] = change(run.shape, rows[k])
+        if shape != run.shape:
+            for k in range(len(rows))[group.opposite]:
+                rows[k] = change(run.shape, rows[k])[1]
+        runs.append(Lattice(shape, tuple(rows)))
+    return replace(group, lattices=tuple(runs))
 
 
 def shifted(by):
@@ -245,7 +245,7 @@ def meets_flipped(rng, plan, monkeypatch):
     if g is None:
         return False
     p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
-    wrong, right = rng.choice([{"sender": rng.randrange(p)}, {"receiver": rng.randrange(p)}, {}]), movement.communicates
+    wrong, right = rng.choice([{"sender": rng.randrange(p)}, {"receiver": rng.randrange(p)}, {}]), movement.peer_rule
 
     def mutated(source, target, changes, number):
         met = right(source, target, changes, number)
@@ -262,7 +262,7 @@ def meets_flipped(rng, plan, monkeypatch):
     if harmless[0]:
         return False
     for module in (movement, roles_proof):
-        monkeypatch.setattr(module, "communicates", mutated)
+        monkeypatch.setattr(module, "peer_rule", mutated)
     monkeypatch.setattr(movement, "_common", movement._common.__wrapped__)
     return True
 
@@ -322,10 +322,18 @@ def overlaps_changed(change):
         if wrong is None:
             return False
         key, done = components.readings(step.before, step.after, wrong), []
+        given, taken = (len(components.splits_of(side)) for side in key)
+        end, last = given + taken, given + taken + len(key[0])
+        at, local = (range(given), range(given, end)), (range(end, last), range(last, last + len(key[1])))
+        places = at, local  # of the rows of both sides
 
         def mutated(source, target):
             found = right(source, target)
-            new = change(rng, found) if (source, target) == key and not isinstance(found, overlap.Scatter) else found
+            new = (
+                change(rng, found, places)
+                if (source, target) == key and not any(box.listed for box in found)
+                else found
+            )
             done.append(new is not found)
             return new
 
@@ -334,7 +342,7 @@ def overlaps_changed(change):
             return False
         for module in (movement, partition):
             monkeypatch.setattr(module, "overlaps", lambda *ends: new if ends == key else right(*ends))
-        for module, name in ((movement, "_groups"), (movement, "_held"), (partition, "_proof")):
+        for module, name in ((movement, "_groups"), (movement, "_elements_at"), (partition, "_proof")):
             monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
         return True
 
@@ -344,55 +352,56 @@ def overlaps_changed(change):
 def one_box(change):
     """A change of one number of one side of one box."""
 
-    def mutated(rng, boxes):
+    def mutated(rng, boxes, places):
         if not boxes:
             return boxes
-        k, side = rng.randrange(len(boxes)), rng.choice(["source", "target"])
-        box = boxes[k]
-        new = change(rng, box, getattr(box, side))
-        return boxes if new is None else (*boxes[:k], box._replace(**{side: new}), *boxes[k + 1 :])
+        k, side = rng.randrange(len(boxes)), rng.randrange(2)
+        new = change(rng, boxes[k], *(rows[side] for rows in places))
+        return boxes if new is None else (*boxes[:k], new, *boxes[k + 1 :])
 
     return mutated
 
 
-def box_shifted(rng, box, side):
-    k = rng.randrange(len(side.local))
-    local = (side.local[k][0] + rng.choice((-1, 1)), *side.local[k][1:])
-    return side._replace(local=(*side.local[:k], local, *side.local[k + 1 :]))
+def with_row(box, k, row):
+    return Lattice(box.shape, (*box.rows[:k], row, *box.rows[k + 1 :]))
 
 
-def box_reversed(rng, box, side):
+def box_shifted(rng, box, at, local):
+    k = rng.choice(local)
+    return with_row(box, k, (box.rows[k][0] + rng.choice((-1, 1)), *box.rows[k][1:]))
+
+
+def box_reversed(rng, box, at, local):
     """One of several values of a digit stand the other way round on one side."""
     axes = [axis for axis, n in enumerate(box.shape) if n > 1]
     if not axes:
         return None
     axis = rng.choice(axes)
+    for k in (*at, *local):
+        row = box.rows[k]
+        end = row[0] + row[axis + 1] * (box.shape[axis] - 1)
+        box = with_row(box, k, (end, *row[1 : axis + 1], -row[axis + 1], *row[axis + 2 :]))
+    return box
 
-    def turned(row):
-        return (row[0] + row[axis + 1] * (box.shape[axis] - 1), *row[1 : axis + 1], -row[axis + 1], *row[axis + 2 :])
 
-    return overlap.Side(tuple(map(turned, side.at)), tuple(map(turned, side.local)))
-
-
-def box_elsewhere(rng, box, side):
+def box_elsewhere(rng, box, at, local):
     """At the next coordinate."""
-    if not side.at:
+    if not at:
         return None
-    k = rng.randrange(len(side.at))
-    at = (side.at[k][0] + rng.choice((-1, 1)), *side.at[k][1:])
-    return side._replace(at=(*side.at[:k], at, *side.at[k + 1 :]))
+    k = rng.choice(at)
+    return with_row(box, k, (box.rows[k][0] + rng.choice((-1, 1)), *box.rows[k][1:]))
 
 
-def box_lost(rng, boxes):
+def box_lost(rng, boxes, places):
     k = rng.randrange(len(boxes)) if boxes else 0
     return (*boxes[:k], *boxes[k + 1 :]) if boxes else boxes
 
 
-def box_twice(rng, boxes):
+def box_twice(rng, boxes, places):
     return (*boxes, rng.choice(boxes)) if boxes else boxes
 
 
-def box_for_another(rng, boxes):
+def box_for_another(rng, boxes, places):
     """One box as often as there are boxes of its size: the number of elements is right."""
     pairs = [
         (a, b) for a in range(len(boxes)) for b in range(len(boxes)) if a != b and boxes[a].shape == boxes[b].shape
@@ -793,8 +802,8 @@ def test_it_says_what_is_wrong_with_a_message(monkeypatch):
         found = right(source, target)
         if len(source[0][1]) == 1 and not target[0][1]:  # the mode that is split before
             (box,) = found
-            turned = tuple((row[0] + row[1] * (box.shape[0] - 1), -row[1], *row[2:]) for row in box.source.local)
-            found = (box._replace(source=box.source._replace(local=turned)),)
+            start, step, *others = box.rows[1]  # the local index before, after the coordinate
+            found = (with_row(box, 1, (start + step * (box.shape[0] - 1), -step, *others)),)
         return found
 
     monkeypatch.setattr(partition, "overlaps", reordered)

@@ -1,7 +1,7 @@
 """The volumes between two splits over one long grid mode, without a table of all pairs of coordinates.
 
 If both split one mode, a split deals out tiles in turn. If a split has one turn, each coordinate holds one interval,
-which meets a cyclic range of the other side's tiles: sums of such ranges take as long as there are coordinates. The
+which overlaps a cyclic range of the other side's tiles: sums of such ranges take as long as there are coordinates. The
 pattern of two splits repeats after a common period, in which a split of that very period has one turn. Where no period
 divides the other, the segments between the ends of all tiles of one common period are counted one by one.
 
@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
+from ...lattice import Lattice
 from ...layout.kinds import Stretch, split, stretches
-from .components import Reading, counting, number_of
-from .overlap import Overlap, fewer
+from .components import Reading, counting, number_of, overlaps_below
 
 __all__ = ["Along", "along"]
 
@@ -32,6 +32,7 @@ Side = tuple[Stretch, ...]
 _SEGMENTS = 1 << 20  # segments that are counted one by one
 _FEW = 16  # stretches: each is compared with all coordinates of the other side
 _MANY = 1024  # coordinates: up to so many, boxes are not counted
+_QUICK = 1 << 13  # boxes, which take a third of a second
 _RANGES = 32  # per coordinate
 
 
@@ -54,12 +55,12 @@ def along(source: Reading, target: Reading) -> Along | None:
 
     None if the component is another one, or if its tiles fit each other badly.
     """
-    given, taken = ([split for _, splits, _ in side for split in splits] for side in (source, target))
-    if len(given) != 1 or len(taken) != 1 or given[0][1] != taken[0][1]:
+    before, after = ([split for _, splits, _ in side for split in splits] for side in (source, target))
+    if len(before) != 1 or len(after) != 1 or before[0][1] != after[0][1]:
         return None
-    (old, p), (new, _) = given[0], taken[0]
+    (old, p), (new, _) = before[0], after[0]
     if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
-        boxes = fewer(source, target) if p > _MANY else None
+        boxes = overlaps_below(source, target, _QUICK) if p > _MANY else None
         return None if boxes is None else _by_boxes(boxes, p, counting(number_of(source)))
     n = source[0][2]
     sides = stretches(old, p, n), stretches(new, p, n)
@@ -69,7 +70,7 @@ def along(source: Reading, target: Reading) -> Along | None:
         return _by_segments((old, new), within, p, n, common)
     for k in (0, 1):
         if all(_turns(each) <= 1 for each in within[k]) and len(within[1 - k]) <= _FEW:
-            messages = _met(_Intervals(within[k], p), within[1 - k], p)
+            messages = _overlapping(_Intervals(within[k], p), within[1 - k], p)
             times, rest = divmod(n, common)
             kept = times * _shared(_Intervals(within[k], p), within[1 - k], p)
             kept = kept + _shared(_Intervals(_clipped(sides[k], rest), p), _clipped(sides[1 - k], rest), p)
@@ -127,8 +128,8 @@ class _Intervals:
             self.end[at] = self.begin[at] + np.minimum(each.tile, each.stop - self.begin[at])
 
 
-def _met(intervals: _Intervals, side: Side, p: int) -> tuple[Ints, Ints]:
-    """The number of coordinates of a side that each interval meets, and of intervals that each coordinate meets."""
+def _overlapping(intervals: _Intervals, side: Side, p: int) -> tuple[Ints, Ints]:
+    """The number of coordinates of a side that each interval overlaps, and of intervals that overlap each one."""
     mine, theirs = np.zeros((2, p), np.int64)
     for each in side:
         begin, end = np.maximum(intervals.begin, each.start), np.minimum(intervals.end, each.stop)
@@ -162,7 +163,7 @@ def _shared(intervals: _Intervals, side: Side, p: int) -> Ints:
     return shared
 
 
-def _by_boxes(boxes: Sequence[Overlap], p: int, counter: np.dtype[Any]) -> Along | None:
+def _by_boxes(boxes: Sequence[Lattice], p: int, counter: np.dtype[Any]) -> Along | None:
     """The counts from boxes of elements, if one side shares elements with a few ranges of the other's coordinates."""
     for side in (0, 1):
         ranges = _ranges(boxes, side, p, counter)
@@ -176,13 +177,12 @@ def _by_boxes(boxes: Sequence[Overlap], p: int, counter: np.dtype[Any]) -> Along
 
 
 def _ranges(
-    boxes: Sequence[Overlap], side: int, p: int, counter: np.dtype[Any]
+    boxes: Sequence[Lattice], side: int, p: int, counter: np.dtype[Any]
 ) -> tuple[Ints, Ints, Ints, npt.NDArray[Any]] | None:
     """The ranges of the other side's coordinates: per range, the own coordinate, begin, end, and elements per pair."""
     ranges, elements, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
     for box in boxes:
-        ends = box.source.at, box.target.at
-        (own,), (other,) = ends[side], ends[1 - side]
+        own, other = box.rows[side], box.rows[1 - side]
         digits = [*zip(box.shape, own[1:], other[1:], strict=True)]
         length = 1
         for n, _, step in sorted([digit for digit in digits if not digit[1] and digit[2]], key=lambda digit: digit[2]):

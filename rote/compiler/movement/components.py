@@ -1,13 +1,16 @@
-"""The components of a transition: the view modes of both sides that read the same digits of the tensor.
+"""The components of a transition, and the lattices of elements that the two sides of each have in common.
 
-A group is the elements of a component that are at the same coordinates on the other side. It gives their places in both
-blocks, in one order. Its elements are stored as lattices, or one by one if there would be too many lattices.
+A component is the view modes of both sides that read the same digits of the tensor. An index is a number with digits,
+and a layout assigns its digits to coordinates and local indices. So the elements of a component form a few lattices, in
+which the coordinates and local indices of both sides are linear. The number of lattices depends on how the tiles and
+extents of the two sides fit each other, not on the number of elements or ranks. Where tiles fit badly, the elements are
+listed one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,24 +18,31 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...errors import PlanError
 from ...grammar.nodes import Kind
-from ...layout.kinds import extent, split
-from ...layout.layout import Distribution
+from ...lattice import Lattice, Row
+from ...layout.distribution import Distribution
+from ...layout.kinds import Stretch, extent, split, stretches
 from ...layout.view import Digit, from_tensor
 
-__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "counting", "extents_of"]
-__all__ += ["number_of", "one_by_one", "readings", "splitting", "spread"]
+__all__ = ["Component", "Reading", "TooManyPiecesError", "components", "counting", "extents_of", "few_overlaps"]
+__all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "readings", "splits_of", "splitting"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
-Row = tuple[int, ...]
-"""A number that is linear in the digits of a box: its start, then its step along each digit."""
 
-_FEW, _MANY = np.dtype(np.int64), np.dtype(object)
+_COUNT, _LARGE_COUNT = np.dtype(np.int64), np.dtype(object)
+_FEW = 64  # up to this number, lattices are used whatever the number of elements
+_WORTH = 512  # elements that take as long one by one as one lattice
+_MOST = 1 << 19  # lattices, which take about a gigabyte
 
 Digits = tuple[tuple[Digit, ...], ...]
 Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
 """The data of some view modes that decide where elements lie: digits, kinds and parts of the splits, extent."""
+
+
+class TooManyPiecesError(PlanError):
+    """Tiles that make more pieces than memory should hold."""
 
 
 class Component(NamedTuple):
@@ -131,7 +141,7 @@ def counting(most: int) -> np.dtype[Any]:
     >>> counting(2**40), counting(2**80)
     (dtype('int64'), dtype('O'))
     """
-    return _FEW if most < 2**53 else _MANY
+    return _COUNT if most < 2**53 else _LARGE_COUNT
 
 
 def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
@@ -150,88 +160,143 @@ def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, .
     return tuple(at), tuple(local)
 
 
-class Lattice(NamedTuple):
-    """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
+def splits_of(*readings: Reading) -> list[int]:
+    """The number of parts of each split, one side after the other."""
+    return [parts for reading in readings for _, splits, _ in reading for _, parts in splits]
 
-    Attributes:
-        shape: the number of values of each digit.
-        own, opposite: per view mode of the component, the local index in the block of this side and of the other side.
+
+@memoized(8)  # enough for one step: results may be large, and `few_overlaps` caches the small ones
+def overlaps(source: Reading, target: Reading) -> tuple[Lattice, ...]:
+    """The elements of a component under two distributions, each in one lattice; a single list if they would be many.
+
+    The rows of a lattice are the coordinate along each split of the source's modes, then of the target's; the local
+    index along each mode of the source, then of the target. Elements ascend in the tensor. If a coordinate depends on
+    several digits, each step is larger than all smaller ones can add up to.
+
+    >>> from rote.layout.layout import parse
+    >>> ends = (parse(text).on(2**40, 4) for text in ("[(0)]", "block[(0)]"))
+    >>> overlaps(*readings(*ends, Component((0,), (0,))))
+    (Lattice(shape=(4, 68719476736, 4), rows=((0, 0, 0, 1), (0, 1, 0, 0), (0, 68719476736, 1, 0), (0, 0, 4, 1))),)
     """
-
-    shape: tuple[int, ...]
-    own: tuple[Row, ...]
-    opposite: tuple[Row, ...]
-
-
-class Listed(NamedTuple):
-    """Elements one by one: per view mode of the component, their local indices on this side and on the other side."""
-
-    own: tuple[Ints, ...]
-    opposite: tuple[Ints, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Elements of one component that lie at the same coordinates on the other side, in the same order on both sides.
-
-    Attributes:
-        coordinates: these coordinates, as pairs (grid mode, coordinate).
-        elements: their places, as lattices, or one by one if there would be too many lattices.
-    """
-
-    coordinates: tuple[tuple[int, int], ...]
-    elements: tuple[Lattice, ...] | Listed
-
-    def __len__(self) -> int:
-        if isinstance(self.elements, Listed):
-            return len(self.elements.own[0])
-        return sum(prod(lattice.shape) for lattice in self.elements)
-
-    @property
-    def positions(self) -> tuple[Ints, ...]:
-        """The local indices of all elements on this side, per view mode of the component."""
-        return self._positions(0)
-
-    @property
-    def opposite(self) -> tuple[Ints, ...]:
-        """The local indices of all elements on the other side, per view mode of the component."""
-        return self._positions(1)
-
-    def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
-        """Whether every element is at the same offset in both blocks, given their strides along the view modes."""
-        if isinstance(self.elements, Listed):
-            return np.array_equal(_places(self.elements.own, own), _places(self.elements.opposite, opposite))
-        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
-
-    def _positions(self, side: int) -> tuple[Ints, ...]:
-        if isinstance(self.elements, Listed):
-            return self.elements[side]
-        spread_out = []
-        for lattice in self.elements:
-            rows = (lattice.own, lattice.opposite)[side]
-            spread_out.append([spread(lattice.shape, row) for row in rows])
-        return tuple(map(np.concatenate, zip(*spread_out, strict=True)))
+    fitting = few_overlaps(source, target)
+    if fitting is None:
+        extents = extents_of(source)
+        worth = _FEW + prod(extents.values()) // _WORTH
+        fitting = overlaps_below(source, target, min(worth, _MOST))
+        if fitting is None and worth > _MOST:
+            raise TooManyPiecesError(
+                f"the tiles of the two layouts fit each other so badly that they make more than {_MOST} pieces\n"
+                "write tiles or extents that divide each other, or a layout between the two, or use fewer ranks"
+            )
+        if fitting is None:
+            (at, local), (other_at, other_local) = one_by_one(source, extents), one_by_one(target, extents)
+            tables = (*at, *other_at, *local, *other_local)
+            return (Lattice((len(tables[-1]),), tuple([(0, table) for table in tables])),)
+    return fitting
 
 
-def _places(rows: tuple[Ints, ...], strides: Sequence[int]) -> Ints:
-    """The offsets in a block of elements with these local indices, along modes of these strides."""
-    places: Ints = np.zeros(len(rows[0]), np.int64)
-    for row, stride in zip(rows, strides, strict=True):
-        places += row * stride
-    return places
+@memoized(4096)
+def few_overlaps(source: Reading, target: Reading) -> tuple[Lattice, ...] | None:
+    """The overlaps of a component; None if they are many."""
+    return overlaps_below(source, target, _FEW)
 
 
-def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
-    """The sum of linear numbers, each times a stride."""
-    total = [0] * len(rows[0])
-    for row, stride in zip(rows, strides, strict=True):
-        total = [n + m * stride for n, m in zip(total, row, strict=True)]
-    return tuple(total)
+def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice, ...] | None:
+    """The overlaps of a component; None if they are more than `most`."""
+    extents = extents_of(source)
+    if 0 in extents.values():
+        return ()
+    sides = (source,) if source == target else (source, target)
+    places = {mode: k for k, mode in enumerate(extents)}
+    indices = np.eye(len(extents), len(extents) + 1, 1, np.int64).tolist()  # the digits are those of the tensor's modes
+    found: Iterable[Lattice] = (Lattice(tuple(extents.values()), tuple(map(tuple, indices))),)
+    for digits, splits, n in chain(*sides):
+        read = chain.from_iterable(_read(lattice, digits, places) for lattice in found)
+        found = [*islice(chain.from_iterable(_deal(lattice, splits, n) for lattice in read), most + 1)]
+        if len(found) > most:
+            return None
+    at, local, k = list[list[int]](), list[list[int]](), len(places)  # positions of rows, by side
+    for side in sides:
+        at.append([])
+        local.append([])
+        for _, splits, _ in side:
+            at[-1] += range(k, k + len(splits))
+            k += len(splits) + 1
+            local[-1].append(k - 1)
+    order = at[0] + at[-1] + local[0] + local[-1]
+    overlaps = []
+    for lattice in found:
+        joined = lattice.join()
+        overlaps.append(Lattice(joined.shape, tuple([joined.rows[k] for k in order])))
+    return tuple(overlaps)
 
 
-def spread(shape: At, row: Row) -> Ints:
-    """All values of a number that is linear in digits below `shape`, in row-major order of the digits."""
-    values = np.full((), row[0], np.int64)
-    for n, step in zip(shape, row[1:], strict=True):
-        values = np.add.outer(values, step * np.arange(n))
-    return values.reshape(-1)
+def _read(lattice: Lattice, digits: tuple[Digit, ...], places: dict[int, int]) -> list[Lattice]:
+    """A lattice, in parts, with one more row: the index along a view mode that reads these digits of the tensor."""
+    read = [lattice.having((0,) * (len(lattice.shape) + 1))]
+    for digit in digits:
+        k, modulus = places[digit.mode], digit.weight * digit.size
+        parts = []
+        for each in read:
+            for whole in each.fit(k, modulus):
+                for part in whole.fit(k, digit.weight):
+                    *rows, index = part.rows
+                    more = _digit(rows[k], digit.weight, modulus)
+                    row = tuple([n * digit.size + d for n, d in zip(index, more, strict=True)])
+                    parts.append(Lattice(part.shape, (*rows, row)))
+        read = parts
+    return read
+
+
+def _deal(lattice: Lattice, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[Lattice]:
+    """A lattice, in parts, with the coordinates of some splits and the local index in place of an index below n."""
+    if not splits:
+        yield lattice
+        return
+    (kind, parts), *inner = splits
+    for stretch in stretches(kind, parts, n):
+        for part in lattice.between(-1, stretch.start, stretch.stop):
+            for dealt in _turns(part, stretch, parts):
+                if not inner:
+                    yield dealt
+                    continue
+                by_extent = _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]
+                for held, left in by_extent:
+                    yield from _deal(held, tuple(inner), left)
+
+
+def _turns(lattice: Lattice, stretch: Stretch, parts: int) -> Iterator[Lattice]:
+    """A lattice within a stretch, in parts, with the coordinate and the local index there in place of an index."""
+    *rows, (begin, *steps) = lattice.rows
+    shifted = Lattice(lattice.shape, (*rows, (begin - stretch.start, *steps)))
+    tile, turn = stretch.tile, stretch.tile * stretch.parts
+    for whole in shifted.fit(-1, turn):
+        for part in whole.fit(-1, tile):
+            *rows, index = part.rows
+            first, *more = _digit(index, tile, turn)
+            local = tuple([n // turn * tile + n % turn % tile for n in index])
+            dealt = Lattice(part.shape, (*rows, (first + stretch.first, *more), local))
+            below, others = dealt.cut(-2, parts)
+            yield from below
+            for wrapped in others:  # the first coordinate follows the last
+                *rows, (first, *more), local = wrapped.rows
+                yield Lattice(wrapped.shape, (*rows, (first - parts, *more), local))
+
+
+def _digit(row: Row, weight: int, modulus: int) -> Row:
+    """`row % modulus // weight` of a row that fits both divisors, so that it is linear as well."""
+    return tuple([n % modulus // weight for n in row])
+
+
+def _uneven(splits: list[tuple[Kind, int]]) -> bool:
+    """Whether the coordinates of an index under some splits depend on the extent of the mode."""
+    return not all(kind.tile for kind, _ in splits)
+
+
+def _by_extent(lattice: Lattice, kind: Kind, parts: int, n: int) -> Iterator[tuple[Lattice, int]]:
+    """A lattice that was split last, cut at each coordinate where the remaining extent changes."""
+    left = extent(kind, parts, n, np.arange(parts))
+    edges = [0, *(np.flatnonzero(np.diff(left)) + 1).tolist(), parts]
+    for start, stop in pairwise(edges):
+        for part in lattice.between(-2, start, stop):
+            yield part, int(left[start])

@@ -1,34 +1,181 @@
 """The messages that each rank sends and receives when a tensor goes from one distribution to another.
 
 A transition is a product of components. In each component, the elements that a rank holds are grouped by the
-coordinates that hold them on the other side. A message is the product of one group per component. Grid modes that split
-nothing on the other side follow `communicates`. Between two grids over the same ranks, each side has the coordinates of
-its own grid.
+coordinates that hold them on the other side. A message is the product of one group per component. Along grid modes that
+split nothing on the other side, the roles of a grid mode on both sides decide between which coordinates data goes. Such
+a rule needs no table: at most one coordinate sends, or all do; at most one receives, or all do; and data stays at its
+coordinate, or goes to any. Between two grids over the same ranks, each side has the coordinates of its own grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...lattice import Lattice
+from ...layout.distribution import Distribution, Role
 from ...layout.grid import row_major
-from ...layout.layout import Distribution
-from .components import Component, Group, Lattice, Listed, Reading, Row, components, readings, splitting
-from .meets import Meets, communicates
-from .overlap import Overlap, Scatter, overlaps
+from .components import Component, Reading, components, overlaps, readings, splitting
 
-__all__ = ["Message", "groups", "receives", "sends"]
+__all__ = ["Group", "Message", "PeerRule", "groups", "peer_rule", "receives", "rules_of", "sends"]
 
+Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
+Wanted = tuple[int | None, ...]
+
+_SPLIT, _PARTIAL = Role("split"), Role("partial")
+
+
+class PeerRule(NamedTuple):
+    """The pairs of coordinates, one of the sender and one of the receiver, between which data goes.
+
+    Attributes:
+        number: the number of coordinates.
+        sender, receiver: the only coordinate that sends, or receives; None if all do.
+        equal: whether data stays at its coordinate.
+
+    >>> PeerRule(3, sender=1).table(range(3)).tolist()
+    [[False, False, False], [True, True, True], [False, False, False]]
+    >>> PeerRule(3, equal=True, receiver=2).peers(2, sending=True), PeerRule(3, sender=1).peers(0, sending=False)
+    (range(2, 3), range(1, 2))
+    """
+
+    number: int
+    sender: int | None = None
+    receiver: int | None = None
+    equal: bool = False
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether any two coordinates exchange data."""
+        return self.number == 1 or (self.sender is None and self.receiver is None and not self.equal)
+
+    def reversed(self) -> PeerRule:
+        """The rule with senders and receivers exchanged."""
+        return PeerRule(self.number, self.receiver, self.sender, self.equal)
+
+    def peers(self, own: int, sending: bool) -> range:
+        """The coordinates to which a coordinate sends, or from which it receives."""
+        mine, theirs = (self.sender, self.receiver) if sending else (self.receiver, self.sender)
+        if mine not in (None, own):
+            return range(0)
+        if not self.equal:
+            return range(self.number) if theirs is None else range(theirs, theirs + 1)
+        return range(own, own + 1) if theirs in (None, own) else range(0)
+
+    def at(self, senders: Array, receivers: Array) -> Array:
+        """Whether senders send to receivers, for arrays of coordinates that broadcast."""
+        sent: Array = np.ones(np.broadcast_shapes(senders.shape, receivers.shape), bool)
+        if self.sender is not None:
+            sent &= senders == self.sender
+        if self.receiver is not None:
+            sent &= receivers == self.receiver
+        if self.equal:
+            sent &= senders == receivers
+        return sent
+
+    def table(self, coordinates: Sequence[int]) -> Array:
+        """Whether some coordinates send to each other: a row per sender, a column per receiver."""
+        some = np.array(coordinates, np.int64)
+        return self.at(some[:, None], some)
+
+    def counts(self, sending: bool) -> Array:
+        """The number of coordinates to which each one sends, or from which it receives."""
+        mine, theirs = (self.sender, self.receiver) if sending else (self.receiver, self.sender)
+        each = 1 if self.equal or theirs is not None else self.number
+        number: Array = np.full(self.number, each, np.int64)
+        own = np.arange(self.number)
+        if mine is not None:
+            number *= own == mine
+        if self.equal and theirs is not None:
+            number *= own == theirs
+        return number
+
+    def itself(self) -> Array:
+        """Whether each coordinate sends to itself."""
+        own = np.arange(self.number)
+        return self.at(own, own)
+
+
+@memoized(256)
+def peer_rule(source: Role, target: Role, op_changes: bool, number: int) -> PeerRule:
+    """Between which coordinates of a grid mode with these roles data goes. It has `number` coordinates.
+
+    A rooted side holds data only at its root. Each replica serves its own coordinate. Every element enters a partial
+    target once: where it is, or at coordinate 0 if it is everywhere. Every coordinate of a partial source
+    contributes, unless the target stays partial.
+    """
+    sender = source.at if source.name == "rooted" else None
+    receiver = target.at if target.name == "rooted" else None
+    equal = source.name == "replicated"
+    if target.name == "partial":
+        if source.name == "replicated" or (source.name == "partial" and op_changes):
+            receiver = 0
+        else:
+            equal = True
+    return PeerRule(number, sender, receiver, equal)
+
+
+def rules_of(source: Distribution, target: Distribution) -> tuple[list[PeerRule], list[PeerRule]]:
+    """Between which coordinates data goes, along each grid mode of the source, and along each one of the target.
+
+    On one grid, both are the same. Between two grids, the rules of the source are about coordinates on its grid alone:
+    a rank is served by the replica at its own coordinates. All contributions to a partial target enter at coordinate 0.
+    """
+    if source.grid == target.grid:
+        op_changes = source.layout.op != target.layout.op
+        roles = zip(source.roles, target.roles, source.grid.shape, strict=True)
+        rules = [peer_rule(before, after, op_changes, p) for before, after, p in roles]
+        return rules, rules
+    before = [peer_rule(role, _SPLIT, True, p) for role, p in zip(source.roles, source.grid.shape, strict=True)]
+    after = [peer_rule(_PARTIAL, role, True, p) for role, p in zip(target.roles, target.grid.shape, strict=True)]
+    return before, after
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Elements of one component at the same coordinates on the other side, in the same order on both sides.
+
+    Attributes:
+        coordinates: these coordinates, as pairs (grid mode, coordinate).
+        lattices: the elements; the rows are their local indices in the sender's block, then in the receiver's.
+        own, opposite: the rows of this side, and of the other side.
+    """
+
+    coordinates: tuple[tuple[int, int], ...]
+    lattices: tuple[Lattice, ...]
+    own: slice
+    opposite: slice
+
+    def __len__(self) -> int:
+        return sum([lattice.size for lattice in self.lattices])
+
+    @property
+    def listed(self) -> bool:
+        """Whether the elements are listed one by one."""
+        return self.lattices[0].listed
+
+    @property
+    def positions(self) -> tuple[Ints, ...]:
+        """The local indices of all elements on this side, per view mode of the component."""
+        spread_out = Lattice.listing(self.lattices)
+        return tuple([table for _, table in spread_out.rows[self.own]])
+
+    def keeps_offsets(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
+        """Whether every element is at the same offset in both blocks, given their strides along the view modes."""
+        for lattice in self.lattices:
+            offsets = lattice.offset(own, self.own), lattice.offset(opposite, self.opposite)
+            if not all(map(np.array_equal, *offsets)):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,10 +218,8 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     if across and not sending and not target.contributes(rank):
         return []
     common = _common(source, target, sending)
-    if across:
-        partners = _partners_across(source, target, rank, sending)
-    else:
-        partners = {g: met.peers(me[g], sending) for g, met in common.meets.items()}
+    at_rank = other.grid.coordinates(rank) if across else me
+    partners = {g: rule.peers(at_rank[g], sending) for g, rule in common.rules.items()}
     if only is not None:
         for g, c in enumerate(other.grid.coordinates(only)):
             partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
@@ -85,10 +230,13 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
     for g in common.free:
         later = not sending and g in reduced
-        met = [(strides[g] * c, later and c != 0) for c in partners[g]]
-        drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
+        places = [(strides[g] * c, later and c != 0) for c in partners[g]]
+        drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in places]
     for part in common.parts:
-        single = _single(splitting(other, part.modes(before=not sending)), partners) if partners else None
+        single: Wanted = ()
+        if partners:
+            over = splitting(other, part.modes(before=not sending))
+            single = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else None for g in over])
         options = []
         for group in groups(mine, other, part, me, sending, single):
             place = 0
@@ -104,18 +252,8 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     if not (across and sending):
         return messages
     serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
-    return [message for message in messages if _agree(source.grid.coordinates(message.peer), me, serves)]
-
-
-def _single(grid_modes: At, partners: dict[int, range]) -> At | None:
-    """The coordinates along some grid modes, -1 where any may be met; None if any may be met along all of them."""
-    only = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else -1 for g in grid_modes])
-    return only if max(only, default=-1) >= 0 else None
-
-
-def _agree(first: At, second: At, grid_modes: Sequence[int]) -> bool:
-    """Whether two ranks have the same coordinates along some grid modes."""
-    return all(first[g] == second[g] for g in grid_modes)
+    peers_at = [source.grid.coordinates(message.peer) for message in messages]
+    return [each for each, at in zip(messages, peers_at, strict=True) if all(at[g] == me[g] for g in serves)]
 
 
 class _Common(NamedTuple):
@@ -126,15 +264,15 @@ class _Common(NamedTuple):
         strides: the strides of rank numbers along the grid modes of the other side.
         free: the grid modes that split nothing there.
         reduced: the grid modes over which contributions are combined.
-        meets: on one grid, which coordinates meet, by grid mode; only of grid modes that split nothing there, or along
-            which not all meet.
+        rules: between which coordinates data goes, by grid mode; only of grid modes that split nothing there, or along
+            which it does not go between all.
     """
 
     parts: tuple[Component, ...]
     strides: tuple[int, ...]
     free: tuple[int, ...]
     reduced: tuple[int, ...]
-    meets: dict[int, Meets]
+    rules: dict[int, PeerRule]
 
 
 @memoized(4096)
@@ -142,45 +280,18 @@ def _common(source: Distribution, target: Distribution, sending: bool) -> _Commo
     other = target if sending else source
     split = splitting(other, range(other.order))
     free = tuple([g for g in range(other.grid.order) if g not in split])
-    strides = row_major(other.grid.shape)
-    parts = components(source, target)
-    if source.grid != target.grid:
-        return _Common(parts, strides, free, source.partial, {})
-    op_changes = source.layout.op != target.layout.op
-    meets = {}
-    for g, p in enumerate(source.grid.shape):
-        met = communicates(source.roles[g], target.roles[g], op_changes, p)
-        if g in free or not met.everywhere:
-            meets[g] = met
+    rules = {g: rule for g, rule in enumerate(rules_of(source, target)[sending]) if g in free or not rule.everywhere}
+    op_changes = source.grid != target.grid or source.layout.op != target.layout.op
     reduced = tuple([g for g in source.partial if op_changes or g not in target.partial])
-    return _Common(parts, strides, free, reduced, meets)
-
-
-def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, range]:
-    """The coordinates that a rank meets along each grid mode of the other side, if both sides have different grids.
-
-    A rank is served by the replica with the same coordinates as the rank along the replicated grid modes of the source.
-    All contributions to a partial target enter at its coordinate 0.
-    """
-    own = source.grid.coordinates(rank)
-    other = target if sending else source
-    meets = {}
-    for g, (role, size) in enumerate(zip(other.roles, other.grid.shape, strict=True)):
-        if role.name == "rooted" or (role.name == "partial" and sending):
-            meets[g] = range(role.at, role.at + 1)
-        elif role.name == "replicated" and not sending:
-            meets[g] = range(own[g], own[g] + 1)
-        else:
-            meets[g] = range(size)
-    return meets
+    return _Common(components(source, target), row_major(other.grid.shape), free, reduced, rules)
 
 
 def groups(
-    mine: Distribution, other: Distribution, part: Component, me: At, sending: bool, only: At | None = None
+    mine: Distribution, other: Distribution, part: Component, me: At, sending: bool, only: Wanted = ()
 ) -> tuple[Group, ...]:
     """The elements of one component that the rank at coordinates `me` holds in `mine`, grouped by place in `other`.
 
-    `only` has the coordinates there of the groups that are wanted, -1 for any; None stands for all groups.
+    `only` has the coordinates there of the groups that are wanted, None for any; if it is empty, all are wanted.
     """
     own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
     return _groups(mine, other, part, own, sending, only)
@@ -188,121 +299,53 @@ def groups(
 
 @memoized(16384)
 def _groups(
-    mine: Distribution, other: Distribution, part: Component, own: At, sending: bool, only: At | None
+    mine: Distribution, other: Distribution, part: Component, own: At, sending: bool, only: Wanted
 ) -> tuple[Group, ...]:
     """The groups of all ranks at some coordinates along the splits of the component."""
     names = splitting(other, part.modes(before=not sending))
     source, target = (mine, other) if sending else (other, mine)
+    only = only or (None,) * len(names)
+    middle, skipped = len(part.before), len(own) if sending else 0
+    before, after = slice(middle), slice(middle, None)
+    rows = (before, after) if sending else (after, before)
     grouped = []
-    for at, elements in _held(*readings(source, target, part), own, sending, only):
-        grouped.append(Group(tuple(sorted(zip(names, at, strict=True))), elements))
+    wanted = (own, only) if sending else (only, own)
+    for at, lattices in _elements_at(*readings(source, target, part), *wanted):
+        there = zip(names, at[skipped:], strict=False)
+        grouped.append(Group(tuple(sorted(there)), lattices, *rows))
     return tuple(sorted(grouped, key=attrgetter("coordinates")))
 
 
 @memoized(16384)
-def _held(
-    source: Reading, target: Reading, own: At, sending: bool, only: At | None
-) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
-    """The elements at some coordinates on one side of a component, by their coordinates on the other side."""
-    shared = overlaps(source, target)
-    if isinstance(shared, Scatter):
-        return tuple(_listed(shared, own, sending, only))
+def _elements_at(
+    source: Reading, target: Reading, before: Wanted, after: Wanted
+) -> tuple[tuple[At, tuple[Lattice, ...]], ...]:
+    """The elements of a component at some coordinates on both sides, None for any, by these coordinates."""
+    shared, number = overlaps(source, target), len(before)
+    near: Sequence[int] = range(len(shared))
+    for at, rows in ((before, slice(number)), (after, slice(number, number + len(after)))):
+        if None not in at:  # this side knows which overlaps may have elements
+            single, several = _by_place(source, target, rows.start, rows.stop)
+            near = min(near, [*single.get(at, ()), *several], key=len)
     lattices: dict[At, list[Lattice]] = {}
-    single, several = _by_place(source, target, sending)
-    near = [*single.get(own, ()), *several]
-    if only is not None and min(only, default=-1) >= 0:  # either side tells which overlaps may have elements
-        single, several = _by_place(source, target, not sending)
-        near = min(near, [*single.get(only, ()), *several], key=len)
     for k in sorted(near):
-        for at, lattice in _lattices(shared[k], own, sending, only):
+        for at, lattice in shared[k].fix((*before, *after)):
             lattices.setdefault(at, []).append(lattice)
-    return tuple((at, tuple(each)) for at, each in lattices.items())
+    return tuple([(at, tuple(each)) for at, each in lattices.items()])
 
 
 @memoized(16)
-def _by_place(source: Reading, target: Reading, sending: bool) -> tuple[dict[At, list[int]], list[int]]:
-    """The numbers of the overlaps at a single coordinate on one side, by coordinate, and of those at several."""
-    single: dict[At, list[int]] = {}
+def _by_place(
+    source: Reading, target: Reading, start: int | None, stop: int
+) -> tuple[dict[Wanted, list[int]], list[int]]:
+    """The numbers of the overlaps at a single coordinate in some rows, by coordinate, and of those at several."""
+    single: dict[Wanted, list[int]] = {}
     several: list[int] = []
-    shared = overlaps(source, target)
-    assert not isinstance(shared, Scatter), "elements one by one are picked by their coordinates"
-    for k, overlap in enumerate(shared):
-        near = overlap.source if sending else overlap.target
-        at, *steps = zip(*near.at, strict=True) if near.at else ((),)
-        if any(map(any, steps)):
+    for k, overlap in enumerate(overlaps(source, target)):
+        rows = overlap.rows[start:stop]
+        at, *steps = zip(*rows, strict=True) if rows else ((),)
+        if overlap.listed or any(map(any, steps)):
             several.append(k)
         else:
             single.setdefault(at, []).append(k)
     return single, several
-
-
-def _lattices(overlap: Overlap, own: At, sending: bool, only: At | None) -> Iterator[tuple[At, Lattice]]:
-    """The elements of an overlap at some coordinates on one side, by their coordinates on the other side."""
-    near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
-    rows, wanted = near.at, own
-    for row, c in zip(far.at, only or (), strict=False):
-        if c >= 0:
-            rows, wanted = (*rows, row), (*wanted, c)
-    fixed = _digits(overlap.shape, rows, wanted)
-    if fixed is None:
-        return
-    left = [axis for axis in range(len(overlap.shape)) if axis not in fixed]
-    varied = [axis for axis in left if any(row[axis + 1] for row in far.at)]
-    left = [axis for axis in left if axis not in varied]
-    shape = tuple([overlap.shape[axis] for axis in left])
-    for values in product(*[range(overlap.shape[axis]) for axis in varied]):
-        digits = fixed | dict(zip(varied, values, strict=True))
-        lattice = Lattice(shape, _within(near.local, digits, left), _within(far.local, digits, left))
-        yield tuple([_value(row, digits) for row in far.at]), lattice
-
-
-def _within(rows: tuple[Row, ...], digits: dict[int, int], left: Sequence[int]) -> tuple[Row, ...]:
-    """Linear numbers in the digits `left`, with the values of the other digits put in."""
-    narrowed = []
-    for row in rows:
-        steps = [row[axis + 1] for axis in left]
-        narrowed.append((_value(row, digits), *steps))
-    return tuple(narrowed)
-
-
-def _value(row: Row, digits: dict[int, int]) -> int:
-    """The value of a linear number if some digits have these values and the others are 0."""
-    number = row[0]
-    for axis, n in digits.items():
-        number += row[axis + 1] * n
-    return number
-
-
-def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
-    """The digits, by axis, at which linear numbers have these values; None if there are no such digits."""
-    digits: dict[int, int] = {}
-    for row, value in zip(rows, values, strict=True):
-        left = value - _value(row, digits)
-        for step, axis in sorted([(step, axis) for axis, step in enumerate(row[1:])], reverse=True):
-            if step and axis not in digits:
-                digits[axis], left = divmod(left, step)
-                if not 0 <= digits[axis] < shape[axis]:
-                    return None
-        if left:
-            return None
-    return digits
-
-
-def _listed(scatter: Scatter, own: At, sending: bool, only: At | None) -> Iterator[tuple[At, Listed]]:
-    """The elements of a scatter at some coordinates on one side, by their coordinates on the other side."""
-    near, far = scatter if sending else scatter[::-1]
-    (near_at, near_local), (far_at, far_local) = near, far
-    is_mine = np.full(len(near_local[0]), True)
-    for at, c in zip((*near_at, *far_at), (*own, *(only or ())), strict=False):
-        if c >= 0:
-            is_mine &= at == c
-    mine: Ints = np.flatnonzero(is_mine)
-    if not len(mine):
-        return
-    coordinates = np.array([at[mine] for at in far_at], np.int64).reshape(len(far_at), len(mine))
-    order = np.lexsort(coordinates[::-1]) if far_at else np.arange(len(mine))
-    changes = (np.diff(coordinates[:, order]) != 0).any(axis=0)
-    for chosen in np.split(order, np.flatnonzero(changes) + 1):
-        picked = mine[chosen]
-        elements = Listed(tuple([row[picked] for row in near_local]), tuple([row[picked] for row in far_local]))
-        yield tuple(coordinates[:, chosen[0]].tolist()), elements

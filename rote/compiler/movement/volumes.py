@@ -1,15 +1,16 @@
 """The volumes of one movement: the elements and messages that every rank sends and receives, for all ranks at once.
 
-A message is a product of one group per component (see messages.py), and goes wherever two ranks meet along every grid
-mode. So counts factor: each is a product of one table per component, summed over the peers that meet. Tables are shared
-by all movements that do the same to a mode. NumPy broadcasts them over the grid: arrays have one axis per grid mode, of
-extent 1 where all coordinates have the same count, so that even splits cost the same on any grid.
+A message is a product of one group per component (see messages.py), and goes wherever the rules of all grid modes let
+it go. So counts factor: each is a product of one table per component, summed over these peers. Movements that do the
+same to a mode share its table. NumPy broadcasts tables over the grid: arrays have one axis per grid mode, of extent 1
+where all coordinates have the same count, so that even splits cost the same on any grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,35 +20,38 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...grammar.nodes import Kind
 from ...layout import kinds
-from ...layout.blocks import Role
-from ...layout.grid import row_major
-from ...layout.layout import Distribution
+from ...layout.distribution import Distribution
+from ...layout.grid import Grid, row_major
 from .components import (
     Component,
     Reading,
+    TooManyPiecesError,
     components,
     counting,
     extents_of,
+    few_overlaps,
     number_of,
     one_by_one,
+    overlaps,
     readings,
+    splits_of,
     splitting,
 )
-from .meets import Meets, communicates
-from .overlap import Scatter, TooManyPiecesError, boxes, overlaps
+from .messages import PeerRule, rules_of
 
 if TYPE_CHECKING:
     from .along import Along  # which only long grids need
 
-__all__ = ["Traffic", "block_sizes", "kept", "largest_block", "quickly_counted", "sent_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block", "message_matrix", "overlap"]
+__all__ += ["quickly_counted", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
-Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
 
 
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
 _TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
+_AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
 _COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
 
 
@@ -116,17 +120,16 @@ def _counts(
     source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
 ) -> Iterator[tuple[Ints, Ints]]:
     """Factors of the elements and messages: one per component, and per grid mode that splits nothing for the peers."""
-    shape, op_changes = source.grid.shape, source.layout.op != target.layout.op
-    meetings: list[Meeting] = []
-    for g, p in enumerate(shape):
-        meetings.append((source.roles[g], target.roles[g], op_changes, p, sending, g in equal))
-    apart = set(range(len(shape)))
+    rules, _ = rules_of(source, target)
+    for g in equal:
+        rules[g] = PeerRule(rules[g].number, rules[g].sender, rules[g].receiver, equal=True)
+    free, order = set(range(len(rules))), len(rules)
     for factor in _factors(source, target):
         theirs = factor.modes[sending]
-        apart.difference_update(theirs)
-        yield _summed(factor, sending, tuple([meetings[g] for g in theirs]), len(shape))
-    for g in apart:
-        peers = _peers(meetings[g], g, len(shape))
+        free.difference_update(theirs)
+        yield _summed(factor, sending, tuple([rules[g] for g in theirs]), order)
+    for g in free:
+        peers = _peers(rules[g], sending, g, order)
         if peers is not None:
             yield peers, peers
 
@@ -162,36 +165,29 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
 
 @memoized(1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
-    shape = _parts((*source, *target))
+    shape = splits_of(source, target)
     if prod(shape) > _TABLE:
         raise TooManyPiecesError(
             f"the tiles of the two layouts fit each other so badly that {prod(shape)} pairs of ranks would have to be "
             "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
         )
-    if boxes(source, target) is None:
+    if few_overlaps(source, target) is None:
         counted = _counted(source, target)
         if counted is not None:
             return counted.reshape(shape)
-    shared = overlaps(source, target)
-    strides = row_major(shape)
-    if isinstance(shared, Scatter):
-        cells: Ints = np.zeros_like(shared.source[1][0])
-        for coordinates, stride in zip((*shared.source[0], *shared.target[0]), strides, strict=True):
-            cells = cells + coordinates * stride
-        return np.bincount(cells, minlength=prod(shape)).reshape(shape)
     table = np.zeros(prod(shape), counting(number_of(source)))
-    for extents, given, taken in shared:
-        row = [0] * (len(extents) + 1)  # the cells of its elements
-        for at, stride in zip((*given.at, *taken.at), strides, strict=True):
-            row = [cell + n * stride for cell, n in zip(row, at, strict=True)]
-        numbers: Ints = np.full((), row[0], np.int64)
-        elements = 1  # in each cell
-        for n, step in zip(extents, row[1:], strict=True):
+    strides = row_major(shape)
+    for lattice in overlaps(source, target):
+        first, *steps = lattice.offset(strides, slice(0, len(strides)))  # the cells of its elements
+        if lattice.listed:
+            return np.bincount(first + steps[0], minlength=prod(shape)).reshape(shape)
+        cells, elements = np.full((), first, np.int64), 1
+        for n, step in zip(lattice.shape, steps, strict=True):
             if step:
-                numbers = np.add.outer(numbers, step * np.arange(n))
+                cells = np.add.outer(cells, step * np.arange(n))
             else:
-                elements *= n
-        table[numbers.reshape(-1)] += elements
+                elements *= n  # in each cell
+        table[cells.reshape(-1)] += elements
     return table.reshape(shape)
 
 
@@ -201,14 +197,9 @@ def quickly_counted(source: Distribution, target: Distribution) -> bool:
 
     for part in components(source, target):
         sides = readings(source, target, part)
-        if sides[0] != sides[1] and prod(_parts((*sides[0], *sides[1]))) > _COUNTED and along(*sides) is None:
+        if sides[0] != sides[1] and prod(splits_of(*sides)) > _COUNTED and along(*sides) is None:
             return False
     return True
-
-
-def _parts(reading: Reading) -> list[int]:
-    """The number of parts of each split."""
-    return [parts for _, splits, _ in reading for _, parts in splits]
 
 
 def _counted(source: Reading, target: Reading) -> Ints | None:
@@ -218,15 +209,15 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
     elements at a source and a target coordinate is the product of the numbers of each.
     """
     extents = extents_of(source)
-    given, own = _split_modes(source, extents)
-    taken, theirs = _split_modes(target, extents)
+    before, own = _split_modes(source, extents)
+    after, theirs = _split_modes(target, extents)
     shared = {m: n for m, n in own.items() if m in theirs}
-    most = max(prod(_parts(given)), prod(_parts(taken))) * prod(shared.values())
+    most = max(prod(splits_of(before)), prod(splits_of(after))) * prod(shared.values())
     if max(prod(own.values()), prod(theirs.values()), most) > _COUNTED:
         return None
     rest = prod([n for m, n in extents.items() if m not in own and m not in theirs])
-    together = _by_index(given, own, shared) @ _by_index(taken, theirs, shared).T
-    return np.multiply(together.astype(np.int64), rest, dtype=counting(prod(extents.values())))
+    pairs = _by_index(before, own, shared) @ _by_index(after, theirs, shared).T
+    return np.multiply(pairs.astype(np.int64), rest, dtype=counting(prod(extents.values())))
 
 
 def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, dict[int, int]]:
@@ -239,29 +230,29 @@ def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, di
 def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> npt.NDArray[np.float64]:
     """Count the elements at each coordinate of one side (row), per index along the shared modes (column)."""
     numbers: Ints = np.zeros(prod(own.values()), np.int64)
-    for at, parts in zip(one_by_one(split, own)[0], _parts(split), strict=True):
+    for at, parts in zip(one_by_one(split, own)[0], splits_of(split), strict=True):
         numbers = numbers * parts + at
     indices = np.indices(tuple(own.values())).reshape(len(own), len(numbers))
     for m, index in zip(own, indices, strict=True):
         if m in shared:
             numbers = numbers * shared[m] + index
-    rows, columns = prod(_parts(split)), prod(shared.values())
+    rows, columns = prod(splits_of(split)), prod(shared.values())
     counts = np.bincount(numbers, minlength=rows * columns)
     return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact here
 
 
 @memoized(16384)
-def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int) -> tuple[Ints, Ints]:
-    """The elements and messages of a component, summed over the peers that meet, on a grid of this order.
+def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: int) -> tuple[Ints, Ints]:
+    """The elements and messages of a component, summed over these peers, on a grid of this order.
 
-    `met` says how ranks meet along the grid modes that split the component on the peers' side.
+    The rules are those of the grid modes that split the component on the peers' side.
     """
     own, theirs = factor.modes[not sending], factor.modes[sending]
     if factor.source == factor.target and own == theirs:  # every rank keeps its elements: no table of pairs is needed
-        held = _held(factor.source)
+        held = _block_table(factor.source)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
-    rules = [*map(_meeting, met)]
-    if own == theirs and len(met) == 1 and met[0][3] > _LONG and rules[0].sender is None and rules[0].receiver is None:
+    long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
+    if long and rules[0].sender is None and rules[0].receiver is None:
         from .along import along
 
         counts = along(factor.source, factor.target)
@@ -273,26 +264,19 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
         elements = np.asarray(np.add.reduce(sizes, axis=peers), sizes.dtype)
         messages = np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
         return _over_grid(elements, own, order), _over_grid(messages, own, order)
-    label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
-    ours_label, theirs_label = [label[g] for g in own], []
-    operands: list[Any] = []
-    meeting: Ints = np.ones((1,) * order, np.int64)  # 1 for ranks that meet any peer
-    modes = {*own}  # the grid modes on which the sums depend
-    for g, rule in zip(theirs, rules, strict=True):
-        peer = len(label) + label[g]
-        if rule.equal:  # a coordinate meets only itself: one axis, of which einsum takes the diagonal
-            modes.add(g)
-            peer = label[g]
-            operands += [rule.itself().astype(np.int64), [peer]]
-        elif not rule.everywhere:
-            meeting = meeting * _over_grid((rule.counts(sending) > 0).astype(np.int64), [g], order)
-            operands += [(rule.counts(not sending) > 0).astype(np.int64), [peer]]
-        theirs_label.append(peer)
-    over = sorted(modes)
-    axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
-    elements = np.asarray(np.einsum(sizes, axes, *operands, [label[g] for g in over]), sizes.dtype)
-    messages = np.einsum((sizes > 0).astype(np.int64), axes, *operands, [label[g] for g in over])
-    return _over_grid(elements, over, order) * meeting, _over_grid(messages, over, order) * meeting
+    # A coordinate of this side is named by its grid mode, one of the peers by another number, unless they are equal.
+    names = [g if rule.equal else order + g for g, rule in zip(theirs, rules, strict=True)]
+    axes = [*own, *names] if sending else [*names, *own]
+    masks: list[Any] = []
+    for g, name, rule in zip(theirs, names, rules, strict=True):
+        ends = ((g, rule.sender), (name, rule.receiver)) if sending else ((name, rule.sender), (g, rule.receiver))
+        for axis, only in ends:
+            if only is not None:
+                masks += [(np.arange(rule.number) == only).astype(np.int64), [axis]]
+    over = sorted({axis for axis in (*axes, *chain(*masks[1::2])) if axis < order})
+    elements = np.asarray(np.einsum(sizes, axes, *masks, over), sizes.dtype)
+    messages = np.einsum((sizes > 0).astype(np.int64), axes, *masks, over)
+    return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
 def _over_one(factor: _Factor, counts: Along, sending: bool, equal: bool, order: int) -> tuple[Ints, Ints]:
@@ -300,25 +284,18 @@ def _over_one(factor: _Factor, counts: Along, sending: bool, equal: bool, order:
     own = factor.modes[not sending]
     if equal:
         return _over_grid(counts.kept, own, order), _over_grid((counts.kept > 0).astype(np.int64), own, order)
-    held = _held(factor.source if sending else factor.target)
+    held = _block_table(factor.source if sending else factor.target)
     return _over_grid(held, own, order), _over_grid(counts.sent if sending else counts.received, own, order)
 
 
-def _meeting(meeting: Meeting) -> Meets:
-    """The rule by which own coordinates and those of peers meet along one grid mode."""
-    source, target, op_changes, p, _, equal = meeting
-    met = communicates(source, target, op_changes, p)
-    return met._replace(equal=True) if equal else met
-
-
 @memoized(4096)
-def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
+def _peers(rule: PeerRule, sending: bool, g: int, order: int) -> Ints | None:
     """How many peers each coordinate meets along grid mode g, which splits nothing for them; None if one each."""
-    counts = _meeting(meeting).counts(meeting[4])
+    counts = rule.counts(sending)
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
-def _held(reading: Reading) -> Ints:
+def _block_table(reading: Reading) -> Ints:
     """Count the elements of one component by coordinates on one side: an axis per split."""
     counter = counting(number_of(reading))
     table: Ints = np.ones((), counter)
@@ -347,3 +324,130 @@ def _over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:
     if len(grid_modes) > 1:
         table = table.transpose(np.argsort(grid_modes))
     return table.reshape(shape)
+
+
+# --- pairs of ranks --------------------------------------------------------------------------------------------------
+
+
+@memoized(64)
+def message_matrix(source: Distribution, target: Distribution) -> Ints:
+    """Elements that each rank (row) sends to each rank (column); the diagonal has those that it keeps. Read-only.
+
+    The two distributions may lie on two grids over the same ranks.
+
+    >>> from rote.layout.layout import parse
+    >>> message_matrix(parse("block[(0)]").on(5, 2), parse("[(0)]").on(5, 2)).tolist()
+    [[2, 1], [1, 1]]
+    """
+    matrix = _rows(source, target, np.arange(source.grid.size))
+    matrix.flags.writeable = False
+    return matrix
+
+
+def from_others(
+    source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
+) -> tuple[Ints, Ints]:
+    """Elements and messages from (or to) the other ranks with the same coordinates along the grid modes `equal`."""
+    return _from_others(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
+
+
+@memoized(16384)
+def _from_others(
+    source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
+) -> tuple[Ints, Ints]:
+    if source.grid != target.grid:
+        return _sums(source, target, sending)
+    every, own = traffic(source, target, sending, equal), kept(source, target)
+    return every.elements - own, every.messages - (own > 0)
+
+
+@memoized(1024)
+def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
+    """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
+
+    A grid mode splits only one component, so the sum over all peers is a product of sums, one per component. If
+    replicas send, pairs must be counted, because each replica serves its own ranks of the other grid.
+    """
+    rules_before, rules_after = rules_of(source, target)
+    if sending and any(rule.equal and rule.number > 1 for rule in rules_before):
+        return _pairs(source, target, sending)
+    source_at, target_at = _places(source.grid), _places(target.grid)
+    gives = takes = np.ones(source.grid.size, _rank_counter(source))
+    for rule, at in zip(rules_before, source_at, strict=True):
+        gives = gives if rule.sender is None else gives * (at == rule.sender)
+    for rule, at in zip(rules_after, target_at, strict=True):
+        takes = takes if rule.receiver is None else takes * (at == rule.receiver)
+    own, every = [gives * takes] * 2, [gives if sending else takes] * 2
+    dist, several = (target, "replicated") if sending else (source, "partial")
+    for role, p in zip(dist.roles, dist.grid.shape, strict=True):
+        if role.name == several:
+            every = [counts * p for counts in every]
+    for part in components(source, target):
+        giving = tuple([source_at[g] for g in splitting(source, part.before)])
+        taking = tuple([target_at[g] for g in splitting(target, part.after)])
+        sizes = sent_sizes(source, target, part)
+        peers = tuple(range(len(giving), sizes.ndim) if sending else range(len(giving)))
+        for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
+            sums = np.asarray(table.sum(axis=peers), gives.dtype)
+            every[k] = every[k] * sums[giving if sending else taking]
+            own[k] = own[k] * table[giving + taking]
+    return every[0] - own[0], (every[1] - own[1]).astype(np.int64)
+
+
+def _rank_counter(dist: Distribution) -> np.dtype[Any]:
+    """The dtype of the elements that a rank exchanges with all others."""
+    return counting(prod(dist.shape) * dist.grid.size)
+
+
+def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
+    """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
+    number = source.grid.size
+    totals = np.zeros((2, number), _rank_counter(source))
+    number_at_once = max(1, _AT_ONCE // number)
+    for start in range(0, number, number_at_once):
+        senders = np.arange(start, min(number, start + number_at_once))
+        rows = _rows(source, target, senders)
+        rows[senders - start, senders] = 0
+        for total, counts in zip(totals, (rows, rows > 0), strict=True):
+            if sending:
+                total[senders] = counts.sum(axis=1)
+            else:
+                total += np.add.reduce(counts, axis=0, dtype=totals.dtype)
+    return totals[0], totals[1].astype(np.int64)
+
+
+def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
+    """The rows of the matrix for some senders."""
+    source_at, target_at = coordinates(senders, source.grid), _places(target.grid)
+    sent: Ints = np.ones((len(senders), target.grid.size), np.int64)
+    rules_before, rules_after = rules_of(source, target)
+    for rule, sender, own in zip(rules_before, source_at, _places(source.grid), strict=True):
+        sent *= rule.at(sender[:, None], own)
+    if source.grid != target.grid:  # these rules say which coordinates receive, from any sender
+        for rule, receiver in zip(rules_after, target_at, strict=True):
+            sent *= rule.at(receiver, receiver)
+    return sent * overlap(source, target, source_at, target_at)
+
+
+def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints], target_at: Sequence[Ints]) -> Ints:
+    """Count the elements that lie both at coordinates of the source (rows) and at coordinates of the target (columns).
+
+    Coordinates are given per grid mode. Whether the ranks there hold or want data is not considered.
+    """
+    table = np.ones((1, 1), counting(prod(source.shape)))
+    for part in components(source, target):
+        giving = [source_at[g][:, None] for g in splitting(source, part.before)]
+        taking = [target_at[g] for g in splitting(target, part.after)]
+        table = table * sent_sizes(source, target, part)[(*giving, *taking)]
+    return table
+
+
+@memoized(8)
+def _places(grid: Grid) -> Sequence[Ints]:
+    """The coordinates of all ranks, per grid mode."""
+    return coordinates(np.arange(grid.size), grid)
+
+
+def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:
+    """The coordinates of ranks, per grid mode."""
+    return np.unravel_index(ranks, grid.shape) if grid.order else ()

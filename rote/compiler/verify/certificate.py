@@ -30,11 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...layout.distribution import Distribution
 from ...layout.grid import row_major
-from ...layout.layout import Distribution
-from ..movement.components import Group, components
-from ..movement.meets import Meets
-from ..movement.messages import Message, receives, sends
+from ..movement.components import components
+from ..movement.messages import Group, Message, PeerRule, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
@@ -162,7 +161,7 @@ class _Proved(NamedTuple):
         return sorted(products, key=itemgetter(0))
 
 
-def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Meets], side: int) -> None:
+def _lists(ends: Ends, parts: list[ProvedComponent], met: list[PeerRule], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of the proved factors."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = row_major(grid.shape)
@@ -246,7 +245,7 @@ def _options(
     return options
 
 
-def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], met: list[PeerRule]) -> None:
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
@@ -275,7 +274,7 @@ def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> N
         raise PlanError("blocks are not to be rearranged")
 
 
-def _cut(step: Step, parts: list[ProvedComponent], met: list[Meets]) -> bool:
+def _cut(step: Step, parts: list[ProvedComponent], met: list[PeerRule]) -> bool:
     """Whether some block goes to several ranks, comes from several, or changes its role."""
     for before, after, rule in zip(step.before.roles, step.after.roles, met, strict=True):
         several = before.name != "split" and max(rule.counts(sending).max() for sending in (True, False)) > 1

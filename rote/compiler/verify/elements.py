@@ -10,20 +10,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...grammar.nodes import Kind
+from ...grammar.nodes import BLOCK, Kind
+from ...lattice import Lattice, Row
 from ...layout.indexset import IndexSet
 from ...layout.kinds import Split, mode_set
 from ...layout.view import to_tensor
-from ..movement.components import Reading, Row
-from ..movement.overlap import Side
+from ..movement.components import Reading
 
 __all__ = [
+    "Box",
+    "Boxes",
+    "Listed",
+    "Side",
+    "boxes_of",
     "elements_at",
     "index_of",
     "listed",
@@ -42,6 +47,47 @@ Differences = dict[int, int]  # by place; 0 at all other places
 Splits = tuple[tuple[Kind, int], ...]
 
 _FEW = 64  # up to so many coordinates, the set of each is looked at
+
+
+class Side(NamedTuple):
+    """The coordinate along each split of one side, and the local index along each of its modes: numbers, or lists."""
+
+    at: tuple[Any, ...]
+    local: tuple[Any, ...]
+
+
+class Box(NamedTuple):
+    """A lattice of a movement, its rows by side."""
+
+    shape: At
+    source: Side
+    target: Side
+
+
+class Listed(NamedTuple):
+    """The elements of a movement that are listed one by one, by side."""
+
+    source: Side
+    target: Side
+
+
+Boxes = tuple[Box, ...] | Listed
+
+
+def boxes_of(source: Reading, target: Reading, lattices: Sequence[Lattice]) -> Boxes:
+    """The lattices of a movement as boxes: coordinates of both sides come first in their rows, then local indices."""
+    given, taken = (sum([len(splits) for _, splits, _ in reading]) for reading in (source, target))
+    end, last = given + taken, given + taken + len(source)
+    boxes = []
+    for lattice in lattices:
+        rows = lattice.rows
+        if lattice.listed:
+            rows = tuple([start + table for start, table in rows])
+        sides = Side(rows[:given], rows[end:last]), Side(rows[given:end], rows[last:])
+        if lattice.listed:
+            return Listed(*sides)
+        boxes.append(Box(lattice.shape, *sides))
+    return tuple(boxes)
 
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
@@ -123,9 +169,9 @@ def _translated(split: tuple[Kind, int], extent: int, shape: At, at: Row, local:
     """
     (kind, parts), named = split, numbered((split,))
     first, last = _range(at, shape)
-    if kind.name == "cyclic":
-        tile, wrap = kind.sizes[0], kind.at
-    elif kind == Kind("block"):
+    if kind.is_cyclic:
+        tile, wrap = kind.tile, kind.at
+    elif kind == BLOCK:
         tile, wrap = extent // parts, extent % parts  # the parts below `wrap` have one index more
         tile += last < wrap
     else:
@@ -147,7 +193,7 @@ def numbered(splits: Splits) -> tuple[Split, ...]:
 
 def _value(row: Row, axes: Sequence[int], digits: At) -> int:
     """The value of a linear number if some digits have these values and the others are 0."""
-    number = row[0]
+    number: int = row[0]
     for axis, n in zip(axes, digits, strict=True):
         number += row[axis + 1] * n
     return number

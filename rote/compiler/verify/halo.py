@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import PlanError
+from ...layout.distribution import Distribution
 from ...layout.indexset import IndexSet
-from ...layout.layout import Distribution
 
 __all__ = ["Delivery", "verify_deliveries"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,24 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...errors import PlanError
-from ...layout.layout import Distribution
+from ...lattice import Row
+from ...layout.distribution import Distribution
 from ..movement.components import (
     Component,
-    Group,
-    Listed,
     Reading,
-    Row,
     counting,
     extents_of,
     number_of,
+    overlaps,
     readings,
     splitting,
 )
-from ..movement.overlap import Overlap, Scatter, overlaps
+from ..movement.messages import Group
 from .elements import (
+    Box,
+    Boxes,
+    Listed,
+    boxes_of,
     elements_at,
     index_of,
     listed,
@@ -51,7 +54,6 @@ __all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 Ends = tuple[Distribution, Distribution]
-Boxes = tuple[Overlap, ...] | Scatter
 Cut = tuple[Any, ...]  # elements of a group, in the form of a movement: a lattice, or lists
 
 SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
@@ -93,7 +95,7 @@ class Proof:
 
     def _cuts(self, side: int, own: At, only: At) -> Iterator[tuple[At, Cut]]:
         """The elements at some coordinates of one side, with their coordinates on the other side."""
-        if isinstance(self.boxes, Scatter):
+        if isinstance(self.boxes, Listed):
             for where, cut in _listed_cuts(self.boxes, side, own):
                 if all(c in (-1, at) for at, c in zip(where, only, strict=False)):
                     yield where, cut
@@ -163,10 +165,10 @@ class _WrongError(Exception):
 
 @memoized(4096)
 def _proof(source: Reading, target: Reading) -> Proof:
-    boxes, extents = overlaps(source, target), extents_of(source)
+    boxes, extents = boxes_of(source, target, overlaps(source, target)), extents_of(source)
     number = prod(extents.values())
     parts = tuple([p for _, splits, _ in (*source, *target) for _, p in splits])
-    if isinstance(boxes, Scatter):
+    if isinstance(boxes, Listed):
         sent, taken = listed(source, boxes.source, extents), listed(target, boxes.target, extents)
         different = np.flatnonzero(sent != taken)
         if len(different):
@@ -187,7 +189,7 @@ def _proof(source: Reading, target: Reading) -> Proof:
 def _ranges(source: Reading, target: Reading, boxes: Boxes) -> Ranges | None:
     """The pairs of coordinates as ranges, if there is one split of as many parts on each side and they are many."""
     before, after = ([parts for _, splits, _ in side for _, parts in splits] for side in (source, target))
-    if isinstance(boxes, Scatter) or len(before) != 1 or before != after:
+    if isinstance(boxes, Listed) or len(before) != 1 or before != after:
         return None
     from .ranges import ranges
 
@@ -197,7 +199,7 @@ def _ranges(source: Reading, target: Reading, boxes: Boxes) -> Ranges | None:
     return ranges(boxes, before[0]) if number > _MANY else None
 
 
-def _by_place(boxes: tuple[Overlap, ...], side: int) -> tuple[dict[At, list[int]], list[int]]:
+def _by_place(boxes: tuple[Box, ...], side: int) -> tuple[dict[At, list[int]], list[int]]:
     """The numbers of the boxes at a single coordinate on one side, by coordinate, and of those at several."""
     single: dict[At, list[int]] = {}
     several: list[int] = []
@@ -210,7 +212,7 @@ def _by_place(boxes: tuple[Overlap, ...], side: int) -> tuple[dict[At, list[int]
     return single, several
 
 
-def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+def _listed_cuts(scatter: Listed, side: int, own: At) -> Iterator[tuple[At, Cut]]:
     (at, local), (away, remote) = scatter[side], scatter[1 - side]
     mine: Array = np.full(len(local[0]), True)
     for coordinates, c in zip(at, own, strict=True):
@@ -224,7 +226,7 @@ def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut
         yield tuple(where.tolist()), (near, far)
 
 
-def _box_cuts(box: Overlap, side: int, own: At, only: At) -> Iterator[tuple[At, Cut]]:
+def _box_cuts(box: Box, side: int, own: At, only: At) -> Iterator[tuple[At, Cut]]:
     near, far = (box.source, box.target) if side == SENDS else (box.target, box.source)
     rows, wanted = near.at, own
     for row, c in zip(far.at, only, strict=False):
@@ -252,13 +254,18 @@ def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]
 
 def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
     """Whether a group of a message has the proved elements, in the same order."""
-    if not isinstance(group.elements, Listed):
-        return group.elements == cuts
-    if len(cuts) != 1 or len(cuts[0]) != len(group.elements):
-        return False
-    for rows, proved in zip(group.elements, cuts[0], strict=True):
-        if len(rows) != len(proved) or not all(map(np.array_equal, rows, proved)):
+    for lattice, cut in zip_longest(group.lattices, cuts):
+        if lattice is None or cut is None:
             return False
+        rows = lattice.rows[group.own], lattice.rows[group.opposite]
+        if not isinstance(lattice.rows[-1][-1], np.ndarray):
+            if (lattice.shape, *rows) != cut:
+                return False
+            continue
+        found, proved = ([start + table for start, table in side] for side in rows), cut[-2:]
+        for tables, right in zip(found, proved, strict=True):
+            if len(tables) != len(right) or not all(map(np.array_equal, tables, right)):
+                return False
     return True
 
 
@@ -268,7 +275,7 @@ def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
     return dist.grid.rank([int(where.get(g, 0)) for g in range(dist.grid.order)])
 
 
-def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int]) -> Row:
+def _same(source: Reading, target: Reading, box: Box, extents: dict[int, int]) -> Row:
     """The elements of a box, as row-major indices, if they are the same on both sides."""
     before = elements_at(source, box.shape, box.source, extents)
     if (source, box.source) != (target, box.target) and elements_at(target, box.shape, box.target, extents) != before:
@@ -280,7 +287,7 @@ def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int
 def _pairs(parts: tuple[int, ...], boxes: Boxes, counter: np.dtype[Any]) -> tuple[tuple[Array, ...], Array]:
     """The pairs of coordinates that have elements in common, and the number of elements; `parts` are the extents."""
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, counter)]
-    if isinstance(boxes, Scatter):
+    if isinstance(boxes, Listed):
         key: Array = np.zeros(len(boxes.source[1][0]), np.int64)
         for p, coordinates in zip(parts, (*boxes.source[0], *boxes.target[0]), strict=True):
             key = key * p + coordinates

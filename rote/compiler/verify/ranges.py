@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..movement.components import counting
-from ..movement.overlap import Overlap
+from .elements import Box
 
 __all__ = ["Ranges", "ranges"]
 
@@ -43,7 +43,7 @@ class Ranges:
         return bool(self.peers[0].sum() > np.count_nonzero(self.kept))
 
 
-def ranges(boxes: Sequence[Overlap], number: int) -> Ranges | None:
+def ranges(boxes: Sequence[Box], number: int) -> Ranges | None:
     """Count the pairs of `number` coordinates on each side that share elements; None if no side makes few ranges."""
     for side in (0, 1):
         lines = _lines(boxes, side, number)
@@ -59,7 +59,7 @@ def ranges(boxes: Sequence[Overlap], number: int) -> Ranges | None:
     return None
 
 
-def _lines(boxes: Sequence[Overlap], side: int, number: int) -> tuple[Array, Array, Array, Array] | None:
+def _lines(boxes: Sequence[Box], side: int, number: int) -> tuple[Array, Array, Array, Array] | None:
     """Ranges of pairs: per range, the coordinate on this side, the first and last of the other, the elements per pair.
 
     None if the coordinates of the other side leave gaps, or if this side has more than a few ranges per coordinate.

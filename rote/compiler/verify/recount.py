@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
+from ...layout.distribution import Distribution
 from ...layout.kinds import extent as local_extent
 from ...layout.kinds import mode_set
-from ...layout.layout import Distribution
 from ..movement.components import counting
-from ..movement.meets import Meets
+from ..movement.messages import PeerRule
 from ..step import LOCAL
 from .elements import numbered
 from .partition import Ends, ProvedComponent
@@ -53,7 +53,7 @@ class Recount:
     buffers: Array
 
 
-def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], met: Sequence[Meets]) -> Recount:
+def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], met: Sequence[PeerRule]) -> Recount:
     """Count what every rank receives and buffers in a step of this kind between two distributions on one grid.
 
     `met[g]` says between which coordinates of grid mode g data goes.
@@ -140,7 +140,7 @@ def _totals(
     shape: At,
     counter: np.dtype[Any],
     parts: Sequence[ProvedComponent],
-    met: Sequence[Meets],
+    met: Sequence[PeerRule],
     sides: tuple[int, int],
 ) -> Array:
     """Per rank: elements shared with ranks it meets on the other side, the number of these, and elements it keeps.
@@ -164,7 +164,7 @@ def _totals(
 
 
 def _sums(
-    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[Meets], extents: list[int]
+    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[PeerRule], extents: list[int]
 ) -> Array:
     """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
     meet = itself = np.ones(len(sizes), bool)
@@ -187,7 +187,7 @@ def _sums(
     return table
 
 
-def _heard(rule: Meets, along: Array) -> Array:
+def _heard(rule: PeerRule, along: Array) -> Array:
     """Per coordinate of a grid mode, along the middle axis, the sum over the coordinates from which it hears."""
     every = np.arange(rule.number)
     if rule.sender is not None:

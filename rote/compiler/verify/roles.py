@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...layout.blocks import Role
-from ...layout.layout import Distribution
-from ..movement.meets import Meets, communicates
+from ...layout.distribution import Distribution, Role
+from ..movement.messages import PeerRule, peer_rule
 from .partition import RECEIVES, SENDS, ProvedComponent
 
 __all__ = ["prove_grid_mode", "talk_over"]
@@ -21,11 +20,11 @@ Array = npt.NDArray[Any]
 _ALIKE = 8  # coordinates of a grid mode that stand for all that no role names
 
 
-def prove_grid_mode(source: Distribution, target: Distribution, g: int) -> Meets:
+def prove_grid_mode(source: Distribution, target: Distribution, g: int) -> PeerRule:
     """The rule of a grid mode, proved from the roles on both sides."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     p = source.grid.shape[g]
-    rule = communicates(before, after, changes, p)
+    rule = peer_rule(before, after, changes, p)
     few = _representatives(rule, before, after, p)
     met = rule.table(few)
     holds, wants = (_taking_part(role, few) for role in (before, after))
@@ -47,7 +46,7 @@ def prove_grid_mode(source: Distribution, target: Distribution, g: int) -> Meets
     return rule
 
 
-def _representatives(rule: Meets, before: Role, after: Role, p: int) -> list[int]:
+def _representatives(rule: PeerRule, before: Role, after: Role, p: int) -> list[int]:
     """The coordinates that a rule or a role names, with some others: all others meet alike, so these few prove all."""
     named = {0, rule.sender or 0, rule.receiver or 0, before.at, after.at}
     others = (c for c in range(p) if c not in named)
@@ -64,7 +63,7 @@ def _named(role: Role, p: int) -> str:
     return f"[{role.at}]" if role.name == "rooted" else str([*range(min(p, 30))])[:60]
 
 
-def talk_over(parts: list[ProvedComponent], rule: Meets, g: int) -> bool:
+def talk_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders: Array = np.arange(rule.number)
     receivers = senders

@@ -1,15 +1,16 @@
 """Pieces: elements of two arrays that are copied, multiplied or reduced from one array to the other.
 
-A piece is a pair of strided views, so that its copy is one sweep. If there would be too many views, a piece keeps one
-list of places per component, and elements are picked one by one, a bounded number at a time. If the precisions of the
-two arrays differ, elements are rounded or widened in the same sweep.
+The elements of a piece are a product of one lattice per component, with indices along modes of the two arrays. So a
+piece is a pair of strided views, and its copy is one sweep. If there would be too many views, each component has a list
+of its elements, which are picked one by one, a bounded number at a time. If the precisions of the two arrays differ,
+elements are rounded or widened in the same sweep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -18,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...lattice import Lattice, Row, Shape
 from ...layout.grid import row_major
-from ...layout.indexset import Ints
-from .transposed import SMALL, transposed
-from .views import Along, ArrayView, GroupViews, Shape, ViewPair
+from .tiled import SMALL, transposed
 
-__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "alike", "pieces"]
-__all__ += ["reduction", "run", "times"]
+__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "Placed", "Places", "StridedCopy", "alike", "pieces"]
+__all__ += ["reduction", "run", "shared", "times"]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 
 TILE = 8192
 """Elements at a time if there are several sweeps over them, so that they stay in the cache."""
@@ -39,7 +40,41 @@ _WIDE = 1024  # the most bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 
 
-_ONE = ViewPair((), ArrayView((), ()), ArrayView((), ()))  # one element, of no component
+class Placed(NamedTuple):
+    """The elements of one component in two arrays, each a block or a message.
+
+    Attributes:
+        lattice: the elements; the rows are the indices along modes of the source, then along modes of the target.
+        source, target: these modes.
+    """
+
+    lattice: Lattice
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+    def rows(self, side: int) -> tuple[Row, ...]:
+        """The indices along modes of the source (side 0), or of the target (side 1)."""
+        return self.lattice.rows[len(self.source) :] if side else self.lattice.rows[: len(self.source)]
+
+
+class Places(NamedTuple):
+    """All elements of one component in two arrays.
+
+    Attributes:
+        parts: the elements, in the order of a message.
+        views: the number of strided views that they are; 0 if they are listed one by one.
+        size: the number of elements.
+    """
+
+    parts: tuple[Placed, ...]
+    views: int
+    size: int
+
+
+@memoized(8192)
+def shared(shape: Shape, rows: tuple[Row, ...]) -> Lattice:
+    """A lattice with these digits and rows: the same one each time, because many messages share its pieces."""
+    return Lattice(shape, rows)
 
 
 class Factor(NamedTuple):
@@ -60,13 +95,39 @@ class StridedCopy:
     """Elements that are a strided view of either array.
 
     Attributes:
-        views: the two views.
+        parts: the elements of each component, whose product they are.
         strides: the strides of the two arrays, in elements.
     """
 
-    views: ViewPair
+    parts: tuple[Placed, ...]
     strides: tuple[Shape, Shape]
-    _laid: dict[tuple[np.dtype[Any], np.dtype[Any]], _Laid] = field(default_factory=dict, init=False, repr=False)
+    _views: dict[tuple[np.dtype[Any], np.dtype[Any]], _Views] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the view: all digits of the lattices."""
+        shape: Shape = ()
+        for part in self.parts:
+            shape += part.lattice.shape
+        return shape
+
+    def located(self, side: int, strides: Shape | None = None) -> tuple[int, Shape]:
+        """The offset of the view in the source (side 0) or the target (side 1), and its step along each digit.
+
+        They are in elements, or in the unit of other strides of the array's modes.
+        """
+        strides = self.strides[side] if strides is None else strides
+        start, steps = 0, list[int]()  # loops are fast, and this is the slowest part of making a view
+        for lattice, source, target in self.parts:
+            modes, rows = (target, lattice.rows[len(source) :]) if side else (source, lattice.rows)
+            first = len(steps)
+            steps += [0] * len(lattice.shape)
+            for mode, row in zip(modes, rows, strict=False):
+                stride = strides[mode]
+                start += row[0] * stride
+                for axis, step in enumerate(row[1:], first):
+                    steps[axis] += step * stride
+        return start, tuple(steps)
 
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
@@ -75,53 +136,46 @@ class StridedCopy:
 
         It may run repeatedly, each time on the current values of the two arrays.
         """
-        shape, source_view, target_view = self.views
-        dtypes = source.dtype, target.dtype
-        start, gaps, end, strides, item = self._laid.get(dtypes) or self._laid.setdefault(dtypes, self._lay(*dtypes))
-        values: Array = np.ndarray(shape, dtypes[0], source, start, gaps)
-        into: Array = np.ndarray(shape, dtypes[1], target, end, strides)
+        values, into, item = self.arrays(source, target)
         if before or after or op:
-            factors = [_view(factor, shape, source_view) for factor in before]
-            factors += [_view(factor, shape, target_view) for factor in after]
+            factors = list[Array]()
+            for side, some in enumerate((before, after)):
+                for memory, strides in some:
+                    start, gaps = self.located(side, strides)
+                    factors.append(np.ndarray(into.shape, memory.dtype, memory, start, gaps))
             return partial(_work, [values, *factors], into, op, item)
         if item is not None:  # NumPy is faster with items than with short runs
             into, values = into.view(item), values.view(item)
-        turned = transposed(values, into) if into.nbytes >= SMALL and dtypes[0] == dtypes[1] else None
+        turned = transposed(values, into) if into.nbytes >= SMALL and source.dtype == target.dtype else None
         return turned or partial(into.__setitem__, ..., values)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
         """The views of two arrays, and the dtype of a short run as one item, or None."""
-        shape, dtypes = self.views.shape, (source.dtype, target.dtype)
-        start, gaps, end, strides, item = self._laid.get(dtypes) or self._laid.setdefault(dtypes, self._lay(*dtypes))
-        return (
-            np.ndarray(shape, dtypes[0], source, start, gaps),
-            np.ndarray(shape, dtypes[1], target, end, strides),
-            item,
-        )
+        dtypes = source.dtype, target.dtype
+        views = self._views.get(dtypes) or self._views.setdefault(dtypes, self._views_of(*dtypes))
+        shape, start, gaps, end, strides, item = views
+        values: Array = np.ndarray(shape, dtypes[0], source, start, gaps)
+        return values, np.ndarray(shape, dtypes[1], target, end, strides), item
 
-    def _lay(self, dtype: np.dtype[Any], other: np.dtype[Any]) -> _Laid:
-        size = dtype.itemsize
-        start, gaps = self.views.source.lies(tuple([size * n for n in self.strides[0]]))
-        end, strides = self.views.target.lies(tuple([other.itemsize * n for n in self.strides[1]]))
-        run = size * self.views.shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
+    def _views_of(self, dtype: np.dtype[Any], other: np.dtype[Any]) -> _Views:
+        size, shape = dtype.itemsize, self.shape
+        start, gaps = self.located(0, tuple([size * n for n in self.strides[0]]))
+        end, strides = self.located(1, tuple([other.itemsize * n for n in self.strides[1]]))
+        run = size * shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs are adjacent
         item = np.dtype((np.void, run)) if size < run <= _WIDE and ends else None
-        return _Laid(start, gaps, end, strides, item)
+        return _Views(shape, start, gaps, end, strides, item)
 
 
-class _Laid(NamedTuple):
+class _Views(NamedTuple):
     """The starts of the two views, their strides in bytes, and the dtype of a short run as one item, or None."""
 
+    shape: Shape
     start: int
     gaps: Shape
     end: int
     strides: Shape
     item: np.dtype[Any] | None
-
-
-def _view(factor: Factor, shape: Shape, side: ArrayView) -> Array:
-    start, strides = side.lies(factor.strides)
-    return np.ndarray(shape, factor.memory.dtype, factor.memory, start, strides)
 
 
 def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
@@ -150,8 +204,8 @@ def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dt
         op(values, others, out=into, dtype=into.dtype)  # the values received may be narrower
         return
     for tile in _tiles(into.shape):
-        packed = _together(values[tile], item)
-        op(packed, _together(others[tile], item), out=packed)
+        packed = _packed(values[tile], item)
+        op(packed, _packed(others[tile], item), out=packed)
         _assign(into[tile], packed, item)
 
 
@@ -159,8 +213,8 @@ def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: 
     if item is None:
         _multiply(arrays, into, op)
         return
-    packed = _together(into, item) if op else np.empty(into.shape, into.dtype)
-    _multiply([_together(array, item) for array in arrays], packed, op)
+    packed = _packed(into, item) if op else np.empty(into.shape, into.dtype)
+    _multiply([_packed(array, item) for array in arrays], packed, op)
     _assign(into, packed, item)
 
 
@@ -192,7 +246,7 @@ def times(values: Array, factor: Array, out: Array) -> Array:
     return np.multiply(values, factor, out=out)
 
 
-def _together(array: Array, item: np.dtype[Any] | None) -> Array:
+def _packed(array: Array, item: np.dtype[Any] | None) -> Array:
     """A contiguous copy; an array of strides 0, a single number, stays as it is."""
     if not any(array.strides):
         return array
@@ -219,52 +273,54 @@ def _tiles(shape: Shape) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedCopy:
-    """Elements that are picked one by one.
+    """Elements that are picked one by one: a product of lists; attributes as of `StridedCopy`."""
 
-    Attributes:
-        shape: the number of elements of each component.
-        source, target: their places in the two arrays, by component.
-        strides: the strides of the two arrays, in elements.
-    """
-
-    shape: Shape
-    source: tuple[Along, ...]
-    target: tuple[Along, ...]
+    parts: tuple[Placed, ...]
     strides: tuple[Shape, Shape]
 
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> Copy:
-        """Bind the copy of the elements, as `StridedCopy` does; each run computes their places again."""
-        return partial(self._copy, source, target, op, before, after)
+        """Bind the copy of the elements, as `StridedCopy` does."""
+        read = [(source.reshape(-1), self._tables(0, self.strides[0]))]
+        for side, factors in enumerate((before, after)):
+            for memory, strides in factors:
+                steps = tuple([n // memory.itemsize for n in strides])
+                read.append((memory.reshape(-1), self._tables(side, steps)))
+        return partial(self._copy, read, target.reshape(-1), self._tables(1, self.strides[1]), op)
+
+    def _tables(self, side: int, strides: Shape) -> list[Ints]:
+        """Per component, the offsets of its elements in an array with these strides."""
+        tables = []
+        for part in self.parts:
+            modes, table = (part.target if side else part.source), np.zeros(part.lattice.size, np.int64)
+            for mode, (start, indices) in zip(modes, part.rows(side), strict=True):
+                table += (start + indices) * strides[mode]
+            tables.append(table)
+        return tables
 
     def _copy(
-        self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
+        self, read: Sequence[tuple[Array, list[Ints]]], into: Array, tables: list[Ints], op: np.ufunc | None
     ) -> None:
-        read = [(source, self.strides[0], self.source)]
-        for factors, side in ((before, self.source), (after, self.target)):
-            for factor in factors:
-                steps = tuple(n // factor.memory.itemsize for n in factor.strides)
-                read.append((factor.memory, steps, side))
-        size, flat = prod(self.shape), target.reshape(-1)
+        shape = tuple([len(table) for table in tables])
+        size = prod(shape)
         for start in range(0, size, TILE):
-            at = np.unravel_index(np.arange(start, min(start + TILE, size)), self.shape)
-            values, *others = (array.reshape(-1)[_numbers(side, strides, at)] for array, strides, side in read)
-            if others and values.dtype.itemsize < flat.itemsize:
-                values = values.astype(flat.dtype)
+            at = np.unravel_index(np.arange(start, min(start + TILE, size)), shape)
+            values, *others = (array[_offsets(places, at)] for array, places in read)
+            if others and values.dtype.itemsize < into.dtype.itemsize:
+                values = values.astype(into.dtype)
             for other in others:
                 times(values, other, values)
-            numbers = _numbers(self.target, self.strides[1], at)
-            flat[numbers] = values if op is None else op(flat[numbers], values)
+            numbers = _offsets(tables, at)
+            into[numbers] = values if op is None else op(into[numbers], values)
 
 
-def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
-    """The positions of elements in an array with these strides, from their numbers in each component."""
-    numbers = np.zeros(len(at[0]), np.int64)
-    for along, number in zip(side, at, strict=True):
-        for mode, indices in along:
-            numbers += indices[number] * strides[mode]
-    return numbers
+def _offsets(tables: list[Ints], at: tuple[Ints, ...]) -> Ints:
+    """The offsets of elements of a product, from their numbers in each component."""
+    offsets = np.zeros(len(at[0]), np.int64)
+    for table, number in zip(tables, at, strict=True):
+        offsets += table[number]
+    return offsets
 
 
 Piece = StridedCopy | IndexedCopy
@@ -274,8 +330,7 @@ def alike(piece: Piece, other: Piece) -> bool:
     """Whether two pieces are views of the same elements of their target."""
     if isinstance(piece, IndexedCopy) or isinstance(other, IndexedCopy):
         return False
-    first, second = piece.views, other.views
-    return (first.shape, first.target, piece.strides[1]) == (second.shape, second.target, other.strides[1])
+    return piece.shape == other.shape and piece.located(1) == other.located(1)
 
 
 def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: Array, op: np.ufunc) -> Copy:
@@ -288,18 +343,23 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
     return partial(_reduce, values, others, into, op, item)
 
 
-def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:
+def pieces(components: Sequence[Places], source: Shape, target: Shape) -> tuple[Piece, ...]:
     """The pieces of the product of some components, in arrays of these shapes; each element is in one piece."""
-    strides = row_major(source), row_major(target)
-    views = [part.views for part in parts]
-    number = prod(map(len, views))
-    if 0 < number <= _FEW or 0 < number * _SMALL <= prod([part.size for part in parts]):
-        return tuple([_strided(each, strides) for each in product(*views)])
-    first, second = zip(*[part.lists for part in parts], strict=True)
-    return (IndexedCopy(tuple([part.size for part in parts]), first, second, strides),)
+    strides, number = (row_major(source), row_major(target)), 1
+    for each in components:
+        number *= each.views
+    if 0 < number <= _FEW or 0 < number * _SMALL <= prod([each.size for each in components]):
+        return tuple([_strided(parts, strides) for parts in product(*[each.parts for each in components])])
+    lists = []
+    for each in components:
+        first, *_ = each.parts
+        if not first.lattice.listed:
+            first = first._replace(lattice=Lattice.listing([part.lattice for part in each.parts]))
+        lists.append(first)
+    return (IndexedCopy(tuple(lists), strides),)
 
 
 @memoized(4096)
-def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
-    """The product of one view per component; most messages, of one rank and of all ranks, share it."""
-    return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
+def _strided(parts: tuple[Placed, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
+    """The product of one lattice per component; most messages, of one rank and of all ranks, share it."""
+    return StridedCopy(parts, strides)
