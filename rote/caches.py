@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial, update_wrapper
+from functools import lru_cache, wraps
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakSet, WeakValueDictionary
 
 __all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "register"]
@@ -53,10 +53,11 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
     """
 
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
-        made = _MadeOnce(make) if once else make
+        made, clear = _made_once(make) if once else (make, None)
         kept = lru_cache(most, typed)(made)
-        if isinstance(made, _MadeOnce):
-            vars(kept)["cache_clear"] = partial(made.clear, kept.cache_clear)
+        if clear is not None:
+            clear_cache = kept.cache_clear
+            vars(kept)["cache_clear"] = lambda: (clear(), clear_cache())
         register(f"{make.__module__}.{make.__qualname__}", kept)
         return cast("Callable[P, T]", kept)  # keeps the argument types, which functools loses
 
@@ -80,38 +81,33 @@ class _Value:
         self.value: Any = None
 
 
-class _MadeOnce(Generic[P, T]):
-    """A function whose value one thread computes, and all threads that call it at the same time share.
+def _made_once(make: Callable[P, T]) -> tuple[Callable[P, T], Callable[[], None]]:
+    """A function whose value one thread computes, and all threads that call it at the same time share; and `clear`.
 
     A thread keeps its last value until it computes another one, or until the caches are cleared. By then the value is
     in the cache around the function. So a thread that missed it there, and arrives late, still finds it here.
     """
+    making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # computed or kept by some thread
+    guard, last = threading.Lock(), threading.local()
 
-    def __init__(self, make: Callable[P, T]) -> None:
-        update_wrapper(self, make)
-        self._make = make
-        self._making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # computed or kept by some thread
-        self._guard = threading.Lock()
-        self._last = threading.local()
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The value, made by this thread or by another."""
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> T:
         key = (args, *sorted(kwargs.items()))
-        with self._guard:
-            place = self._making.setdefault(key, _Value())
+        with guard:
+            place = making.setdefault(key, _Value())
         with place.lock:
             if not place.made:
-                place.value = self._make(*args, **kwargs)
+                place.value = make(*args, **kwargs)
                 place.made = True
-        self._last.place = place
+        last.place = place
         value: T = place.value
         return value
 
-    def clear(self, clear_cache: Callable[[], None]) -> None:
-        """Forget all values, here and in the cache around the function."""
-        with self._guard:
-            self._making.clear()
-        clear_cache()
+    def clear() -> None:
+        with guard:
+            making.clear()
+
+    return made, clear
 
 
 def cache_info() -> dict[str, CacheInfo]:

@@ -6,7 +6,7 @@ package does not start MPI.
 
 from __future__ import annotations
 
-from .comm.collective_errors import collective_errors
+from .comm.agreement import collective_errors
 from .comm.protocol import Comm
 from .comm.resolve import as_comm, run, world
 from .comm.threads import alone

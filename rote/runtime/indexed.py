@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.indexset import Ints
+from ..layout.distribution import Distribution
+from ..layout.indexset import Ints, Selection, selection
 from ..layout.kinds import mode_set
-from ..layout.layout import Distribution
-from ..layout.selection import Selection, selection
-from .comm.cache import gathered
+from .comm.agreement import gathered
 from .comm.protocol import Array, Comm
 
 __all__ = ["IndexedMove"]
@@ -71,7 +70,7 @@ class IndexedMove:
         self._comm = comm
         axes = [np.atleast_2d(each) for each in wanted]
         self.shape: tuple[int, ...] = tuple([axis.shape[1] for axis in axes])
-        asked: list[tuple[_Segment, Selection]] = []
+        requests: list[tuple[_Segment, Selection]] = []
         starts = [0, *accumulate(map(len, axes))]
         extents = source.local_shape(comm.rank)
         self._held = tuple([prod(extents[start:stop]) for start, stop in pairwise(starts)])
@@ -86,17 +85,17 @@ class IndexedMove:
                     peer[g] = c
             positions, held = [part[1] for part in parts], [part[2] for part in parts]
             shape = tuple(map(len, positions))
-            asked.append((_Segment(source.grid.rank(peer), selection(positions), shape), tuple(held)))
-        asked = sorted([each for each in asked if each[0].size], key=lambda each: each[0].peer)
-        own = [(segment, held) for segment, held in asked if segment.peer == comm.rank]
+            requests.append((_Segment(source.grid.rank(peer), selection(positions), shape), tuple(held)))
+        requests = sorted([each for each in requests if each[0].size], key=lambda each: each[0].peer)
+        own = [(segment, held) for segment, held in requests if segment.peer == comm.rank]
         self._own = [(segment.selection, selection(held)) for segment, held in own]
-        self._incoming = [segment for segment, _ in asked if segment.peer != comm.rank]
+        self._incoming = [segment for segment, _ in requests if segment.peer != comm.rank]
         every = (slice(None),)
         negative = [(axis < 0).any(axis=0) for axis in axes]
         self._blanks = [every * m + (np.flatnonzero(each),) for m, each in enumerate(negative) if each.any()]
         counts = gathered(comm, "an indexed move", [(s.peer, *s.shape) for s in self._incoming])
         self.received: int = max(sum(prod(shape) for _, *shape in each) for each in counts)
-        foreign = [held for segment, held in asked if segment.peer != comm.rank]
+        foreign = [held for segment, held in requests if segment.peer != comm.rank]
         self._outgoing = _requests(comm, counts, foreign) if self.received else []
 
     def __call__(self, block: Array, fill: Any = 0, out: Array | None = None) -> Array:
@@ -221,17 +220,17 @@ def _requests(
     for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
         numbers[peer].extend(held)
     ordered = [np.concatenate(each) if each else np.empty(0, np.int64) for each in numbers]
-    asked: list[tuple[int, tuple[int, ...]]] = []
+    requests: list[tuple[int, tuple[int, ...]]] = []
     receive_counts = [0] * comm.size
     for rank, each in enumerate(counts):
         for peer, *extents in each:
             if peer == comm.rank:
-                asked.append((rank, tuple(extents)))
+                requests.append((rank, tuple(extents)))
                 receive_counts[rank] += sum(extents)
     arrived = np.empty(sum(receive_counts), np.int64)
     comm.alltoallv(np.concatenate(ordered), [len(each) for each in ordered], arrived, receive_counts)
     segments, start = [], 0
-    for rank, shape in asked:
+    for rank, shape in requests:
         end = start + sum(shape)
         held = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
         segments.append(_Segment(rank, selection(held), shape))

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
+from ..layout.distribution import Distribution, distribute, find_distribution
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
-from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
+from ..layout.layout import Layout, as_layout
 from .comm import segments
-from .comm.cache import CHECKS, gathered
-from .comm.collective_errors import collective_errors
+from .comm.agreement import CHECKS, Difference, agree, collective_errors, gathered
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
 
@@ -76,14 +76,16 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
         cut(whole, dist, ranks.rank, block)  # the array may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
     if CHECKS and ranks.size > 1:
-        numbers = gathered(ranks, "from_global", crc32(np.ascontiguousarray(whole).reshape(-1).view(np.uint8).data))
-        other = next((rank for rank, number in enumerate(numbers) if number != numbers[0]), 0)
-        if other:
-            raise LayoutError(
-                f"from_global takes one array that is the same on all ranks, but those of ranks 0 and {other} differ\n"
-                "give the array of one rank, comm.bcast(array), or blocks by from_local"
-            )
+        number = crc32(np.ascontiguousarray(whole).reshape(-1).view(np.uint8).data)
+        agree(ranks, "from_global", (number,), refusal=_different_arrays)
     return block, dist, ranks
+
+
+def _different_arrays(found: Difference) -> LayoutError:
+    return LayoutError(
+        f"from_global takes one array that is the same on all ranks, but those of ranks 0 and {found.rank} differ\n"
+        "give the array of one rank, comm.bcast(array), or blocks by from_local"
+    )
 
 
 def compute_block(
@@ -127,13 +129,13 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
         wanted = tuple(length for _, length, _ in runs)
         if block.shape != wanted and (block.size or 0 not in wanted):
             raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
-    said = gathered(ranks, "from_slices", (extents, runs))
+    runs_of_ranks = gathered(ranks, "from_slices", (extents, runs))
     with collective_errors(ranks):
-        if len({shape for shape, _ in said}) > 1:
+        if len({shape for shape, _ in runs_of_ranks}) > 1:
             raise LayoutError(
-                f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in said]}"
+                f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in runs_of_ranks]}"
             )
-        dist = find_distribution(extents, [held for _, held in said])
+        dist = find_distribution(extents, [held for _, held in runs_of_ranks])
         block = block.reshape(dist.local_shape(ranks.rank))  # this changes only an empty block
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks
@@ -141,11 +143,12 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
     """Refuse a tensor that is not the same on all ranks, with the same error on all."""
-    texts = gathered(ranks, "a new tensor", f"{dist} of {dtype}")
-    others = [(rank, text) for rank, text in enumerate(texts) if text != texts[0]]
-    if others:
-        rank, text = others[0]
-        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {texts[0]} and rank {rank} has {text}")
+
+    def refusal(found: Difference) -> LayoutError:
+        both = f"rank 0 has {found.first} and rank {found.rank} has {found.other}"
+        return LayoutError(f"a tensor is one thing on all ranks, but {both}")
+
+    agree(ranks, "a new tensor", (f"{dist} of {dtype}",), refusal=refusal)
 
 
 def check_values(name: str, dist: Distribution) -> None:

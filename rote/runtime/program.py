@@ -1,153 +1,512 @@
-"""THE executor: a list of operations between two blocks, bound to a communicator and a transport.
+"""Programs: moves and local work between two blocks, as a flat list of calls on numbered places.
 
-A redistribution is a program of moves, and a Fourier transform is one of moves and kernels. A rank's work is lowered to
-operations (`operations`), fused (`sweeps`), given buffers (`buffers`) and bound to a transport. Ranks that share memory
-read each other's blocks, with one barrier per move (`shared`). Other ranks send messages by the methods of exchange
-(`messages`).
+A redistribution is a program of moves, and a Fourier transform is one of moves and kernels. A rank's work is lowered
+to operations and fused into sweeps (`operations`). Each sweep is one call of the program, from place to place: `listed`
+numbers the places of the block, and `placed` decides which memory each place is in, and before which calls the ranks
+wait for each other. `bound` then makes the Python calls for given blocks.
+
+Ranks that share memory read each other's blocks (`ReadProgram`). Other ranks send messages by the methods of exchange
+(`SentProgram`): then the packed and the arrived messages of a move need memory as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..compiler.plan import Plan
-from ..errors import CommError, LayoutError
-from ..layout.grid import check_grid
-from ..layout.layout import Distribution
-from .comm import segments
-from .comm.cache import cached
-from .comm.collective_errors import floating_errors, floating_errors_raise
+from ..compiler.step import LOCAL, Step
+from .comm.agreement import gathered
+from .comm.cache import AtAddresses, DoubleBuffer, InHalves, shared_workspace
 from .comm.protocol import Array, Comm
-from .copy.strided import Copy
-from .exchange.registry import check_method
-from .executor.buffers import PreparedRuns, is_small
-from .executor.messages import MessageTransport
-from .executor.operations import lowered
+from .comm.segments import LINE
+from .copy.regions import Region
+from .copy.strided import Copy, Factor
+from .exchange.messages import Messages, Method, Transfer
+from .exchange.point_to_point import Pipelined, Progress
+from .exchange.registry import METHODS, alike, bind_method
+from .exchange.shared import Reading
+from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
 
-__all__ = ["BoundPlan", "bind"]
+__all__ = ["Call", "Placement", "ReadProgram", "SentProgram", "listed", "placed"]
 
-_KEPT = 64  # programs that one communicator keeps
+FIRST, SECOND, IN, OUT = 0, 1, -2, -1
+"""The memories of a run: two pieces of workspace, the user's input, and the user's output; they index `Memories`."""
 
-
-def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
-    """Bind a plan to this rank. Collective; the communicator keeps the last programs that it bound.
-
-    Args:
-        plan: the plan.
-        comm: a communicator with as many ranks as the plan's grid.
-        method: how messages travel, one of `METHODS`, or "auto": the usual one on these ranks; or one for each step.
-
-    Raises:
-        CommError: the communicator and the plan's grid differ in the number of ranks, or these ranks do not support
-            the method.
-    """
-    return cached(comm, "programs", (plan, method), lambda: BoundPlan(plan, comm, method), _KEPT)
+Memories = tuple[Array, Array, Array, Array]
 
 
-class BoundPlan:
-    """A plan bound to a communicator: it is called with this rank's block before, and returns its block after.
-
-    Its buffers lie in workspace that all programs of the communicator share. It needs no more than its most demanding
-    step, which the cost of a plan counts as its peak.
-
-    Args:
-        plan, comm, method: see `bind`.
-        before, after: factors of this rank's block before and after the plan, see `lowered`.
+class Call(NamedTuple):
+    """The places that one call of a program uses, by their numbers, which are equal on all ranks.
 
     Attributes:
-        plan: the plan.
-        computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
-        is_small: whether it pays to prepare runs of it; the same on all ranks.
-        prepared: the prepared runs, each with a number that is the same on all ranks.
+        reads, writes: places of this rank. A call works in place if it reads and writes the same one.
+        peers: places that it reads in the memory of all ranks.
     """
 
-    __slots__ = ("_comm", "_shapes", "_transport", "computes", "is_small", "plan", "prepared")
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()
 
-    plan: Plan
+
+class Placement(NamedTuple):
+    """The memories of places, and when ranks wait.
+
+    Attributes:
+        pieces: the memory of each place, by its number.
+        waits: per call, whether all ranks wait for each other before it.
+        read: the pieces that other ranks may be reading after the last call.
+    """
+
+    pieces: dict[int, int]
+    waits: list[bool]
+    read: frozenset[int]
+
+
+def listed(swept: Sequence[Sweep[Any]]) -> list[Call]:
+    """The call of each sweep. Work in place keeps its place, and every other sweep writes a new one.
+
+    After the last sweep that does not work in place, the block stays in the output.
+    """
+    last = max((n for n, sweep in enumerate(swept) if not sweep.in_place), default=0)
+    calls, source, new = list[Call](), IN, OUT
+    for n, sweep in enumerate(swept):
+        target = OUT
+        if n < last:
+            new += not (sweep.in_place and source != IN)
+            target = new
+        step = sweep.first.run
+        if isinstance(step, Step) and step.kind not in LOCAL:
+            calls.append(Call((), (target,), (source,)))
+        else:
+            calls.append(Call((source,), (target,)))
+        source = target
+    return calls
+
+
+def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -> Placement:
+    """Decide which piece of workspace each place is in, and before which calls all ranks wait for each other.
+
+    A place keeps its piece from its first to its last use. Between two barriers, no piece that a rank writes is read
+    by others. So the ranks wait before they read what has been written, and before they write where others may still
+    be reading, unless another piece is free. A chain of moves goes from piece to piece, with one barrier for each move:
+
+        call            piece 0    piece 1    barrier before the call, because
+        copy the input  write
+        move            others     write      others have written piece 0
+        move            write      others     others have written piece 1; and so they have read piece 0
+
+    Args:
+        calls: the calls, in order.
+        read: the pieces that other ranks may be reading at the start.
+        pieces: the number of pieces.
+
+    >>> copy, move, back = Call((IN,), (4,)), Call((), (5,), (4,)), Call((), (OUT,), (5,))
+    >>> found = placed([copy, move, back])
+    >>> found.pieces[4], found.pieces[5], found.waits, sorted(found.read)
+    (0, 1, [False, True, True], [1])
+    >>> found = placed([copy, move, back], read=(0,))
+    >>> found.pieces[4], found.pieces[5], found.waits, sorted(found.read)
+    (1, 0, [False, True, True], [0])
+    """
+    last = {place: n for n, call in enumerate(calls) for place in chain(*call)}  # the last use
+    where, waits = {IN: IN, OUT: OUT}, list[bool]()
+    reading, written = set(read), set[int]()  # pieces that others may be reading, and places written, since the barrier
+    for n, call in enumerate(calls):
+        free = set(range(pieces)) - {where[place] for place, end in last.items() if place in where and end >= n}
+        new = [place for place in call.writes if place not in where]
+        for place in new:  # it needs no barrier in a piece that nobody is reading
+            where[place] = min(free - reading or free)
+            free.discard(where[place])
+        wait = not written.isdisjoint(call.peers) or any(where[place] in reading for place in call.writes)
+        if wait:
+            reading.clear()
+            written.clear()
+        waits.append(wait)
+        written.update(call.writes)
+        reading.update(where[place] for place in call.peers)
+    return Placement(where, waits, frozenset(reading))
+
+
+class ReadProgram:
+    """A program of ranks that read each other's blocks, in the two halves of memory that all of them share.
+
+    Args:
+        operations: the operations of this rank.
+        double_buffer: the shared memory; each half can hold the largest block.
+    """
+
+    def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer) -> None:
+        self._double_buffer, comm = double_buffer, double_buffer.comm
+
+        # All ranks must fuse the same moves: where they wait for each other follows from the list.
+        def everywhere(numbers: Collection[int]) -> Collection[int]:
+            return frozenset.intersection(*gathered(comm, "a bound program", frozenset(numbers)))
+
+        self._sweeps = sweeps(
+            _scaled_first(operations), lambda operation: Reading(operation.step, operation.dtype, comm.rank), everywhere
+        )
+        self._list = listed(self._sweeps)
+        self._reads: AtAddresses[list[_Read]] = AtAddresses(double_buffer)
+        self._prepared: AtAddresses[tuple[list[Copy], int]] = AtAddresses(double_buffer)
+
+    def __call__(self, block: Array, out: Array) -> None:
+        """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
+        double_buffer, read = self._double_buffer, self._double_buffer.read
+        calls, read_after = self._prepared((block, out), lambda ends: self._calls(ends[0], ends[1], read), read)
+        for call in calls:
+            call()
+        double_buffer.read = read_after
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that run between these two blocks, repeatedly."""
+        return [InHalves(self._double_buffer, partial(self._calls, block, out))]
+
+    def _calls(self, block: Array, out: Array, read: int) -> tuple[list[Copy], int]:
+        """The calls of a run at whose start others may be reading half `read`, and the half they may read after it."""
+        double_buffer, calls = self._double_buffer, list[Copy]()
+        memories = *double_buffer.halves[double_buffer.comm.rank], block, out
+        reads = self._reads((), lambda _: [_Read(sweep, double_buffer) for sweep in self._sweeps])
+        pieces, waits, after = placed(self._list, {read} - {-1})
+        for each, call, wait in zip(reads, self._list, waits, strict=True):
+            if wait:
+                calls.append(double_buffer.barrier)
+            (source,), (target,) = call.reads or call.peers, call.writes
+            calls += each.bound(memories, pieces[source], pieces[target])
+        return calls, max(after, default=-1)
+
+
+def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations, extended so that every move finds its block in shared memory, already multiplied by factors."""
+    expanded: list[Operation] = []
+    for operation in operations:
+        if isinstance(operation.run, Step) and (operation.before or not expanded):
+            expanded.append(Operation.multiply(operation.shape, operation.dtype, operation.before))
+            operation = replace(operation, before=())
+        expanded.append(operation)
+    return expanded
+
+
+class _Read:
+    """A sweep in shared memory, bound to everything but its places."""
+
+    __slots__ = ("_factors", "_halves", "_run", "_sweep", "_views")
+
+    def __init__(self, sweep: Sweep[Reading], double_buffer: DoubleBuffer) -> None:
+        self._sweep, self._halves = sweep, double_buffer.halves
+        self._run = sweep.bind(self._halves[double_buffer.comm.rank])
+        self._factors = [Factor.of(factor, sweep.first.out_shape) for factor in sweep.first.after]
+        self._views: dict[int, Any] = {}  # of the blocks of all ranks, by the half that is read
+
+    def bound(self, memories: Memories, source: int, target: int) -> list[Copy]:
+        """The calls, in order, that do the sweep from one memory to another."""
+        sweep, first = self._sweep, self._sweep.first
+        out = Place(target, sweep.last.out_shape, sweep.last.out_dtype).of(memories)
+        if sweep.move is not None and source not in self._views:
+            blocks = [halves[source].view(first.dtype) for halves in self._halves]
+            self._views[source] = blocks if sweep.reader is None else self._run.reads(blocks)
+        copies: list[Copy]
+        if sweep.move is None:
+            copies = self._run.bound(Place(source, first.shape, first.dtype).of(memories), out)
+        elif sweep.reader is None:
+            copies = sweep.move.copies(self._views[source], out, self._factors)
+        else:
+            copies = self._run.bound(self._views[source], out)
+        return copies
+
+
+class Place(NamedTuple):
+    """Where a block or message is: in which memory, in which shape and dtype, and the bytes in front of it."""
+
+    memory: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int = 0
+
+    def of(self, memories: Memories) -> Array:
+        """The block at this place. The user's blocks are contiguous."""
+        memory = memories[self.memory]
+        if memory.shape == self.shape and memory.dtype == self.dtype and not self.offset:
+            return memory
+        if not prod(self.shape):  # MPI refuses two buffers at one address
+            return np.empty(self.shape, self.dtype)
+        return np.ndarray(self.shape, self.dtype, memory, self.offset)
+
+
+class MessageMove(NamedTuple):
+    """A step whose messages travel by a method of exchange.
+
+    Attributes:
+        name: the name of the method in `METHODS`; empty for MPI's own collectives and for local steps.
+        method: the method; it runs the step by transfers of its messages, with workspace of its sizes.
+    """
+
+    name: str
+    method: Method
+
+    @classmethod
+    def of(cls, operation: Operation, comm: Comm, method: str) -> MessageMove:
+        """The move of an operation, by a name of `METHODS` or "auto"; reductions use MPI's collectives. Collective.
+
+        Raises:
+            CommError: the method cannot work on these ranks.
+        """
+        messages = Messages.of(operation.step, operation.dtype, comm)
+        if operation.chunks is not None:
+            return cls("pipelined", Pipelined(messages, operation.chunks))
+        if messages.step.wire is not None:
+            method = alike(method, messages.step, comm)
+        return cls(*bind_method(method, messages))
+
+    def with_kept(self, comm: Comm) -> MessageMove:
+        """The move with the kept elements as a message to the rank itself, for a method in which messages arrive.
+
+        Not collective: such a method can be made on one rank alone.
+        """
+        if not self.name:
+            return self
+        step, dtype = self.method.messages.step, self.method.messages.dtype
+        return self._replace(method=METHODS[self.name](Messages.of(step, dtype, comm, carried=True)))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the memory for packed messages and for arrived ones, rounded up to whole elements of the block."""
+        (packed, arrived), messages = self.method.sizes, self.method.messages
+        item, sent = messages.dtype.itemsize, messages.wire.itemsize
+        return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
+
+    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
+        """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
+        messages = self.method.messages
+        if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
+            return None  # elements read from the block are not packed, which would multiply them by its factors
+        coming = self.method.coming if isinstance(self.method, Pipelined) else messages.coming
+        regions = [(number, segment.region) for number, segment in enumerate(coming, 1)]
+        return regions if messages.kept is None else [*regions, (0, messages.kept[1])]
+
+
+class SentProgram:
+    """A program in which blocks and messages are in this rank's own workspace.
+
+    Args:
+        operations: the operations of this rank.
+        comm: the communicator of all ranks.
+        method: gives the method of an operation, a name of `METHODS` or "auto".
+        tight: whether messages may be in the place of a block and in the output, so that workspace is twice the
+            largest block or message; else all have their own places, as the cost of a plan counts them.
+
+    Attributes:
+        moves: the moves, in order.
+        sizes: bytes of the two pieces of workspace.
+        held: further bytes, which methods of exchange hold.
+    """
+
+    def __init__(
+        self, operations: Sequence[Operation], comm: Comm, method: Callable[[Operation], str], tight: bool
+    ) -> None:
+        swept = sweeps(operations, lambda operation: MessageMove.of(operation, comm, method(operation)))
+        self.sizes: tuple[int, int]
+        if tight:
+            sent, self.sizes = _in_two_pieces(swept, operations[-1].sizes[1], comm)
+        else:
+            sent, self.sizes = _in_one_piece(swept)
+        self._comm = comm
+        self.moves: list[MessageMove] = [each.sweep.move for each in sent if each.sweep.move is not None]
+        self.held: int = max((move.method.held for move in self.moves), default=0)
+        self._scratch: Scratch | None = None
+        self._sweeps = list[tuple[_Sent, _Sent | None]]()  # each with the work before it that overlaps its messages
+        for each in sent:
+            before = self._sweeps.pop()[0] if each.overlaps and self._sweeps and self._sweeps[-1][0].in_steps else None
+            self._sweeps.append((each, before))
+
+    def bind(self, scratch: Scratch) -> None:
+        """Plan the work in this workspace for good; without this call, every start takes the communicator's."""
+        self._scratch = scratch
+        for sent, before in self._sweeps:
+            for each in (before, sent):
+                if each is not None:
+                    each.plan(scratch)
+
+    def __call__(self, block: Array, out: Array) -> None:
+        """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
+        memories = *self._workspace(), block, out
+        for sent, before in self._sweeps:
+            for call in sent.bound(memories, before, once=True):
+                call()
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that run between these two blocks, repeatedly. Collective as `Method.bound` is."""
+        memories, calls = (*self._workspace(), block, out), list[Copy]()
+        for sent, before in self._sweeps:
+            calls += sent.bound(memories, before)
+        return calls
+
+    def _workspace(self) -> Scratch:
+        if self._scratch is not None:
+            return self._scratch
+        workspace = shared_workspace(self._comm, sum(self.sizes))
+        return workspace, workspace
+
+
+_Piece = tuple[int, int]  # of workspace or the output, and the bytes in front
+
+
+class _Sent:
+    """A sweep in a rank's own workspace.
+
+    Attributes:
+        sweep: the sweep.
+        overlaps: whether messages travel while other work goes on.
+        in_steps: whether it is work that can go on in steps while messages of the move after it travel.
+    """
+
+    __slots__ = ("_factors", "_places", "_work", "in_steps", "overlaps", "sweep")
 
     def __init__(
         self,
-        plan: Plan,
-        comm: Comm,
-        method: str | tuple[str, ...] = "auto",
-        before: Sequence[npt.ArrayLike] = (),
-        after: Sequence[npt.ArrayLike] = (),
+        sweep: Sweep[MessageMove],
+        source: _Piece,
+        target: _Piece,
+        packed: _Piece = (FIRST, 0),
+        arrived: _Piece = (FIRST, 0),
     ) -> None:
-        check_grid(plan.source.grid, comm.size)
-        names = (method,) if isinstance(method, str) else method
-        for name in names:
-            check_method(name)
-        if isinstance(method, str):
-            names *= len(plan.steps)
-        if len(names) != len(plan.steps):
-            raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
-        following = iter(names)  # by place, because a step may occur twice
-        self.plan, self._comm = plan, comm
-        self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
-        operations = lowered(plan, comm.rank, before, after)
-        self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
-        self.computes: bool = bool(plan.source.partial)
-        for step in plan.steps:
-            self.computes |= step.wire is not None
-        self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
-        self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
+        self.sweep, first, last, move = sweep, sweep.first, sweep.last, sweep.move
+        before = [Factor.of(factor, first.shape) for factor in first.before]
+        self._factors = before, [Factor.of(factor, first.out_shape) for factor in first.after]
+        self._work: Any = None
+        sizes, wire = ((0, 0), first.dtype) if move is None else (move.method.sizes, move.method.messages.wire)
+        self._places = (
+            Place(source[0], first.shape, first.dtype, source[1]),
+            Place(target[0], last.out_shape, last.out_dtype, target[1]),
+            Place(packed[0], (sizes[0],), wire, packed[1]),
+            Place(arrived[0], (sizes[1],), wire, arrived[1]),
+        )
+        self.overlaps: bool = move is not None and move.method.overlaps
+        alone = move is None and not sweep.after_move
+        self.in_steps: bool = alone and isinstance(last.run, LocalWork) and last.run.along is not None
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The method of each step; empty if a collective of MPI does it, or if no rank needs another."""
-        return tuple(move.name for move in self._transport.moves)
+    def plan(self, scratch: Scratch) -> None:
+        """Plan the work on scratch memory."""
+        self._work = self.sweep.bind(scratch)
 
-    @property
-    def workspace_bytes(self) -> int:
-        """Bytes that this rank needs beside the blocks before and after the plan; their sum is its peak."""
-        return sum(self._transport.sizes) + self._transport.held
-
-    def __call__(self, block: Array, out: Array | None = None) -> Array:
-        """Run the plan and return the block after it, written into `out` if that is given.
+    def bound(self, memories: Memories, before: _Sent | None = None, once: bool = False) -> list[Copy]:
+        """The calls that do the sweep between the blocks of given memories. Collective as `Method.bound` is.
 
         Args:
-            block: this rank's block, which is not changed; copied first if it is not C-contiguous.
-            out: an array of the shape of the block after the plan; it `overlaps` no rank's block.
-
-        Raises:
-            LayoutError: `block` or `out` has another shape or dtype than this rank's block.
+            before: the work before the sweep, which its messages overlap.
+            once: whether they run a single time; to make them is not collective then.
         """
-        before, after = self._shapes
-        self._check(block, before, self.plan.source, "the block")
-        if out is None:
-            out = segments.empty(after, self.plan.dtype)
-        else:
-            self._check(out, after, self.plan.target, "out")
-        end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        start = np.asarray(block, order="C")
-        if self.computes and floating_errors_raise():
-            with floating_errors(self._comm, "a move"):
-                self._transport(start, end)
-        else:
-            self._transport(start, end)
-        if end is not out:
-            out[...] = end
-        return out
+        move, (source, target, packed, arrived) = self.sweep.move, self._places
+        if move is None and self._work is None:
+            self.plan((memories[FIRST], memories[SECOND]))
+        work = self._work
+        block, out = source.of(memories), target.of(memories)
+        if move is None:
+            copies: list[Copy] = work.bound(block, out)
+            return copies
+        method = move.method
+        transfer = Transfer(method.messages, block, out, packed.of(memories), arrived.of(memories), *self._factors)
+        reads = self.sweep.reader is not None
+        if isinstance(method, Pipelined):
+            made: Progress = () if before is None else before.steps(memories)
+            found = [block.reshape(-1), *(transfer.arrived[part.at] for part in method.coming)]
+            return method.bound(transfer, made, work.steps(work.reads(found), out) if reads else None)
+        if reads:
+            flat = block.reshape(-1)
+            transfer.unpacker = lambda received: work.bound(work.reads([flat, *received]), out)
+        return [partial(method, transfer)] if once else method.bound(transfer)
 
-    def bound(self, block: Array, out: Array) -> list[Copy]:
-        """Bind the calls, in order, that take `block` to `out`, and may run repeatedly. Binding them is collective.
+    def steps(self, memories: Memories) -> Progress:
+        """The work in steps."""
+        steps: Progress = self._work.steps(self._places[0].of(memories), self._places[1].of(memories))
+        return steps
 
-        Each run uses the block's current values. Arguments and errors are those of a call; the two must not overlap.
-        """
-        before, after = self._shapes
-        self._check(block, before, self.plan.source, "the block")
-        self._check(out, after, self.plan.target, "out")
-        start = np.asarray(block, order="C")
-        end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        first = [] if start is block else [partial(start.__setitem__, ..., block)]
-        last = [] if end is out else [partial(out.__setitem__, ..., end)]
-        return [*first, *self._transport.bound(start, end), *last]
 
-    def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
-        if block.shape != shape or block.dtype != self.plan.dtype:
-            rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
-            raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+def _in_two_pieces(swept: Sequence[Sweep[MessageMove]], room: int, comm: Comm) -> tuple[list[_Sent], tuple[int, int]]:
+    """The sweeps with places in two pieces of workspace and in the output, which has `room` bytes; bytes of the pieces.
+
+    If there is no place for the messages of a move, a rank also sends the kept elements to itself: then the old block
+    is read no more when messages arrive, and they may take its place.
+    """
+    calls, sent = listed(swept), list[_Sent]()
+    pieces = placed(calls).pieces
+    ends = [(pieces[(call.reads or call.peers)[0]], pieces[call.writes[0]]) for call in calls]
+    largest = max(max(*sweep.first.sizes, *sweep.last.sizes) for sweep in swept)  # work is planned in the pieces, too
+    size = largest
+    for n, (sweep, (source, target)) in enumerate(zip(swept, ends, strict=True)):
+        move, messages = sweep.move, list[_Piece]()
+        if move is not None:
+            found = None if move.method.overlaps else _free_pieces(move, source, target, room)
+            if found is None and not move.method.overlaps and move.method.messages.step.wire is None:
+                if sweep.reader is not None:  # it would read kept elements from the block; so it becomes two sweeps
+                    return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], room, comm)
+                move = move.with_kept(comm)
+                sweep = replace(sweep, move=move)
+                found = _free_pieces(move, source, target, room)
+            if found is None:  # messages travel while blocks are in use, or kept elements must not be rounded
+                before = ends[n - 1] if n and move.method.overlaps else ()
+                messages = _outside_blocks(move, {source, target, *before}, largest)
+            else:
+                messages = [(piece, 0) for piece in found]
+            for (piece, offset), nbytes in zip(messages, move.sizes, strict=True):
+                size = max(size, (offset + nbytes) * (piece != OUT))
+        sent.append(_Sent(sweep, (source, 0), (target, 0), *messages))
+    return sent, (size, size)
+
+
+def _free_pieces(move: MessageMove, source: int, target: int, room: int) -> tuple[int, int] | None:
+    """The pieces for the messages that leave and those that come, or the output for either; None if there are too few.
+
+    What is in use at the same time needs different memories; the old block is in use to the end if elements are kept:
+
+        pack       old block   packed
+        exchange   (old block) packed   arrived
+        unpack     (old block)          arrived   new block
+    """
+    packs, arrives = move.sizes
+    for arrived in (FIRST, SECOND, OUT):
+        taken = arrived == target or (arrived == source and move.method.messages.kept is not None)
+        if arrives and (taken or (arrived == OUT and arrives > room)):
+            continue
+        for packed in (FIRST, SECOND, OUT):
+            if packed not in (source, arrived) and (packed != OUT or packs <= room):
+                return packed, arrived
+    return None
+
+
+def _outside_blocks(move: MessageMove, used: Collection[int], largest: int) -> list[_Piece]:
+    """Places of messages that share no memory with blocks: in a piece without a block, or past the blocks."""
+    for piece in (SECOND, FIRST):
+        if piece not in used:
+            return [(piece, 0), (piece, _lines(move.sizes[0]))]
+    return [(FIRST, _lines(largest)), (SECOND, _lines(largest))]
+
+
+def _lines(nbytes: int) -> int:
+    return -(-nbytes // LINE) * LINE
+
+
+def _in_one_piece(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Sent], tuple[int, int]]:
+    """The sweeps in one piece of workspace, where no two places overlap; the bytes of the two pieces.
+
+    Blocks alternate between its ends, and the messages of a move are between the blocks before and after it:
+
+        move 1             packed | arrived | block 1
+        move 2   block 2 | packed | arrived | block 1
+        move 3   block 2 | packed | arrived | block 3
+    """
+    between = [0, *(sweep.last.sizes[1] for sweep in swept[:-1]), 0]  # bytes of the blocks that are in the workspace
+    messages = [(0, 0) if sweep.move is None else sweep.move.sizes for sweep in swept]
+    size = max(sum(pair) + between[n] + between[n + 1] for n, pair in enumerate(messages))
+    ends = [(FIRST, size - nbytes if nbytes and n % 2 else 0) for n, nbytes in enumerate(between)]
+    ends[0], ends[-1] = (IN, 0), (OUT, 0)
+    sent = []
+    for n, (sweep, (packs, _)) in enumerate(zip(swept, messages, strict=True)):
+        left = between[n + n % 2]  # bytes of the block at the left end
+        sent.append(_Sent(sweep, ends[n], ends[n + 1], (FIRST, left), (FIRST, left + packs)))
+    return sent, (size, 0)

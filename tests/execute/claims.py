@@ -26,7 +26,7 @@ from rote.compiler.movement.messages import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.runtime.copy.strided import TILE
-from rote.runtime.program import BoundPlan, bind
+from rote.runtime.plans import BoundPlan, bind
 
 CALLS = {
     "allgather": "allgatherv",

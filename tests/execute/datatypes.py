@@ -13,10 +13,9 @@ import growth
 import numpy as np
 
 import rote
-from rote.compiler.movement.components import Listed
 from rote.compiler.movement.messages import sends
 from rote.runtime import world
-from rote.runtime.comm.datatypes import file_view
+from rote.runtime.comm.mpi import file_view
 from rote.runtime.copy.regions import offsets, send_regions
 from rote.runtime.exchange.collective import Alltoallw
 from rote.runtime.exchange.messages import Messages
@@ -63,21 +62,21 @@ def datatypes(comm, text, shape):
 
 
 PACKED = [
-    ("cyclic(30)[(0)] -> cyclic(77)[(0)]", (20013,), 2, Listed),
-    ("cyclic(30)[(0),()] -> cyclic(77)[(0),()]", (9001, 3), 3, Listed),
-    ("cyclic(30)[(),(0)] -> cyclic(77)[(),(0)]", (3, 9001), 3, Listed),
-    ("cyclic(3)[(0),()] -> block[(),(0)]", (40, 23), 3, tuple),
-    ("block[(0),()] -> block(ceil)[(0),()]", (41, 6), 5, tuple),
-    ("cyclic(4)[(0,1),()] -> cyclic(3)[(0),(1)]", (50, 31), (2, 2), tuple),
-    ("(a b): cyclic(5)[(0)] -> block[(0),()]", (7, 9), 4, tuple),
+    ("cyclic(30)[(0)] -> cyclic(77)[(0)]", (20013,), 2, True),
+    ("cyclic(30)[(0),()] -> cyclic(77)[(0),()]", (9001, 3), 3, True),
+    ("cyclic(30)[(),(0)] -> cyclic(77)[(),(0)]", (3, 9001), 3, True),
+    ("cyclic(3)[(0),()] -> block[(),(0)]", (40, 23), 3, False),
+    ("block[(0),()] -> block(ceil)[(0),()]", (41, 6), 5, False),
+    ("cyclic(4)[(0,1),()] -> cyclic(3)[(0),(1)]", (50, 31), (2, 2), False),
+    ("(a b): cyclic(5)[(0)] -> block[(0),()]", (7, 9), 4, False),
 ]
 
 
-def packs(comm, text, shape, grid, elements):
+def packs(comm, text, shape, grid, listed):
     """MPI packs the very messages that regions pack, of every rank; from lattices, and where need be from lists."""
     before, after = (rote.parse(each).on(shape, grid) for each in text.split(" -> "))
     every = sends(before, after, 0)[0].groups
-    assert any(isinstance(group.elements, elements) for group in every), text
+    assert any(group.listed == listed for group in every), text
     kind = comm.datatype(np.dtype("f8"))
     for rank in range(before.grid.size):
         block = np.random.default_rng(rank).random(before.local_shape(rank))
@@ -93,14 +92,13 @@ def packs(comm, text, shape, grid, elements):
 
 def views(layout, shape):
     """A function that makes the datatype of a block in a file."""
-    from mpi4py import MPI
 
     def prepare(n):
         dist = rote.parse(layout).on(shape(n), (2, 2))
         block = np.empty(dist.local_shape(3), "c16")
 
         def make():
-            with file_view(MPI.BYTE, dist.shape, dist.index_sets(3), block) as (positions, _):
+            with file_view(dist.shape, dist.index_sets(3), block) as (positions, _):
                 assert positions.Get_size() == block.nbytes
 
         return make

@@ -15,7 +15,7 @@ from layout import definition
 import rote
 from rote.errors import PlanError
 from rote.layout.layout import Layout
-from rote.runtime.program import BoundPlan, bind
+from rote.runtime.plans import BoundPlan, bind
 
 
 def plans(ranks, number):

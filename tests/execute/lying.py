@@ -20,9 +20,9 @@ import rote
 from rote.fft import FFT
 from rote.runtime.exchange.messages import Transfer
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.program import BoundPlan
+from rote.runtime.plans import BoundPlan
 
-SHORT = patch("rote.runtime.copy.parts._LONG", 1)  # bytes of a run: every message of one view is sent as it lies
+SHORT = patch("rote.runtime.copy.regions._LONG", 1)  # bytes of a run: every message of one view is sent as it leaves
 
 
 class Packings:
@@ -51,7 +51,7 @@ SWAPS = (
     ("[(),(),(0:cyclic(2))]", "block[(),(0),()]"),
     ("a b c: block[(0),(),()]", "c b a: block[(0),(),()]"),
 )
-PIECES = patch.multiple("rote.runtime.exchange.pieces", _PIECE=64, _LEAST=2)
+PIECES = patch.multiple("rote.runtime.exchange.collective", _PIECE=64, _LEAST=2)
 
 
 def check_moves(number):
@@ -76,8 +76,8 @@ def check_moves(number):
         factors.check(comm, number // 2, "alltoallv")
         with PIECES:
             check_pieces(comm.split(0, 0))
-    lie = [method._lying is not None for method in made if sum(method.messages.sends)]
-    land = [method._landing is not None for method in made if sum(method.messages.receives)]
+    lie = [method._in_block is not None for method in made if sum(method.messages.sends)]
+    land = [method._in_new_block is not None for method in made if sum(method.messages.receives)]
     return comm.allgather_object((sum(lie), len(lie) - sum(lie), sum(land), len(land) - sum(land), pieces))
 
 

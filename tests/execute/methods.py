@@ -19,7 +19,7 @@ import rote
 from rote.errors import CommError
 from rote.runtime.exchange.point_to_point import Isend, Waitsome
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.program import bind
+from rote.runtime.plans import bind
 
 # what these ranks cannot have, by the words that say so
 ABSENT = {
@@ -77,7 +77,7 @@ def taken(comm):
 
 if __name__ == "__main__":
     number, ranks_each, most, *asked = sys.argv[1:]
-    parted = {"isend-32": partial(Isend, together=2), "waitsome-32": partial(Waitsome, together=2)}
+    parted = {"isend-32": partial(Isend, at_once=2), "waitsome-32": partial(Waitsome, at_once=2)}
     with ExitStack() as changed:  # until the next program on these ranks
         changed.enter_context(patch.dict(METHODS, parted))
         if int(ranks_each):

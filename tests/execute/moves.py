@@ -21,7 +21,7 @@ from layout import definition
 
 import rote
 from rote.errors import CommError, LayoutError
-from rote.runtime.program import bind
+from rote.runtime.plans import bind
 
 DTYPES = ("i8", "i4", "u1", "?", "i2", "u8")
 MOVED = ("f8", "c16", "f4", "g", "c8", "G")

@@ -24,8 +24,8 @@ from execute import claims, moves
 import rote
 from rote.runtime import world
 from rote.runtime.comm import segments
-from rote.runtime.exchange import processes
-from rote.runtime.program import bind
+from rote.runtime.exchange import shared as processes
+from rote.runtime.plans import bind
 
 
 def placed(block, lasting):

@@ -16,7 +16,7 @@ from execute.methods import absent
 
 import rote
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.program import bind
+from rote.runtime.plans import bind
 
 UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum}
 OPS = (("sum", "f8"), ("sum", "c16"), ("sum", "f4"), ("prod", "f8"), ("max", "f8"))

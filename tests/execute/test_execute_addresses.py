@@ -11,7 +11,7 @@ from launch import mpirun
 
 import rote
 from rote.runtime.comm.cache import AtAddresses
-from rote.runtime.executor.buffers import PreparedRuns
+from rote.runtime.ends import PreparedRuns
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3))

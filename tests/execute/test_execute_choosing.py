@@ -12,8 +12,8 @@ from hurry import hurry
 import rote
 from rote import wisdom
 from rote.errors import PlanError
+from rote.runtime import methods
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.tuning import methods
 
 SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
 REDUCED = rote.compile("[()]+(0) -> [(0)]", shape=6, grid=3, dtype="i8")
@@ -39,20 +39,20 @@ def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
     assert found == [found[0]] * 3 and {*found[0]} <= {"shared", "alltoallv"}
     (entry,) = wisdom.records()
     assert (entry.decision, entry.key.facts["what"]) == (found[0][0], "method")
-    monkeypatch.setattr(methods, "timings", None)
+    monkeypatch.setattr(methods, "choose", None)
     assert rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3) == found
 
 
 def test_what_was_found_patiently_serves_all(kept, monkeypatch):
     """But not the other way round."""
     rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
-    timed = methods.timings
-    monkeypatch.setattr(methods, "timings", None)
+    timed = methods.choose
+    monkeypatch.setattr(methods, "choose", None)
     rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
     wisdom.forget(all=True)
-    monkeypatch.setattr(methods, "timings", timed)
+    monkeypatch.setattr(methods, "choose", timed)
     rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
-    monkeypatch.setattr(methods, "timings", None)
+    monkeypatch.setattr(methods, "choose", None)
     with pytest.raises(TypeError):
         rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
 
@@ -69,7 +69,7 @@ def test_a_damaged_decision_is_ignored(kept):
 
 def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
     """Nor does a rank alone."""
-    monkeypatch.setattr(methods, "timings", None)
+    monkeypatch.setattr(methods, "choose", None)
     assert rote.run(lambda comm: methods.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
     assert rote.run(lambda comm: methods.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
     alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
@@ -90,11 +90,11 @@ MPI = """
 from unittest.mock import patch
 import rote
 from rote.runtime import world
-from rote.runtime.tuning import limits, methods
+from rote.runtime import choose, methods
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
-with patch.dict(limits.LIMITS["method"].seconds, measure=0.1):
+with patch.dict(choose.SECONDS["method"], measure=0.1):
     print(methods.tuned(plan, comm, "measure"))
 """
 

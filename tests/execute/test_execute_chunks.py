@@ -9,8 +9,7 @@ import pytest
 
 import rote
 from rote import Machine
-from rote.runtime.executor.operations import Multiply, Operation, lowered
-from rote.runtime.executor.pipeline import CHUNKS, chunked
+from rote.runtime.operations import CHUNKS, Multiply, Operation, chunked, lowered
 
 # as measured under 4 ranks of 2 hosts with one link, and what chunks of 128 cubed took there of the time without any
 TWO_GBITS = Machine(3.191e-04, 5.602e-09, 8.441e-10, 6.542e-10, 1.626e-03)  # 0.77; of real numbers 0.86
@@ -84,7 +83,7 @@ def test_no_machine_is_asked_for_small_messages():
 
 def test_links_are_measured_once():
     """Laws: a machine that nobody has measured has its messages and copies timed, alike on all ranks, and once."""
-    from rote.runtime.tuning.calibrate import known_links
+    from rote.runtime.calibrate import known_links
 
     def links(comm):
         return known_links(comm), known_links(comm)

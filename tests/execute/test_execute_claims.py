@@ -14,8 +14,8 @@ from marks import mpi_parts, parts_on
 
 import rote
 from rote.compiler.rules import RULES
-from rote.runtime import program as execute
-from rote.runtime.executor import messages as executor
+from rote.runtime import plans as execute
+from rote.runtime import program as executor
 
 PROGRAM = Path(claims.__file__)
 
@@ -173,13 +173,12 @@ MORE_CALLS = {
 @pytest.mark.parametrize("text", [BLOCKS, "[(),()] -> block[(0),()]"])
 def test_one_more_call_is_found_out(more, text, monkeypatch):
     """An executor that meets once more than the plan says, after a collective or in a local step."""
-    plan, right = rote.compile(text, shape=(5, 4), grid=3), executor._Sent.__call__
+    plan, right = rote.compile(text, shape=(5, 4), grid=3), executor._Sent.bound
 
-    def run(self, memories):
-        right(self, memories)
-        MORE_CALLS[more](self._move.messages.comm)
+    def bound(self, *args, **kwargs):
+        return [*right(self, *args, **kwargs), lambda: MORE_CALLS[more](self.sweep.move.method.messages.comm)]
 
-    monkeypatch.setattr(executor._Sent, "__call__", run)
+    monkeypatch.setattr(executor._Sent, "bound", bound)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -12,9 +11,9 @@ from execute import factors, moves
 import rote
 from rote.compiler.rules import RULES
 from rote.errors import LayoutError
+from rote.runtime import program
 from rote.runtime.copy import regions
-from rote.runtime.executor import messages as execute
-from rote.runtime.program import BoundPlan
+from rote.runtime.plans import BoundPlan
 
 
 @pytest.mark.parametrize("number", (12, pytest.param(75, marks=pytest.mark.slow)))
@@ -35,22 +34,21 @@ def test_plans_multiply_as_they_move(number):
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
-    right = regions.group_views
-    monkeypatch.setattr(regions, "group_views", lambda *args: replace(right(*args), views=()))
+    right = regions.placed
+    monkeypatch.setattr(regions, "placed", lambda *args: right(*args)._replace(views=0))
     rote.run(factors.check, 4, (30,))
 
 
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])
 def test_a_factor_that_is_forgotten_is_found_out(before, after, monkeypatch):
     """A step that does not multiply at one of its ends."""
-    right = execute._Sent._transfer
+    right = program._Sent.__init__
 
-    def forgetful(self, move, memories):
-        transfer = right(self, move, memories)
-        transfer.before, transfer.after = transfer.before if before else (), transfer.after if after else ()
-        return transfer
+    def forgetful(self, *args, **kwargs):
+        right(self, *args, **kwargs)
+        self._factors = self._factors[0] if before else (), self._factors[1] if after else ()
 
-    monkeypatch.setattr(execute._Sent, "_transfer", forgetful)
+    monkeypatch.setattr(program._Sent, "__init__", forgetful)
     with pytest.raises(AssertionError, match="is not"):
         rote.run(factors.check, 2, (50,))
 

@@ -10,8 +10,7 @@ from cases import pick_layout, pick_shape
 from execute import lying
 
 import rote
-from rote.runtime.copy.parts import long_runs
-from rote.runtime.copy.regions import receive_regions, send_regions
+from rote.runtime.copy.regions import long_runs, receive_regions, send_regions
 
 
 def _bytes_at(block, places):
@@ -26,7 +25,7 @@ def test_runs_are_the_message(seed, monkeypatch):
     """Law: where a message lies in runs, the elements at their offsets are the message, in its order."""
     import random
 
-    monkeypatch.setattr("rote.runtime.copy.parts._LONG", 1)
+    monkeypatch.setattr("rote.runtime.copy.regions._LONG", 1)
     pick, number = random.Random(seed).choice, 0
     for _ in range(20):
         shape = pick_shape(pick)

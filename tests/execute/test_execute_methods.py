@@ -11,7 +11,7 @@ from marks import mpi_parts
 import rote
 from rote.errors import CommError
 from rote.runtime.exchange.registry import METHODS, check_method
-from rote.runtime.program import bind
+from rote.runtime.plans import bind
 
 PROGRAM = Path(methods.__file__)
 

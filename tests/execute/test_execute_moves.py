@@ -11,9 +11,9 @@ from execute.recording import Recording
 from marks import mpi_parts, parts_on
 
 import rote
-from rote.compiler.movement.matrix import message_matrix
+from rote.compiler.movement.volumes import message_matrix
 from rote.errors import CommError, LayoutError
-from rote.runtime.program import bind
+from rote.runtime.plans import bind
 
 PROGRAM = Path(moves.__file__)
 

@@ -12,7 +12,7 @@ from execute import overlaps
 import rote
 from rote import DistTensor
 from rote.runtime.copy.strided import StridedCopy
-from rote.runtime.executor.aliasing import may_overlap
+from rote.runtime.ends import may_overlap
 
 PROGRAM = Path(overlaps.__file__)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from execute import moves
 
-from rote.runtime.copy.parts import part_of, reach
-from rote.runtime.copy.regions import cut, receive_regions, send_regions
+from rote.runtime.copy.regions import cut, part_of, reach, receive_regions, send_regions
 
 
 def ranges_of(shape, rng):

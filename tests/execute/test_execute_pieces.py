@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rote
-from rote.compiler.movement.components import Group, Lattice
-from rote.compiler.movement.components import Listed as GroupLists
-from rote.runtime.copy import strided, views
+from rote.compiler.movement.messages import Group
+from rote.lattice import Lattice
+from rote.runtime.copy import regions, strided
 from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
 from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy, times
 
@@ -46,20 +46,34 @@ def pick_parts(rng, order, listed):
             modes.append(tuple(range(len(shape), len(shape) + len(extents))))
             shape += extents
             sides.append(rows)
-        group = Group((), tuple(Lattice(run, *rows) for run, *rows in zip(runs, *sides, strict=True)))
+        rows = [sum(each, ()) for each in zip(*sides, strict=True)]
+        lattices = tuple(Lattice(run, row) for run, row in zip(runs, rows, strict=True))
         if listed and rng.random() < 0.3:
-            order_ = rng.permutation(len(group))
-            lists = [tuple(row[order_] for row in rows) for rows in (group.positions, group.opposite)]
-            group = Group((), GroupLists(*lists))
-        parts.append(views.group_views(group, (modes[0], 0), (modes[1], 1)))
+            every = Lattice.listing(lattices)
+            lattices = (every.take(rng.permutation(every.size)),)
+        parts.append(regions.placed(group_of(lattices, len(modes[0])), (modes[0], 0), (modes[1], 1)))
     return parts, *map(tuple, shapes)
+
+
+def group_of(lattices, modes):
+    """A group of lattices whose first rows are indices along so many modes of the block on its own side."""
+    return Group((), lattices, slice(0, modes), slice(modes, len(lattices[0].rows)))
+
+
+def views_of(*lattices):
+    """The pieces of lattices with one row on either side, as shapes and rows."""
+    return [
+        (part.lattice.shape, part.lattice.rows)
+        for part in regions.placed(group_of(lattices, 1), ((0,), 0), ((0,), 1)).parts
+    ]
 
 
 def listed(parts, side, shape):
     """Where the elements of a product lie in an array's memory, by definition."""
     places = np.zeros((1,) * len(parts), int)
-    for k, part in enumerate(parts):
-        for mode, index in part.lists[side]:
+    for k, (part, _, _) in enumerate(parts):
+        every = part[0]._replace(lattice=Lattice.listing([each.lattice for each in part]))
+        for mode, (_, index) in zip(part[0][1 + side], every.rows(side), strict=True):
             along = [-1 if axis == k else 1 for axis in range(len(parts))]
             places = places + index.reshape(along) * prod(shape[mode + 1 :])
     return places.reshape(-1)
@@ -108,8 +122,7 @@ def test_runs_are_copied_as_one_item(dtype):
     """Runs of any length and dtype, contiguous in both arrays: bit by bit."""
     for run in (1, 2, 3, 5, 64, 65, 1024, 1025):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
-        group = Group((), (Lattice((4, run), ((0, 2 * run, 1),), ((0, run, 1),)),))
-        part = views.group_views(group, ((0,), 0), ((0,), 1))
+        part = regions.placed(group_of((Lattice((4, run), ((0, 2 * run, 1), (0, run, 1))),), 1), ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
         for piece in strided.pieces([part], (8 * run,), (4 * run,)):
             piece.bound(source, target, None, (), ())()
@@ -120,7 +133,7 @@ def test_runs_are_copied_as_one_item(dtype):
 def test_runs_that_go_on_are_one(shape):
     """Law: runs that are cut along any digit, at any place, are one view again, in whatever order they come."""
     rows = [(5, *np.cumprod([1, *(n + 1 for n in shape[:0:-1])])[::-1].tolist()[: len(shape)])] * 2
-    whole = Lattice(shape, (tuple(rows[0]),), (tuple(rows[1]),))
+    whole = Lattice(shape, tuple(rows))
     for axis, n in enumerate(shape):
         for cut in range(1, n):
             parts = []
@@ -129,17 +142,14 @@ def test_runs_that_go_on_are_one(shape):
                 length = (*shape[:axis], high - low, *shape[axis + 1 :])
                 if high - low == 1:  # such a digit is left out
                     length, row = (*shape[:axis], *shape[axis + 1 :]), (*row[: axis + 1], *row[axis + 2 :])
-                parts.append(Lattice(length, (row,), (row,)))
-            found = views.group_views(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
-            right = views.group_views(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
+                parts.append(Lattice(length, (row, row)))
             if n > 2 or len(parts[0].shape) == len(shape):
-                assert found == right, (axis, cut)
+                assert views_of(*parts) == views_of(whole), (axis, cut)
 
 
 def test_runs_of_other_steps_stay_apart():
     """A run that begins where another ends, but steps otherwise, is no part of it."""
-    runs = Lattice((2, 2), ((0, 0, 1),), ((4, 1, 2),)), Lattice((2, 4), ((2, 0, 6),), ((8, 1, 0),))
-    assert len(views.group_views(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
+    assert len(views_of(Lattice((2, 2), ((0, 0, 1), (4, 1, 2))), Lattice((2, 4), ((2, 0, 6), (8, 1, 0))))) == 2
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from rote.compiler.step import Step, error_of
 from rote.errors import PlanError
 from rote.runtime.copy import strided
 from rote.runtime.exchange.registry import alike
-from rote.runtime.program import BoundPlan
+from rote.runtime.plans import BoundPlan
 
 PROGRAM = Path(wire.__file__)
 SEVERAL = [pytest.param(4, each, marks=pytest.mark.slow) for each in (0, 2, 3)]  # ranks, and those of a node

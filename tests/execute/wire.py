@@ -25,7 +25,7 @@ import rote
 from rote.compiler.step import LOCAL
 from rote.errors import CommError
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.program import BoundPlan
+from rote.runtime.plans import BoundPlan
 
 NARROWER = {"float64": "f4", "complex128": "c8"}
 UNIT = 2.0**-24

@@ -17,10 +17,9 @@ import pytest
 
 import rote
 from rote import wisdom
+from rote.runtime.calibrate import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.choose import medians, recalled
 from rote.runtime.comm.threads import LocalComm
-from rote.runtime.tuning.autotune import medians, recalled
-from rote.runtime.tuning.calibrate import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
-from rote.wisdom import record
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
 DECISIONS = [None, True, 3, -1.5e-7, "block[(0),()] é", [1, [2.0, {}]], {"a": {"b": [None]}, "ü": "\n"}]
@@ -71,9 +70,9 @@ def test_a_key_has_machine_and_versions(monkeypatch):
         "what=walk grid=[2]",
     ):
         assert part in str(key)
-    monkeypatch.setattr(record, "installed", lambda package: "0.0")
+    monkeypatch.setattr(wisdom, "installed", lambda package: "0.0")
     newer = wisdom.key(FACTS, "MPI 5")
-    monkeypatch.setattr(record, "processor", lambda: "abacus")
+    monkeypatch.setattr(wisdom, "processor", lambda: "abacus")
     assert len({key.name, newer.name, wisdom.key(FACTS, "MPI 5").name}) == 3
 
 
@@ -90,7 +89,7 @@ def test_only_json_is_remembered(place, value):
 WRITER = """
 import sys
 from rote import wisdom
-from rote.wisdom import record
+
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
@@ -437,10 +436,10 @@ def test_all_ranks_recall_what_rank_0_does():
 MPI = """
 import sys
 from rote import wisdom
-from rote.wisdom import record
+
 from rote.runtime import world
-from rote.runtime.tuning.autotune import mpi_library
-from rote.runtime.tuning.calibrate import keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.choose import mpi_library
+from rote.runtime.calibrate import keep_machine, machine_key, measure, recalled_machine
 comm = world()
 machine, spread = measure(comm, 0.2)
 assert comm.allgather_object((machine, spread)) == [(machine, spread)] * comm.size

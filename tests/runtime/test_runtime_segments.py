@@ -101,7 +101,7 @@ def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
     for _ in range(segments._RECENT):
         take()
     assert sum(segment.memory.nbytes for segment in pool.idle) <= 3 * NBYTES
-    assert pool.number == len(pool.idle) and pool.leased == 0
+    assert pool.number == len(pool.idle) and pool.in_use == 0
     assert len(os.listdir("/proc/self/fd")) == files + len(pool.idle)
     assert not seen[:8].any()  # its pages are the system's again, though it is mapped here
 
@@ -180,11 +180,11 @@ def test_large_blocks_of_one_process_take_up_memory_too(pool, monkeypatch):
     """One lies where the last one did, unset; no other process is shown it, and nothing shown lies there."""
     monkeypatch.setattr(segments, "_LARGE", NBYTES)
     small = segments.empty((NBYTES // 8 - 1,), DTYPE)
-    assert segments.place_of(small) is None and pool.leased == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
+    assert segments.place_of(small) is None and pool.in_use == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
     first = segments.empty(SHAPE, DTYPE)
     first[...] = 3
     address = first.ctypes.data
-    assert segments.place_of(first) is None and pool.leased >= NBYTES
+    assert segments.place_of(first) is None and pool.in_use >= NBYTES
     del first
     segments.expect()
     shown = segments.empty(SHAPE, DTYPE, lasting=True)

@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 import rote
-from rote.launcher import cores
+from rote.host import cores
 from rote.runtime import world
-from rote.runtime.comm import shared_memory
+from rote.runtime.comm import segments
 
 REFUSED = OSError(errno.EINVAL, "refused by the test")
 
@@ -34,7 +34,7 @@ def test_what_one_rank_is_refused_no_rank_has(monkeypatch, call):
     monkeypatch.setattr(os, call, some)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert rote.run(lambda comm: [shared_memory.share(comm, 100) for _ in range(2)], 3) == [[None] * 2] * 3
+        assert rote.run(lambda comm: [segments.share(comm, 100) for _ in range(2)], 3) == [[None] * 2] * 3
     assert [str(each.message) for each in caught] == [
         "ranks send messages, for they cannot share memory: [Errno 22] refused by the test"
     ]
@@ -44,7 +44,7 @@ def test_a_system_without_files_in_memory(monkeypatch):
     """Where there is no such call at all, nothing is shared."""
     monkeypatch.delattr(os, "memfd_create")
     with pytest.warns(RuntimeWarning, match="memfd_create"):
-        assert rote.run(lambda comm: shared_memory.share(comm, 1), 2) == [None] * 2
+        assert rote.run(lambda comm: segments.share(comm, 1), 2) == [None] * 2
 
 
 def test_cores_are_counted_where_affinity_is_not_told(monkeypatch):
@@ -67,7 +67,7 @@ def test_memory_is_given_back():
     before, files = ours(), len(os.listdir("/proc/self/fd"))
 
     def program(comm):
-        parts = shared_memory.share(comm, 10_000)
+        parts = segments.share(comm, 10_000)
         found = ours() - before, len(os.listdir("/proc/self/fd")) - files
         comm.barrier()
         last = parts[-1][5:]
@@ -86,7 +86,7 @@ import ctypes, errno, os, sys, warnings
 import numpy as np
 import rote
 from rote import DistTensor
-from rote.runtime.comm import shared_memory
+from rote.runtime.comm import segments
 from rote.runtime import world
 
 comm = world()
@@ -108,12 +108,12 @@ def failing(*args):
     return ctypes.c_void_p(-1).value
 
 # One rank alone is refused something: all send messages, and one warns, once.
-system = shared_memory._system()
+system = segments._system()
 for place, name, instead, said in (
     (os, "memfd_create", refused, 1), (os, "posix_fallocate", refused, 1), (os, "open", refused, 1),
     (system, "mmap", failing, 1), (system, "madvise", failing, 0),
 ):
-    shared_memory._told.__dict__.clear()
+    segments._warned.__dict__.clear()
     team, kept = comm.split(0, comm.rank), getattr(place, name)
     if comm.rank == 1:
         setattr(place, name, instead)

@@ -18,7 +18,7 @@ import rote.array_api as xp
 from rote import DistTensor, functions
 from rote.fft import FFT
 from rote.functions.rules import ANSWERS
-from rote.late import late
+from rote.lazy import late
 
 MATRIX = np.arange(36.0).reshape(6, 6) % 7
 MATRIX = MATRIX + MATRIX.T + 80 * np.eye(6)

@@ -10,53 +10,52 @@ half. Before it returns to the first half there is another barrier.
 
 from __future__ import annotations
 
-import marshal
-import os
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields, is_dataclass
-from itertools import zip_longest
-from typing import Any, Generic, Protocol, TypeVar
-from zlib import crc32
+from types import SimpleNamespace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ...errors import LayoutError
-from .collective_errors import ranks_apart
-from .protocol import Array, Comm
+from .agreement import CHECKS, agree, gathered
+from .protocol import Array, BoundToRun, Comm
 from .segments import LINE, at_line
 
-__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "InHalves", "cached", "gathered"]
-__all__ += ["CHECKS", "refuse_others", "refuse_unlike", "shared_workspace"]
+__all__ = ["AtAddresses", "CachingComm", "DoubleBuffer", "InHalves", "cached", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
 
-CHECKS: bool = os.environ.get("ROTE_CHECK", "") not in ("", "0")
-"""Whether ranks compare every call, not only the first with its arguments, and replicas of new tensors."""
-
-_UNLIKE = (
-    "{} is one call of all ranks, but not all give it the same arguments\n"
-    "give every rank the same, and take what differs from x.local"
-)
+_UNKNOWN = object()  # of a value that is not cached, for None is a value
 _MOST = 32  # places whose calls are kept; the blocks of a loop alternate between fewer places
 
 
-class CacheOfAll:
-    """The cache of a communicator of several ranks, whichever thread uses it."""
+class CachingComm(BoundToRun):
+    """The part of a communicator that does not depend on its transport: its rank, its size, and its cache."""
 
-    __slots__ = ("cache",)
+    __slots__ = ("__weakref__", "_caches", "rank", "size")
 
-    def __init__(self) -> None:
-        self.cache: Cache = {}
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self._caches = _CachePerThread([]) if size == 1 else SimpleNamespace(cache={})
+
+    @property
+    def cache(self) -> Cache:
+        """Objects that belong to this communicator and are freed with it."""
+        found: Cache = self._caches.cache
+        return found
+
+    def Free(self) -> None:
+        """Drop what is kept on the communicator, which is freed when the last reference to it is gone."""
+        self.cache.clear()
 
 
-class CachePerThread(threading.local):
+class _CachePerThread(threading.local):
     """The caches of a single rank's communicator: one per thread; a new thread takes over the cache of an ended one.
 
-    >>> caches = CachePerThread([])
+    >>> caches = _CachePerThread([])
     >>> caches.cache["main"] = 1
     >>> for _ in range(2):
     ...     thread = threading.Thread(target=lambda: print(dict(caches.cache), caches.cache.update(b=2)))
@@ -67,12 +66,12 @@ class CachePerThread(threading.local):
     """
 
     def __init__(self, free: list[Cache]) -> None:  # called anew by every thread, with the same list
-        self._lease = _Lease(free)
-        self.cache: Cache = self._lease.cache
+        self._kept = _ThreadCache(free)
+        self.cache: Cache = self._kept.cache
 
 
-class _Lease:
-    """A cache that is given back when its thread ends: only the thread holds the lease."""
+class _ThreadCache:
+    """A cache that is given back when its thread ends, for only the thread holds this object."""
 
     __slots__ = ("_free", "cache")
 
@@ -95,13 +94,13 @@ def cached(
     most: int,
     call: tuple[str, Sequence[object]] | None = None,
 ) -> T:
-    """The value that `make` made for a key, never None. Of each kind, a communicator keeps the `most` last used values.
+    """The value that `make` made for a key. Of each kind, a communicator keeps the `most` last used values.
 
     All ranks use their caches in the same way, so making and dropping a value may be collective.
 
     Args:
-        call: the name and the arguments of a call of all ranks, which they compare (`refuse_others`) before `make`;
-            whenever they call this, if `CHECKS` is set.
+        call: the name and the arguments of a call of all ranks, which they compare by `agree` before `make`; whenever
+            they call this, if `CHECKS` is set.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
@@ -110,107 +109,17 @@ def cached(
     kept: OrderedDict[Hashable, T] | None = comm.cache.get(kind)
     if kept is None:
         kept = comm.cache[kind] = OrderedDict()
-    value = kept.get(key)
-    if call is not None and (value is None or CHECKS):
-        refuse_others(comm, *call)
-    if value is not None:
+    value: Any = kept.get(key, _UNKNOWN)
+    if call is not None and (CHECKS or value is _UNKNOWN):
+        agree(comm, *call)
+    if value is not _UNKNOWN:
         kept.move_to_end(key)
-        return value
-    value = kept[key] = make()
-    if len(kept) > most:
-        kept.popitem(last=False)
-    return value
-
-
-def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
-    """Refuse a call to which ranks give different arguments, with the same error on all ranks. Collective.
-
-    Use it where a value is made and cached: it costs one small all-gather then, and nothing when the value is reused.
-
-    Args:
-        name: the name of the call.
-        key: its arguments. Equal values must have equal parts, and different values different texts.
-
-    Raises:
-        LayoutError: the arguments differ.
-        CommError: some ranks are in another call.
-
-    >>> from rote.runtime import run
-    >>> run(lambda comm: refuse_others(comm, "fftn", ("float64" if comm.rank else "float32", "auto")), ranks=2)
-    Traceback (most recent call last):
-    ...
-    rote.LayoutError: fftn is one call of all ranks, but rank 0 gives it float32 and rank 1 float64
-    give every rank the same
-    raised on rank 0 of 2
-    """
-    if comm.size == 1:
-        return
-    call = name, crc32(repr([*map(_parts, key)]).encode())
-    calls = comm.allgather_object(call)
-    if calls.count(call) == comm.size:
-        return
-    _refuse_mixed(calls)
-    texts = comm.allgather_object([str(each) for each in key])
-    other = next(rank for rank, call in enumerate(calls) if call != calls[0])
-    pairs = zip_longest(texts[0], texts[other], fillvalue="nothing")
-    first, second = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
-    raise LayoutError(
-        f"{name} is one call of all ranks, but rank 0 gives it {first} and rank {other} {second}\n"
-        "give every rank the same"
-    )
-
-
-def refuse_unlike(comm: Comm, name: str, key: Any) -> None:
-    """Refuse a call to which ranks give other elements, as `refuse_others` does. Collective, in every call.
-
-    The key is made of numbers, text, bytes and tuples of them, which are too many to be shown.
-    """
-    if comm.size == 1:
-        return
-    call = name, crc32(marshal.dumps(key, 0)), "elements"
-    calls = comm.allgather_object(call)
-    if calls.count(call) != comm.size:
-        _refuse_mixed(calls)
-        raise LayoutError(_UNLIKE.format(name))
-
-
-def _refuse_mixed(calls: Sequence[object]) -> None:
-    """Refuse different calls, and calls of one name of which ranks compare different things.
-
-    Whatever ranks compare, their message is of one kind: `allgather_object`, of a tuple that begins with the name of
-    the call. So ranks in different calls get each other's messages, and none waits.
-    """
-    tuples = [each for each in calls if isinstance(each, tuple) and each]
-    if len(tuples) < len(calls) or any(each[0] != tuples[0][0] for each in tuples):
-        raise ranks_apart(calls)
-    if any(len(each) != len(tuples[0]) for each in tuples):
-        raise LayoutError(_UNLIKE.format(tuples[0][0]))
-
-
-def gathered(comm: Comm, call: str, value: T) -> list[T]:
-    """The values of all ranks, which are in the same call; refused on all ranks if some are in another. Collective.
-
-    >>> from rote.runtime import run
-    >>> run(lambda comm: gathered(comm, "numbers", comm.rank), ranks=2)
-    [[0, 1], [0, 1]]
-    """
-    messages = comm.allgather_object((call, value))
-    if any(not isinstance(message, tuple) or message[:1] != (call,) for message in messages):
-        raise ranks_apart(messages)
-    return [message[1] for message in messages]
-
-
-def _parts(value: object) -> object:
-    """The parts that identify a value. Hashes do not: they differ between ranks, and values cache them as fields."""
-    if isinstance(value, tuple):
-        return [*map(_parts, value)]
-    if not is_dataclass(value):
-        return str(value)
-    parts = []
-    for field in fields(value):
-        if field.compare:
-            parts.append(_parts(getattr(value, field.name)))
-    return parts
+    else:
+        value = kept[key] = make()
+        if len(kept) > most:
+            kept.popitem(last=False)
+    found: T = value
+    return found
 
 
 def shared_workspace(comm: Comm, nbytes: int) -> Array:
@@ -228,14 +137,6 @@ def shared_workspace(comm: Comm, nbytes: int) -> Array:
     return memory
 
 
-class Tenant(Protocol):
-    """An object that holds views of the two halves."""
-
-    def leave(self) -> None:
-        """Drop all views: the halves are about to be replaced."""
-        ...
-
-
 class DoubleBuffer:
     """The shared memory of one communicator, found and grown by `of`. It is freed when nobody holds it any more.
 
@@ -243,16 +144,16 @@ class DoubleBuffer:
         comm: the communicator.
         halves: both halves of each rank.
         read: the half that others may have been reading since the last barrier; -1 for none.
-        tenants: the holders of views, which must drop them when the halves grow.
+        prepared: calls that hold views, which are dropped when the halves grow.
     """
 
-    __slots__ = ("__weakref__", "_size", "comm", "halves", "read", "tenants")
+    __slots__ = ("__weakref__", "_size", "comm", "halves", "prepared", "read")
 
     def __init__(self, comm: Comm) -> None:
         self.comm: Comm = comm
         self.halves: list[tuple[Array, Array]] = []
         self.read: int = -1
-        self.tenants: weakref.WeakSet[Tenant] = weakref.WeakSet[Tenant]()
+        self.prepared: weakref.WeakSet[AtAddresses[Any]] = weakref.WeakSet[AtAddresses[Any]]()
         self._size = 0
 
     @classmethod
@@ -275,8 +176,8 @@ class DoubleBuffer:
     def _grow(self, sizes: list[int]) -> bool:
         """Allocate halves of other sizes; False if that is impossible."""
         self.halves = []  # free the old memory before allocating
-        for tenant in [*self.tenants]:
-            tenant.leave()
+        for prepared in [*self.prepared]:
+            prepared.kept.clear()
         self._size = sizes[self.comm.rank]
         memories = self.comm.allocate_shared(2 * self._size)
         if memories is None:
@@ -290,7 +191,7 @@ class DoubleBuffer:
         self.read = int(self.read == 0)
         return [pair[self.read] for pair in self.halves]
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""
         self.comm.barrier()
         self.read = -1
@@ -304,24 +205,19 @@ class InHalves:
         calls: makes the calls if others may be reading a given half, with the half that they may read afterwards.
     """
 
-    __slots__ = ("__weakref__", "_calls", "_double_buffer", "_prepared")
+    __slots__ = ("_calls", "_double_buffer", "_prepared")
 
     def __init__(
         self, double_buffer: DoubleBuffer, calls: Callable[[int], tuple[list[Callable[[], object]], int]]
     ) -> None:
         self._double_buffer, self._calls = double_buffer, calls
-        self._prepared: dict[int, tuple[list[Callable[[], object]], int]] = {}
-        double_buffer.tenants.add(self)
-
-    def leave(self) -> None:
-        """Let go of all views, as `Tenant` asks."""
-        self._prepared = {}
+        self._prepared: AtAddresses[tuple[list[Callable[[], object]], int]] = AtAddresses(double_buffer)
 
     def __call__(self) -> None:
         double_buffer, read = self._double_buffer, self._double_buffer.read
-        prepared = self._prepared.get(read)
+        prepared = self._prepared.kept.get(read)
         if prepared is None:
-            prepared = self._prepared[read] = self._calls(read)
+            prepared = self._prepared.kept[read] = self._calls(read)
         for call in prepared[0]:
             call()
         double_buffer.read = prepared[1]
@@ -332,6 +228,9 @@ class AtAddresses(Generic[T]):
 
     An entry serves all arrays of these shapes and dtypes that ever lie there, and keeps none alive: the caller does.
 
+    Args:
+        double_buffer: the memory that ranks share, if calls hold views of it; all entries are dropped when it grows.
+
     >>> prepared, block = AtAddresses(), np.zeros(2)
     >>> fill = prepared([block], lambda arrays: lambda: arrays[0].fill(1))
     >>> fill()
@@ -339,29 +238,27 @@ class AtAddresses(Generic[T]):
     (array([1., 1.]), True)
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("__weakref__", "kept")
 
-    def __init__(self) -> None:
-        self._kept: dict[Hashable, T] = {}
+    def __init__(self, double_buffer: DoubleBuffer | None = None) -> None:
+        self.kept: dict[Hashable, T] = {}
+        if double_buffer is not None:
+            double_buffer.prepared.add(self)
 
     def __call__(self, arrays: Sequence[Array], make: Callable[[list[Array]], T], state: Hashable = None) -> T:
         """The result of `make` for arrays at these addresses and for a state; `make` must keep no other arrays."""
         place: tuple[Hashable, ...] = (state,)
         for array in arrays:
             place += (array.__array_interface__["data"][0],)
-        prepared = self._kept.get(place)
+        prepared = self.kept.get(place)
         if prepared is None:
-            if len(self._kept) >= _MOST:
-                del self._kept[next(iter(self._kept))]
-            prepared = self._kept[place] = make([np.asarray(_Lying(array.__array_interface__)) for array in arrays])
+            if len(self.kept) >= _MOST:
+                del self.kept[next(iter(self.kept))]
+            prepared = self.kept[place] = make([np.asarray(_Interface(array.__array_interface__)) for array in arrays])
         return prepared
 
-    def clear(self) -> None:
-        """Drop all entries."""
-        self._kept.clear()
 
-
-class _Lying:
+class _Interface:
     """The address, shape and dtype of an array, without a reference to its memory."""
 
     __slots__ = ("__array_interface__",)

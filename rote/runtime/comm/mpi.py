@@ -7,18 +7,21 @@ wrapper is stored as an MPI attribute of the user's communicator, and is freed w
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import pickle
 import sys
 import threading
+import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
 from traceback import extract_tb
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import mpi4py
@@ -26,18 +29,24 @@ import numpy as np
 
 from ...caches import memoized
 from ...errors import CommError
-from ...launcher import mismatch
-from ...layout.indexset import IndexSet, Strided
+from ...host import mismatch
+from ...layout.grid import row_major
+from ...layout.indexset import IndexSet, Ints, Strided
 from ...layout.layout import Op
-from . import segments, shared_memory
-from .cache import CacheOfAll, CachePerThread
-from .chunks import chunks, gather_in_turn, no_operation, reduce_in_turn
-from .collective_errors import all_come, collective_errors, in_package, name_ranks
-from .datatypes import Datatype, file_view
-from .handles import UnusedHandles
-from .in_order import InOrder, reduced, rounds
-from .protocol import Array, BoundToRun, Path
-from .rawfile import check_file_part, in_long_runs, move_part
+from . import segments
+from .agreement import collective_errors, in_package, name_ranks
+from .cache import CachingComm, cached
+from .protocol import Array, Path
+from .rawfile import FilePart
+from .reductions import (
+    OrderedReductions,
+    chunks,
+    depends_on_order,
+    gather_in_turn,
+    no_operation,
+    reduce_in_order,
+    reduce_in_turn,
+)
 from .threads import MPI4PY_CALLS, UFUNCS, checked_operation
 
 # MPI is loaded without being started: one that the launcher cannot start ends the process that tries.
@@ -54,7 +63,7 @@ if _initialize and not MPI.Is_initialized():
     else:
         MPI.Init()
 
-__all__ = ["MpiComm", "set_abort", "wrap"]
+__all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
 
 T = TypeVar("T")
 
@@ -62,12 +71,12 @@ _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 _LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
 _MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
 _wrapping = threading.Lock()
-_unused = UnusedHandles(MPI.Is_finalized, MPI.Exception)
+_unused: deque[Any] = deque()  # MPI objects whose holders are gone
 _MOMENT = 1.0  # seconds that a rank which ends by an error waits for the others to end by it, too
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
-class MpiComm(BoundToRun):
+class MpiComm(CachingComm):
     """The `Comm` of one MPI rank. It owns its MPI communicator.
 
     The communicator is freed when the `MpiComm` is gone, on each rank at its own time: MPICH and Open MPI free
@@ -75,13 +84,11 @@ class MpiComm(BoundToRun):
     """
 
     def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:
+        super().__init__(owned.Get_rank(), owned.Get_size())
         self._owned = owned
         self._family = [] if family is None else family  # all that descend from one communicator of the user
         self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
-        self._gone = _unused.when_gone(self, (owned,))
-        self.rank: int = owned.Get_rank()
-        self.size: int = owned.Get_size()
-        self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
+        self._gone = _when_gone(self, (owned,))
         self._windows: list[MPI.Win] = []
         if self.size > 1:
             segments.expect()
@@ -99,10 +106,6 @@ class MpiComm(BoundToRun):
             "free a communicator after the tensors and plans that live on it"
         )
 
-    @property
-    def cache(self) -> dict[Hashable, Any]:
-        return self._caches.cache
-
     def close(self) -> None:
         """Free the communicator and its whole family: its splits, and theirs."""
         for each in self._family:
@@ -111,20 +114,17 @@ class MpiComm(BoundToRun):
                 living.cache.clear()
                 _free_windows(living._windows)
                 living._gone()
-        _unused.free()
+        _free_unused()
 
     def split(self, color: int, key: int) -> MpiComm:
-        return MpiComm(_unused.make(lambda: cast(MPI.Intracomm, self.handle.Split(color, key))), self._family)
+        return MpiComm(_made(lambda: cast(MPI.Intracomm, self.handle.Split(color, key))), self._family)
 
     def Split(self, color: int = 0, key: int = 0) -> MpiComm | None:
-        made = _unused.make(lambda: cast(MPI.Intracomm, self.handle.Split(color, key)))
+        made = _made(lambda: cast(MPI.Intracomm, self.handle.Split(color, key)))
         return None if made == MPI.COMM_NULL else MpiComm(made, self._family)
 
     def Dup(self) -> MpiComm:
         return self.split(0, self.rank)
-
-    def Free(self) -> None:
-        self.cache.clear()
 
     def __getattr__(self, name: str) -> Any:
         """mpi4py's own call of a name in `MPI4PY_CALLS`, on this communicator."""
@@ -152,20 +152,20 @@ class MpiComm(BoundToRun):
             self.handle.Bcast([chunk, chunk.size, _datatype(chunk.dtype)], root)
 
     def allreduce_in_place(self, buffer: Array, op: Op) -> None:
-        if reduced(self, buffer, op):
+        if reduce_in_order(self, buffer, op):
             return
         for chunk in chunks(buffer, self.most):
             self.handle.Allreduce(MPI.IN_PLACE, [chunk, chunk.size, _datatype(chunk.dtype)], _op(op, chunk.dtype))
 
     def reduce_in_place(self, buffer: Array, op: Op, root: int) -> None:
-        if reduced(self, buffer, op, root):
+        if reduce_in_order(self, buffer, op, root):
             return
         for chunk in chunks(buffer, self.most):
             data, is_root = [chunk, chunk.size, _datatype(chunk.dtype)], self.rank == root
             self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-        if rounds(self, send.dtype, op) and (in_order := InOrder.of(self)) is not None:
+        if depends_on_order(self, send.dtype, op) and (in_order := OrderedReductions.of(self)) is not None:
             in_order.reduce_scatter(self, send, recv, counts, op)
             return
         if sum(counts) > self.most:
@@ -175,23 +175,25 @@ class MpiComm(BoundToRun):
         self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
-        return shared_memory.share(self, nbytes) if len(set(self.nodes())) == 1 else None
+        return segments.share(self, nbytes) if len(set(self.nodes())) == 1 else None
 
     def nodes(self) -> Sequence[int]:
-        """The node of every rank; computed once."""
-        if "nodes" not in self.cache:
-            node = _unused.make(lambda: self.handle.Split_type(MPI.COMM_TYPE_SHARED))
-            firsts = self.handle.allgather(node.bcast(self.rank))
-            node.Free()
-            number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
-            self.cache["nodes"] = tuple(number[first] for first in firsts)
-        return cast("tuple[int, ...]", self.cache["nodes"])
+        return cached(self, "nodes", None, self._nodes, 1)
+
+    def _nodes(self) -> tuple[int, ...]:
+        node = _made(lambda: self.handle.Split_type(MPI.COMM_TYPE_SHARED))
+        firsts = self.handle.allgather(node.bcast(self.rank))
+        node.Free()
+        number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
+        return tuple(number[first] for first in firsts)
 
     def share_reference(self, value: T) -> list[T] | None:
         return [value] if self.size == 1 else None
 
     def allgather_object(self, value: Any) -> list[Any]:
         """Gather a value of every rank: in one message if all pickles fit into a frame, else in two."""
+        # A frame:  | length of the pickle, 8 bytes | the pickle, or its first 56 bytes, and zeros |
+        # All frames travel in one message. Whole pickles follow in a second one only if some rank's is longer.
         data = pickle.dumps(value)
         length = len(data)
         frame = (length.to_bytes(8, sys.byteorder) + data[: _FRAME - 8]).ljust(_FRAME, b"\0")
@@ -220,9 +222,9 @@ class MpiComm(BoundToRun):
 
     def product(self, kind: MPI.Datatype, modes: Sequence[tuple[Strided, ...] | Array]) -> Datatype:
         """The datatype of elements at sums of offsets. Its MPI handles are freed with it."""
-        _unused.free()
-        datatype = Datatype.product(kind, modes, _MOST)
-        _unused.when_gone(datatype, datatype.made)
+        _free_unused()
+        datatype = Datatype.product(kind, modes)
+        _when_gone(datatype, datatype.made)
         return datatype
 
     def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
@@ -233,38 +235,33 @@ class MpiComm(BoundToRun):
         return made, np.frombuffer(cast(Any, made.tomemory()), np.uint8)
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        self._transfer(path, offset, shape, index, out, writing=False)
+        self._transfer(FilePart(path, offset, shape, index, out, writing=False))
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        self._transfer(path, offset, shape, index, data, writing=True)
+        self._transfer(FilePart(path, offset, shape, index, data, writing=True))
 
-    def _transfer(
-        self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
-    ) -> None:
-        shared = not writing and len(set(self.nodes())) == 1  # ranks of one node may all map the file to read it
-        with collective_errors(self), _plainly(path):
-            check_file_part(path, offset, shape, index, block, writing)
-            if shared or in_long_runs(shape, index, block):
-                move_part(path, offset, shape, index, block, writing)
+    def _transfer(self, part: FilePart) -> None:
+        shared = not part.writing and len(set(self.nodes())) == 1  # ranks of one node may all map the file to read it
+        with collective_errors(self), _plainly(part.path):
+            part.check()
+            if shared or part.in_long_runs:
+                part.move()
             else:
-                _transfer_scattered(path, offset, shape, index, block, writing)
+                _move_scattered(part)
 
 
-def _transfer_scattered(
-    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
-) -> None:
+def _move_scattered(part: FilePart) -> None:
     """Move scattered elements by MPI, on this rank alone."""
-    mode = MPI.MODE_RDWR if writing else MPI.MODE_RDONLY
-    file = MPI.File.Open(MPI.COMM_SELF, os.fspath(path), mode, _info())
+    path, block = os.fspath(part.path), part.block
+    file = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDWR if part.writing else MPI.MODE_RDONLY, _info())
     try:
-        with file_view(MPI.BYTE, shape, index, block) as (positions, element):
-            file.Set_view(offset, MPI.BYTE, positions)
-            data = [block, block.size, element]
+        with file_view(part.shape, part.index, block) as (positions, element):
+            file.Set_view(part.offset, MPI.BYTE, positions)
             done = MPI.Status()
-            (file.Write if writing else file.Read)(data, done)
+            (file.Write if part.writing else file.Read)([block, block.size, element], done)
             moved = done.Get_elements(MPI.BYTE)
             if moved != block.nbytes:
-                raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
+                raise CommError(f"{path}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
     finally:
         file.Close()
 
@@ -289,7 +286,7 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
     with _wrapping:  # other threads find the wrapper that the first has made
         wrapper = comm.Get_attr(_keyval())
         if not isinstance(wrapper, MpiComm):
-            comm.Set_attr(_keyval(), wrapper := MpiComm(_unused.make(comm.Dup)))
+            comm.Set_attr(_keyval(), wrapper := MpiComm(_made(comm.Dup)))
     return wrapper
 
 
@@ -304,7 +301,7 @@ def set_abort(error: BaseException) -> None:
         atexit.unregister(_free_windows)  # freeing windows would wait for the other ranks
 
 
-@cache
+@cache  # not `memoized`: with another attribute after `clear_caches`, communicators would have other wrappers
 def _keyval() -> int:
     """The MPI attribute that holds a communicator's wrapper. Made when the first one is wrapped."""
     _abort_on_uncaught()
@@ -332,11 +329,26 @@ def _abort_on_uncaught() -> None:
     sys.excepthook = hook
 
 
+def all_come(comm: MPI.Intracomm, seconds: float) -> bool:
+    """Whether all ranks of an MPI communicator make this call within `seconds` of this rank.
+
+    It is for a rank that has failed and does not know which others have: they may be waiting in a collective call on
+    another communicator. After False, the communicator can only be aborted.
+    """
+    coming = comm.Ibarrier()
+    until = time.monotonic() + seconds
+    while not coming.Test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
 def _ends_as_rank_0(text: str) -> bool:
     """Whether this rank ends by rank 0's error; False if not all ranks come to their ends in a moment."""
     world = MPI.COMM_WORLD
     try:
-        if world.Get_size() == 1 or not all_come(SimpleNamespace(handle=world), _MOMENT):
+        if world.Get_size() == 1 or not all_come(world, _MOMENT):
             return False
         return bool(world.allgather(text)[0] == text)
     except Exception:  # whatever MPI raises after an error of its own
@@ -353,7 +365,6 @@ def _free_windows(windows: list[MPI.Win]) -> None:
 
 @memoized(64)
 def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
-    """MPI's predefined datatype for a NumPy dtype."""
     if dtype.isnative and dtype.kind in "biufc" and dtype.char != "e":
         return MPI.Datatype.fromcode(dtype.char)
     raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
@@ -380,7 +391,7 @@ def _op(op: Op, dtype: np.dtype[Any]) -> MPI.Op:
         raise no_operation(op) from None
 
 
-@cache
+@memoized(1)
 def _info() -> MPI.Info:
     """Hints for opening files, which switch data sieving off for writes.
 
@@ -390,3 +401,160 @@ def _info() -> MPI.Info:
     info = MPI.Info.Create()
     info.Set("romio_ds_write", "disable")
     return info
+
+
+# --- freeing what is no longer used -----------------------------------------------------------------------------------
+
+# The garbage collector may run in the middle of any call, on any thread. If mpi4py holds its locks then, freeing a
+# communicator would wait for them for ever; and another thread may be in a call of MPI. So handles whose holders are
+# gone are only collected, and are freed when the next ones are made.
+
+
+def _when_gone(holder: object, handles: Iterable[Any]) -> weakref.finalize[[Iterable[Any]], Any]:
+    """Collect the handles when their holder is gone; not at exit, where MPI frees them itself."""
+    gone = weakref.finalize(holder, _unused.extend, handles)
+    gone.atexit = False  # a rank that failed must not wait for others there
+    return gone
+
+
+def _free_unused() -> None:
+    with suppress(IndexError):  # there are none, or another thread has taken the last
+        while not MPI.Is_finalized():
+            handle = _unused.popleft()
+            if handle:  # a handle that was freed before is MPI's null handle
+                handle.Free()
+
+
+def _made(make: Callable[[], T]) -> T:
+    """Make a communicator. MPICH has 2048; if none is left, free those in garbage cycles and try again.
+
+    Collective. A failure is collective too: a communicator must be unused on all ranks, and each rank collects its
+    own garbage.
+    """
+    _free_unused()
+    try:
+        return make()
+    except MPI.Exception:
+        gc.collect()
+        _free_unused()
+        return make()
+
+
+# --- datatypes --------------------------------------------------------------------------------------------------------
+
+
+class Datatype:
+    """An MPI datatype of elements at given offsets, in their order, and the datatypes that it is made of.
+
+    As many are made as there are lattices, or runs in one period, that describe the offsets. MPI gets strides; it gets
+    lists of offsets only if the transition has no better description.
+
+    Attributes:
+        kind: the MPI datatype; at first, that of one element.
+        made: all datatypes that were made for it. The holder frees them, the last one first.
+        start: the bytes before the first element, which `kind` leaves out.
+    """
+
+    __slots__ = ("__weakref__", "kind", "made", "start")
+
+    def __init__(self, kind: Any) -> None:
+        self.kind: Any = kind
+        self.made: list[Any] = []
+        self.start: int = 0
+
+    @classmethod
+    def product(cls, kind: Any, modes: Sequence[tuple[Strided, ...] | Ints]) -> Datatype:
+        """Elements at the sums of one offset of each mode, in bytes; the last mode runs fastest. Committed.
+
+        The offsets of a mode are a sequence of strided parts, or a list. (MPI_Type_create_darray would cover only
+        uniform block-cyclic layouts.)
+        """
+        datatype, start = cls(kind), 0
+        for places in reversed(modes):
+            if isinstance(places, np.ndarray):
+                start += datatype._list(places)
+            else:
+                start += datatype._strided(places)
+        if start <= _MOST:  # a kind that begins with a gap is 3 times as slow under MPICH
+            datatype.start, start = start, 0
+        return datatype._commit(start)
+
+    @classmethod
+    def within(cls, kind: Any, index: Sequence[IndexSet], rows: Sequence[int]) -> Datatype:
+        """The elements at the positions `index` along modes whose indices are `rows` bytes apart. Committed."""
+        datatype, start = cls(kind), 0
+        for held, row in zip(reversed(index), reversed(rows), strict=True):
+            start += datatype._periodic(held, row)
+        return datatype._commit(start)
+
+    def _strided(self, places: tuple[Strided, ...]) -> int:
+        """Repeat the kind at strided offsets, part after part; the offset of the whole."""
+        inner = self.kind
+        return self._join([(start, self._repeat(inner, shape, steps)) for start, shape, steps in places])
+
+    def _periodic(self, held: IndexSet, row: int) -> int:
+        """Repeat the kind at the indices of a set, `row` bytes apart; the offset of the whole."""
+        inner, parts = self.kind, []
+        for start, count, period, runs in held.cycles():
+            first = runs[0][0]
+            cycle = self._runs(inner, [(a - first) * row for a, _ in runs], [b - a for a, b in runs], row)
+            parts.append(((start + first) * row, self._repeat(cycle, (count,), (period * row,))))
+        return self._join(parts)
+
+    def _list(self, places: Ints) -> int:
+        """Repeat the kind at listed offsets, in as few runs as possible; the offset of the whole."""
+        extent = self.kind.Get_extent()[1]
+        starts = np.append(0, np.flatnonzero(np.diff(places) != extent) + 1)
+        lengths = np.diff(starts, append=len(places))
+        self.kind = self._runs(self.kind, (places[starts] - places[0]).tolist(), lengths.tolist(), extent)
+        return int(places[0])
+
+    def _runs(self, kind: Any, starts: list[int], lengths: list[int], step: int) -> Any:
+        """Repeat a kind in runs with `step` bytes from one copy to the next; the first run starts at 0."""
+        if len(starts) == 1:
+            return self._repeat(kind, lengths, (step,))
+        return self._keep(self._keep(kind.Create_resized(0, step)).Create_hindexed(lengths, starts))
+
+    def _repeat(self, kind: Any, shape: Sequence[int], steps: Sequence[int]) -> Any:
+        """Repeat a kind along digits with the extents `shape`; the last digit runs fastest."""
+        for n, step in zip(reversed(shape), reversed(steps), strict=True):
+            if n != 1:
+                together = kind.Get_extent()[1] == step
+                kind = self._keep(kind.Create_contiguous(n) if together else kind.Create_hvector(n, 1, step))
+        return kind
+
+    def _join(self, parts: list[tuple[int, Any]]) -> int:
+        """Join datatypes at offsets, one after the other; the offset of the whole."""
+        starts, kinds = zip(*parts, strict=True)
+        self.kind = kinds[0]
+        if len(parts) > 1:
+            offsets = [start - starts[0] for start in starts]
+            self.kind = self._keep(type(self.kind).Create_struct([1] * len(parts), offsets, kinds))
+        return int(starts[0])
+
+    def _keep(self, kind: Any) -> Any:
+        self.made.append(kind)
+        return kind
+
+    def _commit(self, start: int) -> Datatype:
+        if start:
+            self.kind = self._keep(self.kind.Create_hindexed_block(1, [start]))
+        if not self.made:
+            self.kind = self._keep(self.kind.Dup())
+        self.kind.Commit()
+        return self
+
+
+@contextmanager
+def file_view(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> Iterator[tuple[Any, Any]]:
+    """The datatype of the positions `index` of a C-ordered array in a file, and that of an element of the block."""
+    element = MPI.BYTE.Create_contiguous(block.dtype.itemsize).Commit()
+    rows = [block.dtype.itemsize * n for n in row_major(shape)]
+    if not block.size:
+        index, rows = (), []
+    positions = Datatype.within(element, index, rows)
+    try:
+        yield positions.kind, element
+    finally:
+        for kind in reversed([element, *positions.made]):
+            kind.Free()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from io import FileIO
 from itertools import product
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from .protocol import Array, Path
 
-__all__ = ["LONG_RUN", "check_file_part", "copy_part", "in_long_runs", "move_part", "strided_parts"]
+__all__ = ["LONG_RUN", "FilePart", "copy_part", "strided_parts"]
 
 LONG_RUN = 1 << 15
 """Bytes from which on a run is worth a system call of its own."""
@@ -26,118 +28,127 @@ LONG_RUN = 1 << 15
 _FEW, _SMALL = 16, 128  # a part is copied by at most 16 views, or by more if they have 128 elements each on average
 
 
-def check_file_part(
-    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
-) -> None:
-    """Refuse a file or a block that does not fit the transfer. It checks this rank alone: use `collective_errors`.
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A part of an array in a raw file that this rank reads or writes; for the arguments, see `Comm.read`."""
 
-    Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
-    """
-    with open(path, "r+b" if writing else "rb", buffering=0) as file:
-        has = os.fstat(file.fileno()).st_size
-    needed = offset + math.prod(shape) * block.dtype.itemsize
-    if has < needed:
-        raise CommError(
-            f"file too short: {os.fspath(path)} has {has} bytes, and an array of shape {tuple(shape)} and dtype "
-            f"{block.dtype} from byte {offset} on ends at byte {needed}\n"
-            "give the file's own shape and dtype, or a whole copy of the file"
-        )
-    picked = tuple(len(held) for held in index)
-    nothing = not shape and block.size == 0  # order 0 has no index to say that a rank holds nothing
-    if len(picked) != len(shape) or (block.shape != picked and not nothing) or not block.flags.c_contiguous:
-        raise CommError(
-            f"a block of shape {block.shape} does not fit an index of shape {picked} into an array of shape "
-            f"{tuple(shape)}\n"
-            "give one index per mode, and a C-contiguous block of the index's shape"
-        )
+    path: Path
+    offset: int
+    shape: Sequence[int]
+    index: Sequence[IndexSet]
+    block: Array
+    writing: bool
 
+    def check(self) -> None:
+        """Refuse a file or a block that does not fit the transfer. It checks this rank alone: use `collective_errors`.
 
-def move_part(
-    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
-) -> None:
-    """Read a block from a file, or write it, with arguments that `check_file_part` has accepted.
+        Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
+        """
+        shape, block = tuple(self.shape), self.block
+        with self._open() as file:
+            has = os.fstat(file.fileno()).st_size
+        needed = self.offset + math.prod(shape) * block.dtype.itemsize
+        if has < needed:
+            raise CommError(
+                f"file too short: {os.fspath(self.path)} has {has} bytes, and an array of shape {shape} and dtype "
+                f"{block.dtype} from byte {self.offset} on ends at byte {needed}\n"
+                "give the file's own shape and dtype, or a whole copy of the file"
+            )
+        picked = tuple(len(held) for held in self.index)
+        nothing = not shape and block.size == 0  # order 0 has no index to say that a rank holds nothing
+        if len(picked) != len(shape) or (block.shape != picked and not nothing) or not block.flags.c_contiguous:
+            raise CommError(
+                f"a block of shape {block.shape} does not fit an index of shape {picked} into an array of shape "
+                f"{shape}\ngive one index per mode, and a C-contiguous block of the index's shape"
+            )
 
-    Scattered elements are copied through a mapping of the file: all ranks that do this must run on one node.
+    def move(self) -> None:
+        """Read the block, or write it, after a successful `check`.
 
-    Raises: OSError that names the file; CommError when it ends before the block does.
-    """
-    if not block.size:
-        return
-    if in_long_runs(shape, index, block):
-        _move_runs(path, offset, shape, index, block, writing)
-        return
-    with open(path, "r+b" if writing else "rb", buffering=0) as file:  # memmap's own open would have a buffer
-        pages: np.memmap[Any, Any] = np.memmap(file, block.dtype, "r+" if writing else "r", offset, tuple(shape))
-    copy_part(pages, index, block, writing)
-    if writing:
-        pages.flush()
+        Scattered elements are copied through a mapping of the file: all ranks that do this must run on one node.
 
+        Raises: OSError that names the file; CommError when it ends before the block does.
+        """
+        if not self.block.size:
+            return
+        if self.in_long_runs:
+            self._move_runs()
+            return
+        with self._open() as file:  # memmap's own open would have a buffer
+            mode: Literal["r", "r+"] = "r+" if self.writing else "r"
+            pages: np.memmap[Any, Any] = np.memmap(file, self.block.dtype, mode, self.offset, tuple(self.shape))
+        copy_part(pages, self.index, self.block, self.writing)
+        if self.writing:
+            pages.flush()
 
-def in_long_runs(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> bool:
-    """Whether the elements of a block lie in a few runs of the file, or in runs that are worth a system call each.
+    @property
+    def in_long_runs(self) -> bool:
+        """Whether the elements lie in a few runs of the file, or in runs that are worth a system call each.
 
-    >>> rows, columns = IndexSet.interval(0, 512), IndexSet.interval(0, 64)
-    >>> [in_long_runs((512, extent), (rows, columns), np.empty((512, 64))) for extent in (512, 64)]
-    [False, True]
-    """
-    broken = _broken(shape, index)
-    if broken == 0 or not block.size:
-        return True
-    held = index[broken - 1]
-    each = 1 if held.runs == ((0, held.period),) else sum([c.number * len(c.runs) for c in held.cycles()])
-    return math.prod(map(len, index[: broken - 1])) * each * LONG_RUN <= max(block.nbytes, _FEW * LONG_RUN)
+        >>> rows, columns, block = IndexSet.interval(0, 512), IndexSet.interval(0, 64), np.empty((512, 64))
+        >>> parts = [FilePart("", 0, (512, extent), (rows, columns), block, False) for extent in (512, 64)]
+        >>> [part.in_long_runs for part in parts]
+        [False, True]
+        """
+        broken = self._broken
+        if broken == 0 or not self.block.size:
+            return True
+        held = self.index[broken - 1]
+        each = 1 if held.runs == ((0, held.period),) else sum([c.number * len(c.runs) for c in held.cycles()])
+        number = math.prod(map(len, self.index[: broken - 1])) * each
+        return number * LONG_RUN <= max(self.block.nbytes, _FEW * LONG_RUN)
 
+    @property
+    def _broken(self) -> int:
+        """The number of modes up to the last one that is not held whole; the modes after it form one run."""
+        broken = len(self.shape)
+        while broken and len(self.index[broken - 1]) == self.shape[broken - 1]:
+            broken -= 1
+        return broken
 
-def _move_runs(
-    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
-) -> None:
-    """Move a block by one system call for each run of the file, directly between file and block."""
-    data = memoryview(cast(Any, block.reshape(-1).view(np.uint8)))
-    try:
-        with open(path, "r+b" if writing else "rb", buffering=0) as file:
-            for start, length in _runs_of_file(shape, index, block.dtype.itemsize):
-                file.seek(offset + start)
-                part, data = data[:length], data[length:]
-                while part:  # a signal, or the system's limit on one call, may leave a rest
-                    moved = file.write(part) if writing else file.readinto(part)
-                    if not moved:
-                        raise CommError(
-                            f"file too short: {os.fspath(path)} ends in the middle of the array\n"
-                            "give a whole copy of the file"
-                        )
-                    part = part[moved:]
-    except OSError as error:  # the error of a call on an open file does not name the file
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+    def _open(self) -> FileIO:
+        return open(self.path, "r+b" if self.writing else "rb", buffering=0)
 
+    def _move_runs(self) -> None:
+        """Move the block by one system call for each run of the file, directly between file and block."""
+        data = memoryview(cast(Any, self.block.reshape(-1).view(np.uint8)))
+        try:
+            with self._open() as file:
+                for start, length in self._runs():
+                    file.seek(self.offset + start)
+                    part, data = data[:length], data[length:]
+                    while part:  # a signal, or the system's limit on one call, may leave a rest
+                        moved = file.write(part) if self.writing else file.readinto(part)
+                        if not moved:
+                            raise CommError(
+                                f"file too short: {os.fspath(self.path)} ends in the middle of the array\n"
+                                "give a whole copy of the file"
+                            )
+                        part = part[moved:]
+        except OSError as error:  # the error of a call on an open file does not name the file
+            if error.errno is None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), os.fspath(self.path)) from None
 
-def _runs_of_file(shape: Sequence[int], index: Sequence[IndexSet], itemsize: int) -> Iterator[tuple[int, int]]:
-    """The runs of a file that hold the indexed elements, in order: the first byte and the number of bytes.
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        """The runs of the file that hold the elements, in order: the first byte and the number of bytes.
 
-    >>> list(_runs_of_file((2, 5, 3), [IndexSet.interval(0, 2), IndexSet.interval(1, 3), IndexSet.interval(0, 3)], 1))
-    [(3, 6), (18, 6)]
-    """
-    broken = _broken(shape, index)
-    unit = math.prod(shape[broken:]) * itemsize
-    if broken == 0:
-        yield 0, unit
-        return
-    extent = shape[broken - 1]
-    for outer in product(*index[: broken - 1]):
-        row = 0
-        for place, n in zip(outer, shape, strict=False):
-            row = row * n + place
-        for a, b in index[broken - 1].unroll(extent):
-            yield (row * extent + a) * unit, (b - a) * unit
-
-
-def _broken(shape: Sequence[int], index: Sequence[IndexSet]) -> int:
-    """The number of modes up to the last one that is not held whole; the modes after it form one run."""
-    broken = len(shape)
-    while broken and len(index[broken - 1]) == shape[broken - 1]:
-        broken -= 1
-    return broken
+        >>> rows, columns, whole = IndexSet.interval(0, 2), IndexSet.interval(1, 3), IndexSet.interval(0, 3)
+        >>> list(FilePart("", 0, (2, 5, 3), (rows, columns, whole), np.empty((2, 2, 3), "u1"), False)._runs())
+        [(3, 6), (18, 6)]
+        """
+        broken = self._broken
+        unit = math.prod(self.shape[broken:]) * self.block.dtype.itemsize
+        if broken == 0:
+            yield 0, unit
+            return
+        extent = self.shape[broken - 1]
+        for outer in product(*self.index[: broken - 1]):
+            row = 0
+            for place, n in zip(outer, self.shape, strict=False):
+                row = row * n + place
+            for a, b in self.index[broken - 1].unroll(extent):
+                yield (row * extent + a) * unit, (b - a) * unit
 
 
 def copy_part(
@@ -194,7 +205,6 @@ def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:
 
 
 def _view(array: Array, modes: Sequence[Strided]) -> Array:
-    """The elements of an array at strided places along its modes."""
     start, shape, strides = 0, list[int](), list[int]()
     for mode, stride in zip(modes, array.strides, strict=True):
         start += mode.start * stride

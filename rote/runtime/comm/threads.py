@@ -12,15 +12,18 @@ constants of MPI are recognised if the program has imported it.
 
 from __future__ import annotations
 
+import linecache
 import operator
+import os
 import pickle
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import reduce
 from itertools import accumulate
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,18 +32,18 @@ from ...errors import CommError
 from ...layout.grid import integer
 from ...layout.indexset import IndexSet
 from ...layout.layout import Op
-from .cache import CacheOfAll, CachePerThread
-from .chunks import combined
-from .collective_errors import collective_errors
-from .protocol import Array, BoundToRun, Path, inside
-from .rawfile import check_file_part, move_part
-from .rendezvous import RankGroup, Released, ThreadedRun
+from .agreement import RemoteError, collective_errors, in_package, name_ranks
+from .cache import CachingComm
+from .protocol import Array, Path, inside
+from .rawfile import FilePart
+from .reductions import combined
 from .segments import at_line
 
 __all__ = ["MPI4PY_CALLS", "UFUNCS", "LocalComm", "alone", "checked_operation", "run_threads"]
 
 T = TypeVar("T")
 
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _MOMENT = 1.0  # seconds that an interrupted run waits for all its ranks together
 
 MPI4PY_CALLS = (
@@ -105,54 +108,48 @@ def ufunc_of(call: str, op: Any) -> np.ufunc:
     )
 
 
-class LocalComm(BoundToRun):
+class LocalComm(CachingComm):
     """The `Comm` of one in-process rank. Only that rank's thread may use it; any thread may if it is the only rank."""
 
-    __slots__ = ("__weakref__", "_caches", "_group", "rank", "size")
+    __slots__ = ("_group",)
 
     def __init__(self, group: RankGroup, rank: int) -> None:
+        super().__init__(rank, group.size)
         self._group = group
-        self.rank: int = rank
-        self.size: int = group.size
-        self._caches = CachePerThread([]) if group.size == 1 else CacheOfAll()
 
     def __repr__(self) -> str:
         return f"<in-process rank {self.rank} of {self.size}>"
-
-    @property
-    def cache(self) -> dict[Hashable, Any]:
-        return self._caches.cache
 
     def split(self, color: int, key: int) -> LocalComm:
         group, rank = self._group.split(self.rank, int(color), int(key))
         return LocalComm(group, rank)
 
     def barrier(self) -> None:
-        self._group.meet(self.rank, "barrier")
+        self._exchange("barrier")
 
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
-        theirs = self._meet("alltoallv", (send, _ends(send_counts)))
+        theirs = self._exchange("alltoallv", (send, _ends(send_counts)))
         mine = _ends(recv_counts)
         # Each rank starts with its own part, then its right neighbour's, so that no two read one buffer at once.
         for step in range(self.size):
             source = (self.rank + step) % self.size
             buffer, ends = theirs[source]
             self._copy(recv, mine, source, buffer[ends[self.rank] : ends[self.rank + 1]])
-        self._meet("alltoallv")
+        self._exchange("alltoallv")
 
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
-        theirs = self._meet("allgatherv", send)
+        theirs = self._exchange("allgatherv", send)
         mine = _ends(recv_counts)
         for step in range(self.size):
             source = (self.rank + step) % self.size
             self._copy(recv, mine, source, theirs[source])
-        self._meet("allgatherv")
+        self._exchange("allgatherv")
 
     def bcast_in_place(self, buffer: Array, root: int) -> None:
-        theirs = self._meet(f"bcast from {root}", buffer)
+        theirs = self._exchange(f"bcast from {root}", buffer)
         if self.rank != root:
             self._copy(buffer, (0, buffer.size), 0, theirs[root])
-        self._meet("bcast")
+        self._exchange("bcast")
 
     def allreduce_in_place(self, buffer: Array, op: Op) -> None:
         self._reduce(f"allreduce {op}", buffer, op, None)
@@ -161,36 +158,37 @@ class LocalComm(BoundToRun):
         self._reduce(f"reduce {op} to {root}", buffer, op, root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-        theirs = self._meet(f"reduce_scatter {op}", send)
+        theirs = self._exchange(f"reduce_scatter {op}", send)
         ends = _ends(counts)
         part = combined([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op)
         self._copy(recv, (0, recv.size), 0, part)
-        self._meet("reduce_scatter")
+        self._exchange("reduce_scatter")
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
-        return self._meet("share", at_line(nbytes))
+        return self._exchange("share", at_line(nbytes))
 
     def nodes(self) -> Sequence[int]:
         return (0,) * self.size
 
     def share_reference(self, value: T) -> list[T] | None:
-        return self._group.meet(self.rank, "expose", value).values
+        return self._exchange("expose", value)
 
     def allgather_object(self, value: Any) -> list[Any]:
         if self.size == 1:
             return [value]
         # Pickled, as under MPI: every rank gets its own copy, and a value that MPI cannot carry fails here too.
-        return [pickle.loads(each) for each in self._meet("allgather_object", pickle.dumps(value))]
+        return [pickle.loads(each) for each in self._exchange("allgather_object", pickle.dumps(value))]
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        with collective_errors(self):
-            check_file_part(path, offset, shape, index, out, writing=False)
-            move_part(path, offset, shape, index, out, writing=False)
+        self._transfer(FilePart(path, offset, shape, index, out, writing=False))
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
+        self._transfer(FilePart(path, offset, shape, index, data, writing=True))
+
+    def _transfer(self, part: FilePart) -> None:
         with collective_errors(self):
-            check_file_part(path, offset, shape, index, data, writing=True)
-            move_part(path, offset, shape, index, data, writing=True)
+            part.check()
+            part.move()
 
     # mpi4py's calls, by its names, with its arguments and results. On MPI ranks they are mpi4py's own.
 
@@ -208,32 +206,30 @@ class LocalComm(BoundToRun):
     def Dup(self) -> Any:
         return self.split(0, self.rank)
 
-    def Free(self) -> None:
-        """Drop what is kept on the communicator, which is freed when the last reference to it is gone."""
-        self.cache.clear()
-
     def Barrier(self) -> None:
-        self._meet("Barrier")
+        self._exchange("Barrier")
 
     # Objects. They are pickled, as under MPI: every rank gets its own copy.
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
-        data = self._meet(f"bcast from {root}", pickle.dumps(obj) if self.rank == root else b"")
+        data = self._exchange(f"bcast from {root}", pickle.dumps(obj) if self.rank == root else b"")
         return pickle.loads(data[self._root(root)])
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        return [pickle.loads(data) for data in self._meet("allgather", pickle.dumps(sendobj))]
+        return [pickle.loads(data) for data in self._exchange("allgather", pickle.dumps(sendobj))]
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        data = self._meet(f"gather to {root}", pickle.dumps(sendobj))
+        data = self._exchange(f"gather to {root}", pickle.dumps(sendobj))
         return [pickle.loads(each) for each in data] if self.rank == self._root(root) else None
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        data = self._meet(f"scatter from {root}", self._pickles("scatter", sendobj) if self.rank == root else [])
+        data = self._exchange(f"scatter from {root}", self._pickles("scatter", sendobj) if self.rank == root else [])
         return pickle.loads(data[self._root(root)][self.rank])
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        return [pickle.loads(data[self.rank]) for data in self._meet("alltoall", self._pickles("alltoall", sendobj))]
+        return [
+            pickle.loads(data[self.rank]) for data in self._exchange("alltoall", self._pickles("alltoall", sendobj))
+        ]
 
     def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add, root: int = 0) -> Any:
         checked_operation("reduce", op)
@@ -248,7 +244,7 @@ class LocalComm(BoundToRun):
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         mine = _flat(buf)
-        self._fill(mine, self._meet(f"Bcast from {root}", mine)[self._root(root)])
+        self._fill(mine, self._exchange(f"Bcast from {root}", mine)[self._root(root)])
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Any = np.add, root: int = 0) -> None:
         self._reduce_buffers(
@@ -266,17 +262,17 @@ class LocalComm(BoundToRun):
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         from_root = self.rank == self._root(root)
-        theirs = self._meet(f"Scatter from {root}", _flat(sendbuf) if from_root else None)
+        theirs = self._exchange(f"Scatter from {root}", _flat(sendbuf) if from_root else None)
         part = self._part(theirs[root], self.rank)
         self._fill(None if from_root and is_mpi(recvbuf, "IN_PLACE") else _flat(recvbuf), part)
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         target = _flat(recvbuf)
-        theirs = self._meet("Alltoall", target if is_mpi(sendbuf, "IN_PLACE") else _flat(sendbuf))
+        theirs = self._exchange("Alltoall", target if is_mpi(sendbuf, "IN_PLACE") else _flat(sendbuf))
         self._fill(target, np.concatenate([self._part(each, self.rank) for each in theirs]))
 
-    def _meet(self, call: str, value: Any = None) -> list[Any]:
-        return self._group.meet(self.rank, call, value).values
+    def _exchange(self, call: str, value: Any = None) -> list[Any]:
+        return self._group.exchange(self.rank, call, value)
 
     def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
         """Copy into one part of `target`; the counts of both ranks must agree."""
@@ -290,10 +286,10 @@ class LocalComm(BoundToRun):
 
     def _reduce(self, call: str, buffer: Array, op: Op, root: int | None) -> None:
         """Combine one part of all buffers on each rank; then the ranks that need the result copy all parts."""
-        theirs = self._meet(call, buffer)
+        theirs = self._exchange(call, buffer)
         ends = [buffer.size * rank // self.size for rank in range(self.size + 1)]
         part = combined([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op)
-        parts = self._meet(call, part)  # from here on no rank reads the buffers or changes a part
+        parts = self._exchange(call, part)  # from here on no rank reads the buffers or changes a part
         if root is None or root == self.rank:
             for source in range(self.size):
                 self._copy(buffer, ends, source, parts[source])
@@ -301,7 +297,7 @@ class LocalComm(BoundToRun):
     def _reduce_buffers(self, call: str, sendbuf: Any, recvbuf: Any, ufunc: np.ufunc, receives: bool) -> None:
         in_place = is_mpi(sendbuf, "IN_PLACE")
         target = _flat(recvbuf) if receives or in_place else None
-        theirs = self._meet(f"{call} by {ufunc.__name__}", target if in_place else _flat(sendbuf))
+        theirs = self._exchange(f"{call} by {ufunc.__name__}", target if in_place else _flat(sendbuf))
         total = None
         if receives:
             total = theirs[0].copy()
@@ -313,17 +309,15 @@ class LocalComm(BoundToRun):
     def _gather_buffers(self, call: str, sendbuf: Any, recvbuf: Any, receives: bool) -> None:
         target, in_place = _flat(recvbuf) if receives else None, is_mpi(sendbuf, "IN_PLACE")
         mine = self._part(target, self.rank) if in_place and target is not None else _flat(sendbuf)
-        theirs = self._meet(call, mine)
+        theirs = self._exchange(call, mine)
         self._fill(target, np.concatenate(theirs) if receives else None)
 
     def _root(self, root: int) -> int:
-        """The root of a call, if there is such a rank."""
         if 0 <= root < self.size:
             return root
         raise CommError(f"there is no rank {root} of {self.size}\nwrite root=0 to {self.size - 1}")
 
     def _pickles(self, call: str, objects: Sequence[Any] | None) -> list[bytes]:
-        """An object for each rank, pickled."""
         if objects is None or len(objects) != self.size:
             given = "None" if objects is None else f"{len(objects)}"
             raise CommError(f"comm.{call} sends one object to each of {self.size} ranks, not {given}")
@@ -332,20 +326,18 @@ class LocalComm(BoundToRun):
     def _fill(self, target: Array | None, result: Array | None) -> None:
         """Fill a buffer of this rank as soon as no rank reads any of the buffers that all have given."""
         result = None if target is None or result is None else np.array(result)
-        self._meet("the end of a call of mpi4py's")
+        self._exchange("the end of a call of mpi4py's")
         if target is not None and result is not None:
             self._same(target, result)
             target[...] = result
 
     def _part(self, buffer: Array, rank: int) -> Array:
-        """The part of a buffer that belongs to a rank."""
         count = buffer.size // self.size
         if count * self.size != buffer.size:
             raise CommError(f"a buffer of {buffer.size} elements has no equal parts for {self.size} ranks")
         return buffer[count * rank : count * (rank + 1)]
 
     def _same(self, mine: Array, other: Array) -> None:
-        """Refuse buffers that do not fit each other."""
         if (mine.size, mine.dtype) != (other.size, other.dtype):
             raise CommError(
                 f"rank {self.rank} has a buffer of {mine.size} {mine.dtype}, for {other.size} {other.dtype}\n"
@@ -354,7 +346,6 @@ class LocalComm(BoundToRun):
 
 
 def _ends(counts: Sequence[int]) -> list[int]:
-    """The ends of the parts: the running sums, from 0."""
     return list(accumulate(counts, initial=0))
 
 
@@ -432,3 +423,209 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
         job.forget()
         error = None  # an error holds its traceback, which holds this frame
     return [results[rank] for rank in range(size)]
+
+
+# --- meetings, and ranks that can no longer meet ----------------------------------------------------------------------
+
+
+class Released(BaseException):
+    """Ends a rank whose run has failed elsewhere. It is no `Exception`, so that a program's handlers let it pass."""
+
+
+class ThreadedRun:
+    """The state of one run: which ranks wait in which meetings, which have ended, and why the run failed.
+
+    All state is changed under one lock. A rank waits at its own gate, which is opened once: by the last rank that comes
+    to the meeting, or by `_stop`.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.lock: threading.Lock = threading.Lock()
+        self.failed: bool = False
+        self._gates = [threading.Lock() for _ in range(size)]
+        for gate in self._gates:
+            gate.acquire()
+        self.threads: dict[int, int] = {}  # per rank, the number of its thread
+        self._waiting: dict[int, tuple[RankGroup, str]] = {}
+        self._gone: set[int] = set()
+        self._errors: dict[int, BaseException] = {}
+        self._refusal: CommError | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no rank runs any more."""
+        return len(self._gone) == self.size
+
+    def call_of(self, rank: int, call: str) -> str:
+        """What a rank is in, in words: a call of its communicator, or the line of the program that has led there."""
+        return _line_of(sys._current_frames().get(self.threads.get(rank, 0))) or call
+
+    def wait(self, rank: int) -> None:
+        """Wait at the rank's gate. Called outside the lock."""
+        self._gates[rank].acquire()
+
+    def waits(self, rank: int, group: RankGroup, call: str) -> None:
+        """Note that a rank is about to wait. Called under the lock."""
+        self._waiting[rank] = (group, call)
+        if self._gone or len(self._waiting) == self.size:
+            self._refuse_deadlock()
+
+    def release(self, ranks: Sequence[int]) -> None:
+        """Open the gates of the given ranks, if they wait. Called under the lock."""
+        for rank in ranks:
+            if self._waiting.pop(rank, None):
+                self._gates[rank].release()
+
+    def refuse(self, text: str) -> None:
+        """End the run because the ranks do not meet. Called under the lock."""
+        if not self.failed:
+            cure = "all ranks of a communicator must make the same collective calls in the same order"
+            self._refusal = CommError(f"{text}\n{cure}")
+        self._stop()
+
+    def ended(self, rank: int, error: BaseException | None = None) -> None:
+        """Note that a rank has returned, or has raised an error."""
+        with self.lock:
+            self._gone.add(rank)
+            if error is None:
+                if self._waiting:
+                    self._refuse_deadlock()
+            elif not _follows(error):
+                self._errors[rank] = error
+                self._stop()
+
+    def interrupt(self) -> None:
+        """End the run from outside."""
+        with self.lock:
+            self._stop()
+
+    def error(self) -> BaseException | None:
+        """The error for which the run failed. If all ranks raised one error, the copy with its own traceback."""
+        if self._refusal is not None or not self._errors:
+            return self._refusal
+        rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, RemoteError), rank))
+        error = self._errors[rank]
+        name_ranks(error, rank, self.size)
+        return error
+
+    def forget(self) -> None:
+        """Drop the errors: their tracebacks keep the ranks' objects alive."""
+        self._errors.clear()
+        self._refusal = None
+
+    def _stop(self) -> None:
+        self.failed = True
+        self.release(list(self._waiting))
+
+    def _refuse_deadlock(self) -> None:
+        """Refuse a run in which a rank would wait for ever."""
+        for group, call in list(self._waiting.values()):
+            gone = [rank for rank in group.members if rank in self._gone]
+            if gone:
+                waiting = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
+                have = "has" if len(gone) == 1 else "have"
+                wait = "wait" + "s" * (len(waiting) == 1)
+                within = self.call_of(waiting[0], call)
+                return self.refuse(
+                    f"{_names(waiting)} of {self.size} {wait} in {within} for {_names(gone)}, which {have} returned"
+                )
+        if self._waiting and len(self._waiting) + len(self._gone) == self.size:
+            calls = []
+            for rank, (group, call) in sorted(self._waiting.items()):
+                others = [other for other in group.members if other != rank]
+                calls.append(f"rank {rank} in {self.call_of(rank, call)} with {_names(others)}")
+            return self.refuse(f"every rank waits for another: {', '.join(calls)}")
+        return None
+
+
+class _Rendezvous:
+    """One meeting of a group: the call and the value of each rank, and how many ranks are still missing."""
+
+    __slots__ = ("calls", "held", "missing", "values")
+
+    def __init__(self, size: int) -> None:
+        self.calls: list[str] = [""] * size
+        self.values: list[Any] = [None] * size
+        self.missing: int = size
+        self.held: bool = False
+
+
+class RankGroup:
+    """The ranks of one communicator; `members` are their numbers in the run."""
+
+    __slots__ = ("_meeting", "_run", "members", "size")
+
+    def __init__(self, run: ThreadedRun, members: tuple[int, ...]) -> None:
+        self._run = run
+        self.members: tuple[int, ...] = members
+        self.size: int = len(members)
+        self._meeting = _Rendezvous(self.size)
+
+    def split(self, rank: int, color: int, key: int) -> tuple[RankGroup, int]:
+        """The group of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
+        pairs = self.exchange(rank, "split", (color, key))
+        ranks = sorted((r for r in range(self.size) if pairs[r][0] == color), key=lambda r: pairs[r][1])
+        mine = RankGroup(self._run, tuple(self.members[r] for r in ranks)) if rank == ranks[0] else None
+        groups = self.exchange(rank, "split", mine)
+        return groups[ranks[0]], ranks.index(rank)
+
+    def exchange(self, rank: int, call: str, value: Any = None) -> list[Any]:
+        """Wait until all ranks of the group have come with the same call; the values of all, in rank order."""
+        run = self._run
+        with run.lock:
+            if run.over and self.size > 1:
+                raise CommError(
+                    "the run of rote.run whose communicator this is has ended, and its ranks with it\n"
+                    "return x.to_global() or x.local from the run, and make a new tensor of that"
+                )
+            if run.failed:
+                raise Released
+            meeting = self._meeting
+            meeting.calls[rank] = call
+            meeting.values[rank] = value
+            meeting.missing -= 1
+            last = not meeting.missing
+            if not last:
+                run.waits(self.members[rank], self, call)
+            elif meeting.calls.count(call) != self.size:
+                calls = zip(self.members, meeting.calls, strict=True)
+                pairs = ", ".join(f"rank {who} {run.call_of(who, what)}" for who, what in calls)
+                run.refuse(f"the ranks make different calls: {pairs}")
+            else:
+                self._meeting = _Rendezvous(self.size)
+                meeting.held = True
+                run.release(self.members)
+        if not last:
+            run.wait(self.members[rank])
+        # A meeting that was held counts, even if the run has failed since: a rank that learnt of its own error in it
+        # must still raise that error.
+        if not meeting.held:
+            raise Released
+        return meeting.values
+
+
+def _follows(error: BaseException) -> bool:
+    """Whether an error is only the consequence of a release: raised by a handler while the rank was being released."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, Released):
+        seen = seen.__context__
+    return seen is not None
+
+
+def _line_of(frame: FrameType | None) -> str:
+    """The line of the program that has led to a frame; empty if it calls a communicator itself, or is not known."""
+    within = False  # a function between the program and the communicator
+    while frame is not None and in_package(frame.f_code.co_filename):
+        within = within or not frame.f_code.co_filename.startswith(_HERE)
+        frame = frame.f_back
+    if frame is None or not within:
+        return ""
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number, frame.f_globals).strip()
+    place = f"{os.path.basename(file)}:{number}"
+    return f"`{text}` ({place})" if text else place
+
+
+def _names(ranks: Sequence[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"

@@ -1,8 +1,14 @@
 """Methods for ranks of several nodes: ranks of one node share memory, and messages go between nodes.
 
 Every node has an outbox and an inbox in memory that its ranks share. In the outbox, all elements for one other node are
-contiguous, ordered by sender and then by receiver, and they have the same order in the inbox of that node. So a pair of
-nodes needs only one message; but it must wait until the whole node has packed. Else each pair of ranks has a message.
+contiguous, ordered by sender and then by receiver, and they have the same order in the inbox of that node. Of two nodes
+with two ranks each:
+
+    outbox of node 0    0 to 0, 0 to 1, 1 to 0, 1 to 1 | 0 to 2, 0 to 3, 1 to 2, 1 to 3
+    inbox of node 1                                      0 to 2, 0 to 3, 1 to 2, 1 to 3
+
+So a pair of nodes needs only one message; but it must wait until the whole node has packed. Else each pair of ranks has
+a message.
 """
 
 from __future__ import annotations
@@ -17,8 +23,7 @@ from ...layout.indexset import Ints
 from ..comm.cache import DoubleBuffer, InHalves
 from ..comm.protocol import Array, Comm
 from ..copy.strided import Copy
-from .messages import Messages, Transfer
-from .method import Method
+from .messages import Messages, Method, Transfer
 from .point_to_point import Calls
 
 __all__ = ["Nodes"]
@@ -37,29 +42,32 @@ class Nodes(Method):
 
     Args:
         messages: the messages of the step.
-        together: whether a pair of nodes exchanges one message, and the ranks of a node take turns to send to the other
+        joined: whether a pair of nodes exchanges one message, and the ranks of a node take turns to send to the other
             nodes; else each pair of ranks has its own message.
     """
 
-    def __init__(self, messages: Messages, together: bool) -> None:
+    def __init__(self, messages: Messages, joined: bool) -> None:
+        super().__init__(messages)
+        self.sizes = 0, 0
         comm = messages.comm
-        self._calls = Calls(messages, "two-level" if together else "nodes")
-        self._messages, self._together = messages, together
+        self._calls = Calls(messages, "two-level" if joined else "nodes")
+        self._joined = joined
         numbers = np.array(comm.nodes())
         ranks = [np.flatnonzero(numbers == node) for node in range(numbers.max() + 1)]
         home = int(numbers[comm.rank])
         self._node = node = _node_comm(comm, home)
         tables = node.allgather_object((messages.sends, messages.receives))
         sends, receives = np.array(tables, np.int64).swapaxes(0, 1)
-        outbox, sent = _laid([sends[:, members] for members in ranks])
-        inbox, received = _laid([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
+        outbox, sent = _starts([sends[:, members] for members in ranks])
+        # Elements of the node itself stay in the outbox, where their receivers read them.
+        inbox, received = _starts([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
         leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
         order = np.argsort(np.concatenate(ranks))  # puts columns, which are listed by nodes, in the order of ranks
         self._leaving = leaving[order].tolist()
         inside = dict(zip(ranks[home].tolist(), outbox[home][:, node.rank].tolist(), strict=True))
         self._near = [part.peer in inside for part in messages.coming]
         self._places = [inside.get(part.peer, coming[order][part.peer]) for part in messages.coming]
-        if together:
+        if joined:
             self._outgoing, self._incoming = _carried(ranks, home, node.rank, sent, received)
         else:
             far = np.flatnonzero(numbers != home).tolist()
@@ -67,8 +75,8 @@ class Nodes(Method):
             self._outgoing = [_Mail(r, self._leaving[r], messages.sends[r]) for r in far if messages.sends[r]]
             self._incoming = [_Mail(r, begins[r], messages.receives[r]) for r in far if messages.receives[r]]
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
-        nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
-        self.held: int = 2 * nbytes
+        nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)  # both boxes are the first rank's memory
+        self.held = 2 * nbytes
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
@@ -82,8 +90,8 @@ class Nodes(Method):
 
     def _between(self, transfer: Transfer, outbox: Array, inbox: Array) -> list[Copy]:
         """The calls of a transfer by way of these boxes."""
-        packing, started, meet = list[Copy](), list[Any](), self._node.barrier
-        for region, peer, _ in self._messages.leaving:
+        packing, started, barrier = list[Copy](), list[Any](), self._node.barrier
+        for region, peer, _ in self.messages.leaving:
             at = self._leaving[peer]
             packing += region.bound(transfer.block, outbox[at : at + region.size], before=transfer.before)
 
@@ -97,18 +105,19 @@ class Nodes(Method):
         def wait() -> None:
             if started:
                 started[0].Waitall(started)
-            if self._together:
-                meet()
+            if self._joined:
+                barrier()
 
         boxes = [outbox if near else inbox for near in self._near]
-        sizes = [part.region.size for part in self._messages.coming]
+        sizes = [part.region.size for part in self.messages.coming]
         received = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
-        first = [meet, start] if self._together else [start, meet]  # a node's message leaves when all ranks have packed
+        # A message of the whole node leaves when all its ranks have packed; that of one rank leaves before.
+        first = [barrier, start] if self._joined else [start, barrier]
         return [*packing, *first, *transfer.unpacking_after(wait, received, self._near)]
 
     def _boxes(self) -> tuple[Array, Array]:
         """The outbox and the inbox of this node, in the next half of the memory of its first rank."""
-        dtype, (out, into) = self._messages.wire, self._sizes
+        dtype, (out, into) = self.messages.wire, self._sizes
         memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
         return memory[:out], memory[out:]
 
@@ -120,10 +129,10 @@ def _node_comm(comm: Comm, number: int) -> Comm:
     return cast(Comm, comm.cache["node"])
 
 
-def _laid(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
+def _starts(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
     """Lay out tables of sizes in sequence, row by row: where each entry begins; where each table begins, and its size.
 
-    >>> starts, spans = _laid([np.array([[1, 2], [3, 4]]), np.array([[5]])])
+    >>> starts, spans = _starts([np.array([[1, 2], [3, 4]]), np.array([[5]])])
     >>> [each.tolist() for each in starts], spans
     ([[[0, 1], [3, 6]], [[10]]], [(0, 10), (10, 5)])
     """
@@ -145,9 +154,9 @@ def _carried(
     The distance between the numbers of the nodes picks the rank on each side, so that the ranks of a node take turns.
     """
     outgoing, incoming = list[_Mail](), list[_Mail]()
-    for apart in range(1, len(ranks)):
-        to, origin = (home + apart) % len(ranks), (home - apart) % len(ranks)
+    for distance in range(1, len(ranks)):
+        to, origin = (home + distance) % len(ranks), (home - distance) % len(ranks)
         for node, (start, size), mails in ((to, sent[to], outgoing), (origin, received[origin], incoming)):
-            if size and (apart - 1) % len(ranks[home]) == me:
-                mails.append(_Mail(int(ranks[node][(apart - 1) % len(ranks[node])]), start, size))
+            if size and (distance - 1) % len(ranks[home]) == me:
+                mails.append(_Mail(int(ranks[node][(distance - 1) % len(ranks[node])]), start, size))
     return outgoing, incoming

@@ -1,22 +1,37 @@
-"""The messages of one step on one rank: those that it sends, those that it receives, and the elements that it keeps."""
+"""The messages of one step on one rank: those that it sends, those that it receives, and the elements that it keeps.
+
+A transfer moves them between two blocks; each method of exchange is a `Method` that runs transfers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from ...compiler.step import LOCAL, Step
+from ...errors import CommError
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
-from ..comm.protocol import Array, Comm
-from ..copy.regions import Contribution, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
-from ..copy.strided import Copy, Factor
+from ..comm.protocol import Array, Comm, MpiHandle
+from ..copy.regions import (
+    Contribution,
+    Region,
+    direct_regions,
+    identity,
+    joined,
+    part_of,
+    receive_regions,
+    send_regions,
+    whole,
+)
+from ..copy.strided import Copy, Factor, run
 
-__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "counts", "place", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "counts", "mpi_comm", "place", "sub_comm"]
+
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that work on whole blocks: nothing is packed."""
@@ -45,7 +60,7 @@ class Messages:
         comm: the communicator of the ranks that differ along the step's grid modes only.
         rank: this rank's number in the whole grid.
         leaving, coming: the messages. Those of `coming` are in the order of ranks, in which they are reduced.
-        kept: a position among `coming`, and the region that this rank copies from block to block in that turn; None if
+        kept: a position in the order of `coming`, and the region that this rank copies from block to block; None if
             there is none, or a message carries it.
         sends, receives: elements per rank of `comm`.
     """
@@ -84,13 +99,32 @@ class Messages:
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
         kept = None
-        for turn, region in enumerate(incoming):
+        for position, region in enumerate(incoming):
             if region.peer == rank and not carried:
-                kept = turn, region
-                incoming = (*incoming[:turn], *incoming[turn + 1 :])
-        leaving, coming = _laid(step, grid, outgoing), _laid(step, grid, incoming)
+                kept = position, region
+                incoming = (*incoming[:position], *incoming[position + 1 :])
+        leaving, coming = _segments(step, grid, outgoing), _segments(step, grid, incoming)
         sends, receives = counts(leaving, sub.size), counts(coming, sub.size)
         return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives)
+
+    def cut(self, ranges: Callable[[Region], dict[int, tuple[int, int]]], starts: tuple[int, int] = (0, 0)) -> Messages:
+        """The part of every message that lies in some ranges of its modes, without the elements that the rank keeps.
+
+        Args:
+            ranges: gives the ranges for a message; both ends know its shape, and so cut it in the same way.
+            starts: where the parts begin in packed memory and in that of arrived messages; they are contiguous there.
+        """
+        sides = list[tuple[Segment, ...]]()
+        for segments, start in zip((self.leaving, self.coming), starts, strict=True):
+            parts = list[Segment]()
+            for region, peer, _ in segments:
+                part = part_of(region, ranges(region), packs=not sides)
+                if part.size:
+                    parts.append(Segment(part, peer, slice(start, start + part.size)))
+                    start += part.size
+            sides.append(tuple(parts))
+        sends, receives = (counts(side, self.comm.size) for side in sides)
+        return replace(self, leaving=sides[0], coming=sides[1], kept=None, sends=sends, receives=receives)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -105,6 +139,7 @@ class Messages:
         return any(part.region.combine for part in self.coming)
 
 
+@dataclass(slots=True, eq=False)
 class Transfer:
     """One step between given blocks: from a block, through packed memory, to the block after it.
 
@@ -112,37 +147,22 @@ class Transfer:
 
     Attributes:
         messages: the messages of the step.
-        block, out: the two blocks, C-contiguous. `block` is not written to, unless `arrived` lies in its memory.
-        packed, arrived: memory of the sizes that the method asks for, in the dtype that travels. `packed` may lie in
+        block, out: the two blocks, C-contiguous. `block` is not written to, unless `arrived` is in its memory.
+        packed, arrived: memory of the sizes that the method asks for, in the dtype that travels. `packed` may be in
             the memory of `out`, and `arrived` in that of `block` if messages carry the kept elements: all messages are
             packed before the first may arrive, and all have left before the first is unpacked.
         before, after: factors of the two blocks.
         unpacker: if given, it makes the calls that take the place of unpacking, from all of `messages.coming` in order.
     """
 
-    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
-
-    after: Sequence[Factor]
-    arrived: Array
-    before: Sequence[Factor]
+    messages: Messages
     block: Array
     out: Array
     packed: Array
-
-    def __init__(
-        self,
-        messages: Messages,
-        block: Array,
-        out: Array,
-        packed: Array,
-        arrived: Array,
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
-    ) -> None:
-        self.messages: Messages = messages
-        self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
-        self.before, self.after = before, after
-        self.unpacker: Callable[[Sequence[Array]], list[Copy]] | None = None
+    arrived: Array
+    before: Sequence[Factor] = ()
+    after: Sequence[Factor] = ()
+    unpacker: Callable[[Sequence[Array]], list[Copy]] | None = None
 
     def packing(self, memory: Array) -> list[Copy]:
         """The calls that pack all messages into memory."""
@@ -169,8 +189,8 @@ class Transfer:
         for part, message in zip(messages.coming, received, strict=False):
             parts.append((part.region, message, ()))
         if messages.kept is not None:
-            turn, kept = messages.kept
-            parts.insert(turn, (kept, self.block, self.before))
+            position, kept = messages.kept
+            parts.insert(position, (kept, self.block, self.before))
         copies += joined(parts, self.out, op, self._factors)
         return copies + self.scaling()
 
@@ -186,6 +206,7 @@ class Transfer:
         """
         if received is None:
             received = self.where()
+        # Nothing may be written where messages still leave, and reductions have their order.
         if self.unpacker is not None or self.messages.ordered or np.may_share_memory(self.out, self.packed):
             return [wait, *self.unpacking(received)]
         early, late = self.keeping(), list[Copy]()
@@ -235,8 +256,7 @@ class Transfer:
         return () if self._late else self.after
 
 
-def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
-    """Segments for the regions, contiguous in packed memory."""
+def _segments(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
     segments, at = list[Segment](), 0
     for region in regions:
         peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
@@ -268,3 +288,64 @@ def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
 def place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
     """The number of a rank within its sub-grid."""
     return ravel([coordinates[g] for g in grid_modes], [grid.shape[g] for g in grid_modes])
+
+
+class Method:
+    """A way for the messages of a step to reach their receivers, bound to one rank's `Messages`; binding is collective.
+
+    All methods give the same blocks, bit for bit, but for sums between nodes (`registry`). The usual one packs all
+    messages, exchanges them between two pieces of workspace, and then unpacks them.
+
+    Attributes:
+        messages: the messages of the step.
+        sizes: elements of workspace for packed messages, and for messages that arrive.
+        held: bytes of memory that the method itself holds, such as shared memory.
+        unpacks: whether it unpacks only by the transfer's `unpacking` or `unpacking_after`.
+        overlaps: whether messages travel while work on blocks goes on, so that they need memory where no block is.
+        reads_blocks: whether ranks read each other's blocks, which they show when calls are made.
+
+    Raises (when one is made, the same on all ranks): CommError if it cannot work on these ranks.
+    """
+
+    held: int = 0
+    unpacks: ClassVar[bool] = True
+    overlaps: ClassVar[bool] = False
+    reads_blocks: ClassVar[bool] = False
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages: Messages = messages
+        self.sizes: tuple[int, int] = messages.sizes
+
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        """Calls that run the step between the given blocks of a transfer, repeatedly. Each run is collective.
+
+        To make the calls is collective only if the method `reads_blocks`, or if blocks are large (see `in_pieces`).
+        """
+        copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))
+        return [*copies[0], partial(self.carry, transfer), *copies[1]]
+
+    def __call__(self, transfer: Transfer) -> None:
+        """Run the step once. Collective over the communicator of the messages."""
+        run(self.bound(transfer))
+
+    def carry(self, transfer: Transfer) -> None:
+        """Exchange the packed messages, so that those for this rank are in `arrived`."""
+        raise NotImplementedError
+
+    def received(self, transfer: Transfer) -> list[Array]:
+        """The messages at the places where they have arrived."""
+        return transfer.where()
+
+
+def mpi_comm(comm: Comm, name: str) -> MpiHandle:
+    """Check that a communicator is one of MPI.
+
+    Raises:
+        CommError: these ranks do not use MPI, which the method `name` needs.
+    """
+    if not isinstance(comm, MpiHandle):
+        raise CommError(
+            f"{name} is a method of MPI's, and these ranks are threads of one process\n"
+            "start them with mpiexec, or write method='auto'"
+        )
+    return comm

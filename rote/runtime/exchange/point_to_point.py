@@ -1,19 +1,31 @@
-"""Messages between pairs of ranks (Duy and Ozaki 2014, section 3.2.1)."""
+"""Messages between pairs of ranks (Duy and Ozaki 2014, section 3.2.1), also in chunks while other work goes on.
+
+In `Pipelined`, the work before the step makes the next chunk while one chunk travels, and the work after it goes on.
+The work before a step proceeds along one mode of its block, and the work after it along one mode of the new block; both
+report their progress. The half of the elements that the later work needs first is cut along the mode of the earlier
+work, and each chunk leaves as soon as it is made. The other half leaves when everything is made. It is cut along the
+mode of the later work, which goes on as chunks arrive. So the time is that of the slower of link and work, plus one
+chunk at either end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..comm.chunks import chunks
+from ...compiler.movement.components import components
 from ..comm.protocol import Array
+from ..comm.reductions import chunks
+from ..copy.regions import Region, reach
 from ..copy.strided import Copy, run
-from .messages import Messages, Transfer
-from .method import Method, Packed, mpi_comm
+from .messages import Messages, Method, Segment, Transfer, mpi_comm
 
-__all__ = ["Calls", "Isend", "Sendrecv", "Waitsome"]
+__all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Progress", "Sendrecv", "Waitsome"]
 
 
 Rounds = list[tuple[list[int], list[int]]]
@@ -30,43 +42,43 @@ class Calls:
 
     def send(self, message: Array, peer: int) -> list[Any]:
         """Start to send a message."""
-        start = self._handle.Isend
-        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
+        start, kind = self._handle.Isend, self._kind
+        return [start([chunk, chunk.size, kind], peer) for chunk in chunks(message, self._most)]
 
     def receive(self, message: Array, peer: int) -> list[Any]:
         """Start to receive a message."""
-        start = self._handle.Irecv
-        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
+        start, kind = self._handle.Irecv, self._kind
+        return [start([chunk, chunk.size, kind], peer) for chunk in chunks(message, self._most)]
 
 
-def rounds(messages: Messages, together: int | None) -> Rounds:
+def rounds(messages: Messages, at_once: int | None) -> Rounds:
     """The numbers of the messages that leave and come in each round, without empty messages.
 
-    In a round, a rank sends to the next `together` ranks after it, and receives from as many before it. So both sides
-    have a message in the same round, and not all ranks send to one. If `together` is None, there is one round.
+    In a round, a rank sends to the next `at_once` ranks after it, and receives from as many before it. So both sides
+    have a message in the same round, and not all ranks send to one. If `at_once` is None, there is one round.
     """
     ranks, me = messages.comm.size, messages.comm.rank
-    step = together or ranks
+    step = at_once or ranks
     leaving = sorted(((part.peer - me) % ranks, n) for n, part in enumerate(messages.leaving) if part.region.size)
     coming = sorted(((me - part.peer) % ranks, n) for n, part in enumerate(messages.coming) if part.region.size)
 
     def within(pairs: list[tuple[int, int]], start: int) -> list[int]:
         return [n for distance, n in pairs if start <= distance < start + step]
 
-    turns = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
-    return [turn for turn in turns if any(turn)]
+    found = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
+    return [each for each in found if any(each)]
 
 
-class Isend(Packed):
-    """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or `together` ranks at a time, then `MPI_Waitall`.
+class Isend(Method):
+    """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or `at_once` ranks at a time, then `MPI_Waitall`.
 
     In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
     """
 
-    def __init__(self, messages: Messages, together: int | None = None) -> None:
+    def __init__(self, messages: Messages, at_once: int | None = None) -> None:
         super().__init__(messages)
         self._calls = Calls(messages, "isend")
-        self._rounds = rounds(messages, together)
+        self._rounds = rounds(messages, at_once)
 
     def carry(self, transfer: Transfer) -> None:
         for leaving, coming in self._rounds:
@@ -87,15 +99,14 @@ class Waitsome(Method):
 
     unpacks = False
 
-    def __init__(self, messages: Messages, together: int | None = None) -> None:
+    def __init__(self, messages: Messages, at_once: int | None = None) -> None:
+        super().__init__(messages)
         self._calls = Calls(messages, "waitsome")
-        self._rounds = rounds(messages, together)
-        self._ordered = messages.ordered
-        self.sizes: tuple[int, int] = messages.sizes
+        self._rounds = rounds(messages, at_once)
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         before = transfer.packing(transfer.packed)
-        if self._ordered or np.may_share_memory(transfer.out, transfer.packed):
+        if self.messages.ordered or np.may_share_memory(transfer.out, transfer.packed):
             return [*before, partial(self._exchange, transfer, [], {}), *transfer.unpacking()]
         unpacking = {}
         for number, message in enumerate(transfer.where()):
@@ -120,8 +131,8 @@ class Waitsome(Method):
         run(keeping)  # there was no message
 
 
-class Sendrecv(Packed):
-    """In turn i, `MPI_Sendrecv` to the rank i places after this one, and from the rank i places before it."""
+class Sendrecv(Method):
+    """In round i, `MPI_Sendrecv` to the rank i places after this one, and from the rank i places before it."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
@@ -132,11 +143,11 @@ class Sendrecv(Packed):
         leaving = {part.peer: part.at for part in messages.leaving}
         coming = {part.peer: part.at for part in messages.coming}
         ranks, me = comm.size, comm.rank
-        turns = [((me + turn) % ranks, (me - turn) % ranks) for turn in range(ranks)]
-        self._turns = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in turns]
+        peers = [((me + n) % ranks, (me - n) % ranks) for n in range(ranks)]
+        self._rounds = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in peers]
 
     def carry(self, transfer: Transfer) -> None:
-        for to, leaves, origin, comes in self._turns:
+        for to, leaves, origin, comes in self._rounds:
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):
                 continue
@@ -145,3 +156,178 @@ class Sendrecv(Packed):
             if not receive.size:
                 origin = self._nobody
             self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)
+
+
+Progress = Iterable[tuple[int, Copy]]
+"""Work in steps, in order. The number says how far along its mode the work has made, or reads, its block by then."""
+
+Parts = tuple[int, int, int]  # first part, end, and number of equal parts of a mode
+
+_END = 1 << 62  # an index beyond every element
+
+
+class Chunks(NamedTuple):
+    """The way in which the messages of a step are cut; the same on all ranks.
+
+    The earlier half along the late mode is cut along the early mode, so that chunks leave while the block is made. The
+    rest can only leave when the whole block is made. It is cut along the late mode, so that it is read as it arrives:
+
+                         late mode
+                    | chunk 0 |   |   |
+        early mode  |---------| 2 | 3 |
+                    | chunk 1 |   |   |
+
+    Attributes:
+        early: the mode along which the block before is made; None if it is made at once.
+        late: the mode along which the block after is read; None if it is read at once.
+        number: the most chunks.
+    """
+
+    early: int | None
+    late: int | None
+    number: int
+
+    def parts(self, messages: Messages) -> list[dict[int, Parts]]:
+        """For each chunk, its part of each mode that is cut."""
+        both = components(messages.step.before, messages.step.after)
+        early = next((k for k, part in enumerate(both) if self.early in part.before), None)
+        late = next((k for k, part in enumerate(both) if self.late in part.after), None)
+        number = self.number
+        mode = late if early is None else early
+        if mode is None:
+            return [{}]
+        if early is None or late is None or early == late:
+            return [{mode: (k, k + 1, number)} for k in range(number)]
+        half = max(1, number // 2)
+        first = [{early: (k, k + 1, half), late: (0, 1, 2)} for k in range(half)]
+        return first + [{late: (k, k + 1, 2 * half)} for k in range(half, 2 * half)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk of all messages of a rank.
+
+    Attributes:
+        messages: the messages of the chunk; in packed memory, chunks are contiguous and in order.
+        ready: how far the work before must be before the chunk can leave.
+        until: how far the work after can go once this chunk and those before it have arrived.
+    """
+
+    messages: Messages
+    ready: int
+    until: int
+
+
+class Pipelined(Method):
+    """`MPI_Isend` and `MPI_Irecv` of chunk after chunk, between the steps of the work before and after the move.
+
+    Args:
+        messages: the messages of the step.
+        chunks: how they are cut; one chunk if None. Messages that are reduced are not cut.
+    """
+
+    overlaps = True
+
+    def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
+        super().__init__(messages)
+        self._calls = Calls(messages, "pipelined")
+        self._handle = mpi_comm(messages.comm, "pipelined").handle
+        if chunks is None or messages.step.before.partial or messages.step.after.partial:
+            chunks = Chunks(None, None, 1)
+        early, late = chunks.early, chunks.late
+        cut, starts = list[Messages](), (0, 0)
+        for part in chunks.parts(messages):  # in packed memory, chunks are contiguous and in order
+            cut.append(messages.cut(partial(_ranges, part), starts))
+            starts = starts[0] + cut[-1].sizes[0], starts[1] + cut[-1].sizes[1]
+        lows = [0] * len(cut)
+        if late is not None:
+            for k, each in enumerate(cut):
+                lows[k] = min([reach(part.region, late, False)[0] for part in each.coming], default=_END)
+        # Work goes on up to the first element of any chunk that is still to come, so minima are taken from the end.
+        untils = [*accumulate(reversed(lows), min, initial=_END)][::-1]
+        self._begun: int = untils[0]
+        self._chunks: list[_Chunk] = []
+        for each, until in zip(cut, untils[1:], strict=True):
+            ready = _END if each.leaving else 0
+            if early is not None:
+                ready = max([reach(part.region, early, True)[1] for part in each.leaving], default=0)
+            self._chunks.append(_Chunk(each, ready, until))
+
+    @property
+    def coming(self) -> list[Segment]:
+        """All messages that come, in the order of chunks."""
+        return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
+
+    def bound(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> list[Copy]:
+        """The calls of the step, in order, among those of the work before and after it.
+
+        A chunk leaves as soon as the work before has made it, and the program waits for a chunk as late as possible:
+
+            work  pack 0  send 0  work  pack 1  send 1  wait 0  later work  wait 1  later work
+
+        Args:
+            transfer: its four pieces of memory must not overlap.
+            before: the work that makes the block.
+            after: the work that reads the messages and writes `out`; if None, the messages are unpacked into `out`.
+        """
+        parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
+        receiving, sending = [list[Any]() for _ in parts], list[Any]()
+        # Requests are new in every run, so the calls share lists of them.
+        calls: list[Copy] = [partial(self._receive, parts, receiving, sending)]
+        made, working = 0, iter(before)
+        for chunk, part in zip(self._chunks, parts, strict=True):
+            while made < chunk.ready and (step := next(working, None)):
+                made = step[0]
+                calls.append(partial(self._do, step[1]))
+            calls += [*part.packing(part.packed), partial(self._send, part, sending)]
+        calls += [partial(self._do, work) for _, work in working]
+        waits = [partial(_wait, requests) for requests in receiving]
+        if after is not None:
+            until, arriving = self._begun, zip(self._chunks, waits, strict=True)
+            for needed, work in after:
+                while until < needed:
+                    chunk, wait = next(arriving)
+                    until = chunk.until
+                    calls.append(wait)
+                calls.append(partial(self._do, work))
+            calls += [wait for _, wait in arriving]
+        elif transfer.messages.ordered:
+            calls += [*waits, *transfer.unpacking()]
+        else:
+            calls += transfer.keeping()
+            for part, wait in zip(parts, waits, strict=True):
+                calls += [wait, *part.unpacking()]
+        return [*calls, partial(_wait, sending)]
+
+    def _receive(self, parts: Sequence[Transfer], receiving: Sequence[list[Any]], sending: list[Any]) -> None:
+        sending.clear()
+        for part, requests in zip(parts, receiving, strict=True):
+            requests.clear()
+            for number in range(len(part.messages.coming)):
+                requests += self._calls.receive(*part.arriving(number))
+
+    def _send(self, part: Transfer, sending: list[Any]) -> None:
+        for number in range(len(part.messages.leaving)):
+            sending += self._calls.send(*part.departing(number))
+
+    def _do(self, work: Copy) -> None:
+        """Do a step of work, then call MPI, which makes progress with messages only while it is called."""
+        work()
+        self._handle.Iprobe()
+
+    def _of(self, transfer: Transfer, messages: Messages) -> Transfer:
+        ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
+        return Transfer(messages, *ends, transfer.before, transfer.after)
+
+
+def _wait(requests: Sequence[Any]) -> None:
+    if requests:
+        requests[0].Waitall(requests)
+
+
+def _ranges(parts: dict[int, Parts], region: Region) -> dict[int, tuple[int, int]]:
+    ranges: dict[int, tuple[int, int]] = {}
+    for mode, (start, stop, number) in parts.items():
+        extent = region.shape[mode]
+        ranges[mode] = extent * start // number, extent * stop // number
+    return ranges

@@ -20,19 +20,15 @@ from ...compiler.machine import DEFAULT
 from ...compiler.step import LOCAL, Step
 from ...errors import CommError
 from ..comm.protocol import Comm, MpiHandle
-from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, ReduceScatter, Whole
+from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, Put, ReduceScatter, Whole
 from .hierarchical import Nodes
-from .messages import WHOLE, Messages
-from .method import Method
-from .one_sided import Put
-from .pipelined import Pipelined
-from .point_to_point import Isend, Sendrecv, Waitsome
-from .processes import Shared
-from .shared import Direct
+from .messages import WHOLE, Messages, Method
+from .point_to_point import Isend, Pipelined, Sendrecv, Waitsome
+from .shared import Direct, Shared
 
 __all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "methods"]
 
-_TOGETHER = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
+_AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
 
 
@@ -49,13 +45,13 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
     "persistent": Persistent,
     "put": Put,
     "isend": Isend,
-    "isend-32": partial(Isend, together=_TOGETHER),
+    "isend-32": partial(Isend, at_once=_AT_ONCE),
     "waitsome": Waitsome,
-    "waitsome-32": partial(Waitsome, together=_TOGETHER),
+    "waitsome-32": partial(Waitsome, at_once=_AT_ONCE),
     "sendrecv": Sendrecv,
     "pipelined": Pipelined,
-    "nodes": partial(Nodes, together=False),
-    "two-level": partial(Nodes, together=True),
+    "nodes": partial(Nodes, joined=False),
+    "two-level": partial(Nodes, joined=True),
 }
 """The function that makes each method."""
 
@@ -97,7 +93,7 @@ def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
     """
     kind = messages.step.kind
     if kind in LOCAL:
-        return "", Local()
+        return "", Local(messages)
     if kind in WHOLE:
         return "", Whole(messages)
     collective = _COLLECTIVES.get(kind)

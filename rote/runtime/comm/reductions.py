@@ -1,4 +1,4 @@
-"""Reductions of floats in rank order, ((a0 + a1) + a2) + …, by processes that share memory.
+"""Reductions of floats in rank order, ((a0 + a1) + a2) + …, by processes that share memory; and calls in chunks.
 
 MPI chooses the order in which its own reductions combine contributions, and how they compare NaNs. Threads and
 `simulate` combine in rank order. Processes of one node do so here, and so every transport gives the same bits.
@@ -7,39 +7,44 @@ Few elements are gathered on every rank, which combines them all: one call of MP
 rank writes its contributions into memory that all ranks read, waits for the others, and combines a part, which all
 ranks read after another barrier. There are two such memories, which take turns: when all ranks have come to a barrier,
 none reads what was written before the last one.
+
+Buffers of more elements than one call of MPI can count (before MPI 4, 2**31 - 1) are cut into chunks, or go from or to
+one rank after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ...errors import CommError
 from ...layout.layout import Op
-from .chunks import chunks, combined
+from .cache import cached
 from .protocol import Array, Comm
 
-__all__ = ["InOrder", "reduced", "rounds"]
+__all__ = ["OrderedReductions", "chunks", "combined", "depends_on_order", "gather_in_turn", "no_operation"]
+__all__ += ["reduce_in_order", "reduce_in_turn"]
 
 _TILE = 1 << 19  # bytes of each of the two memories of a rank
 _FEW = 1 << 14  # bytes of all ranks together, up to which each rank combines all elements
 
 
-def rounds(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
+def depends_on_order(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
     """Whether the order of a reduction shows in its bits: not of integers, nor of what two ranks add or multiply."""
     return dtype.char in "fdgFDG" and dtype.isnative and comm.size >= (3 if op in ("sum", "prod") else 2)
 
 
-def reduced(comm: Comm, buffer: Array, op: Op, root: int | None = None) -> bool:
+def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) -> bool:
     """Combine the buffers of all ranks, in place on the root, or on all ranks if there is none. Collective.
 
     Returns:
         False, and nothing is done, for what MPI may reduce: what does not round, and many elements of several nodes.
     """
-    if not rounds(comm, buffer.dtype, op):
+    if not depends_on_order(comm, buffer.dtype, op):
         return False
     if buffer.nbytes * comm.size <= _FEW:
         rows = np.empty((comm.size, buffer.size), buffer.dtype)
@@ -47,13 +52,13 @@ def reduced(comm: Comm, buffer: Array, op: Op, root: int | None = None) -> bool:
         if root is None or root == comm.rank:
             buffer[...] = _combined(list(rows), op)
         return True
-    in_order = InOrder.of(comm)
+    in_order = OrderedReductions.of(comm)
     if in_order is not None:
         in_order.reduce(comm, buffer, op, root)
     return in_order is not None
 
 
-class InOrder:
+class OrderedReductions:
     """Reductions on one communicator, which keeps this in its cache; so this does not keep the communicator."""
 
     __slots__ = ("_memory", "_turn", "_views")
@@ -63,16 +68,22 @@ class InOrder:
         self._views: dict[np.dtype[Any], list[list[Array]]] = {}
 
     @classmethod
-    def of(cls, comm: Comm) -> InOrder | None:
+    def of(cls, comm: Comm) -> OrderedReductions | None:
         """The reductions of a communicator; None if its ranks cannot share memory. Collective."""
-        if "in order" not in comm.cache:
-            memory = comm.allocate_shared(2 * _TILE)
-            comm.cache["in order"] = None if memory is None else cls(memory)
-        found: InOrder | None = comm.cache["in order"]
-        return found
+        return cached(comm, "in order", None, lambda: cls._on(comm), 1)
+
+    @classmethod
+    def _on(cls, comm: Comm) -> OrderedReductions | None:
+        memory = comm.allocate_shared(2 * _TILE)
+        return None if memory is None else cls(memory)
 
     def reduce(self, comm: Comm, buffer: Array, op: Op, root: int | None = None) -> None:
         """Combine large buffers of all ranks, in place on the root, or on all ranks if there is none. Collective."""
+        # Each rank writes its row and combines one column, which then holds the result for all to read:
+        #
+        #   rank 0   | a0  b0  c0 |            | a   b0  c0 |
+        #   rank 1   | a1  b1  c1 |  barrier   | a1  b   c1 |  barrier   a b c
+        #   rank 2   | a2  b2  c2 |            | a2  b2  c  |
         size, me = comm.size, comm.rank
         receives = root is None or root == me
         for chunk in chunks(buffer, _TILE // buffer.itemsize):
@@ -89,6 +100,7 @@ class InOrder:
 
     def reduce_scatter(self, comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         """Give every rank its part of the combined `send`, some elements of all parts at a time. Collective."""
+        # The memory of a rank holds `most` elements for each rank, of which there may be fewer:  | for 0 | for 1 | … |
         most = _TILE // send.itemsize // comm.size
         starts = [0, *accumulate(counts)]
         for first in range(0, max(counts), most):
@@ -120,3 +132,57 @@ def _combined(rows: Sequence[Array], op: Op) -> Array:
     """
     with nullcontext() if "call" in np.geterr().values() else np.errstate(all="ignore"):
         return combined(rows, op)
+
+
+# On bool, add is the logical or, and multiply the logical and, as the protocol demands.
+_UFUNCS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+def combined(buffers: Sequence[Array], op: Op) -> Array:
+    """The buffers of all ranks combined in rank order, ((a0 + a1) + a2) + …: the same bits on every transport.
+
+    >>> combined([np.array([1e16]), np.array([1.0]), np.array([-1e16])], "sum")
+    array([0.])
+    """
+    if op not in _UFUNCS:
+        raise no_operation(op)
+    total = buffers[0].copy()
+    for buffer in buffers[1:]:
+        _UFUNCS[op](total, buffer, out=total)
+    return total
+
+
+def no_operation(op: object) -> CommError:
+    """The error for an operation that Rote's own calls do not have."""
+    return CommError(
+        f'an array is combined in place by "sum", "max", "min" or "prod", not {op!r}\n'
+        "write comm.allreduce(value, op), as with mpi4py, for any other function"
+    )
+
+
+def chunks(buffer: Array, most: int) -> Iterator[Array]:
+    """Cut a buffer into chunks of at most `most` elements; an empty buffer is one chunk.
+
+    >>> [len(chunk) for chunk in chunks(np.zeros(5), 2)], [len(chunk) for chunk in chunks(np.zeros(0), 2)]
+    ([2, 2, 1], [0])
+    """
+    for start in range(0, max(buffer.size, 1), most):
+        yield buffer[start : start + most]
+
+
+def gather_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int]) -> None:
+    """An allgatherv as a sequence of broadcasts, one from each rank."""
+    for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
+        part = recv[end - count : end]
+        if rank == comm.rank:
+            part[...] = send
+        comm.bcast_in_place(part, rank)
+
+
+def reduce_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
+    """A reduce_scatter as a sequence of reductions, one to each rank."""
+    for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
+        part = np.array(send[end - count : end])
+        comm.reduce_in_place(part, op, rank)
+        if rank == comm.rank:
+            recv[...] = part

@@ -22,24 +22,109 @@ transforms with tune="model" time nothing, and their bits are the same in every 
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from ..errors import RoteError
-from .record import Key, Record, as_json, as_record, demand, key, parse_json, spelt, written
+from . import __version__
+from .errors import RoteError
+from .host import installed, processor
 
-__all__ = ["Key", "Record", "WisdomWarning", "export", "folder", "forget", "include", "kept", "key", "recall"]
-__all__ += ["records", "remember"]
+__all__ = ["Key", "Record", "WisdomWarning", "export", "folder", "forget", "include", "kept"]
+__all__ += ["key", "recall", "records", "remember"]
 
+_SCHEMA, _EDITION = "rote wisdom", 1  # the mark of a file; files of another edition are ignored
+_PARTS = ("machine", "versions", "facts")  # the parts of a key
 _DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter are left if a writer is killed
 
 _ignored: set[str] = set()
 _ignoring = threading.Lock()  # in-process ranks are threads, and only one of them warns
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Everything that a decision depends on; made by the function `key`.
+
+    Attributes:
+        text: the whole key, as canonical JSON.
+
+    >>> key({"what": "walk", "grid": (2,)}).facts, len(key({}).name)
+    ({'grid': [2], 'what': 'walk'}, 32)
+    """
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The hash that names the file: 32 hexadecimal digits."""
+        from hashlib import sha256  # imports OpenSSL, so only if needed
+
+        return sha256(self.text.encode()).hexdigest()[:32]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The caller's own facts."""
+        facts: dict[str, Any] = json.loads(self.text)["facts"]
+        return facts
+
+    def __str__(self) -> str:
+        machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
+        names = sorted(facts, key=lambda name: (name != "what", name))
+        said = " ".join(f"{name}={_shown(facts[name])}" for name in names)
+        ran = ", ".join(f"{name} {_shown(version)}" for name, version in versions.items() if version)
+        return f"{said} ({_shown(machine['cpu'])}, {_shown(machine['cores'])} cores, {ran})"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision and its key; as text, one line for people to read.
+
+    Attributes:
+        key: what it was measured on.
+        text: the decision, as canonical JSON.
+
+    >>> Record(key({"what": "walk"}), '["slab",4]').decision
+    ['slab', 4]
+    """
+
+    key: Key
+    text: str
+
+    @property
+    def decision(self) -> Any:
+        """The decision as a JSON value."""
+        return json.loads(self.text)
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.text}"
+
+
+def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
+    """The key of a decision on this machine, with the installed versions.
+
+    Args:
+        facts: everything else that the decision depends on: names and JSON values, where tuples equal lists. By
+            convention "what" names the kind of decision.
+        mpi: name and version of the MPI library; empty if it does not matter, as among in-process ranks.
+
+    Raises:
+        TypeError, ValueError: a fact is not a JSON value.
+
+    >>> key({"what": "walk", "grid": (2,)}) == key({"grid": [2], "what": "walk"})
+    True
+    """
+    machine = {
+        "cpu": processor(),
+        "cores": os.cpu_count() or 1,
+    }  # all cores, not only those that a launcher gives to a rank
+    versions = {"rote": __version__, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
+    return Key(canonical({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
 
 class WisdomWarning(UserWarning):
@@ -102,7 +187,7 @@ def remember(key: Key, decision: Any) -> bool:
     ...     remember(key({"what": "walk"}), "slab")
     False
     """
-    return _keep(Record(key, spelt(decision)))
+    return _keep(Record(key, canonical(decision)))
 
 
 def kept() -> bool:
@@ -184,7 +269,7 @@ def export(path: str | os.PathLike[str]) -> int:
     (1, 1, 1)
     """
     known = [as_json(record) for record in records()]
-    Path(path).write_text(written({"entries": known}), "utf-8")
+    Path(path).write_text(_written({"entries": known}), "utf-8")
     return len(known)
 
 
@@ -207,9 +292,9 @@ def include(path: str | os.PathLike[str]) -> int:
     """
     data = Path(path).read_bytes()
     try:
-        listed: Any = parse_json(data).get("entries")
+        listed: Any = _parse_json(data).get("entries")
         demand(isinstance(listed, list), "it has no list of entries")
-        records = [as_record(each) for each in listed]
+        records = [_as_record(each) for each in listed]
     except (ValueError, RecursionError) as error:
         raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
     return sum(map(_keep, records))
@@ -232,8 +317,10 @@ def folder() -> Path | None:
     return cache if cache.is_absolute() else None  # without a home directory it would be in the working directory
 
 
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
 def _files(pattern: str) -> list[Path]:
-    """The files of the folder whose names match a pattern."""
     place = folder()
     try:
         return sorted(place.glob(pattern)) if place else []
@@ -253,7 +340,7 @@ def _keep(record: Record) -> bool:
         place.mkdir(parents=True, exist_ok=True)
         handle, aside = mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(written(as_json(record)))
+            file.write(_written(as_json(record)))
         os.replace(aside, place / f"{record.key.name}.json")
         return True
     except OSError:
@@ -274,7 +361,7 @@ def _read(path: Path) -> Record | None:
     except OSError:
         return None
     try:
-        record = as_record(parse_json(data))
+        record = _as_record(_parse_json(data))
         demand(record.key.name == path.stem, "it is not what its name says")
         return record
     except (ValueError, RecursionError) as error:
@@ -289,3 +376,47 @@ def _ignore(path: Path, why: str) -> None:
         _ignored.add(str(path))
     if not known:
         warnings.warn(f"{path} is ignored, for it holds no wisdom: {why}", WisdomWarning, stacklevel=4)
+
+
+def _written(content: Mapping[str, Any]) -> str:
+    return json.dumps({_SCHEMA: _EDITION, **content}, indent=1) + "\n"
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """A record as a JSON object."""
+    return {**json.loads(record.key.text), "decision": record.decision}
+
+
+def _parse_json(data: bytes) -> dict[str, Any]:
+    """The JSON object of this schema in a file's bytes, without the mark."""
+    value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
+    tree: dict[str, Any] = value
+    return tree
+
+
+def _as_record(value: Any) -> Record:
+    """Convert a JSON object to a record."""
+    demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
+    demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
+    demand(value["machine"].keys() == {"cpu", "cores"}, "its machine is not a processor and its cores")
+    return Record(Key(canonical({part: value[part] for part in _PARTS})), canonical(value["decision"]))
+
+
+def demand(holds: bool, why: str) -> None:
+    """Raise ValueError with the reason `why`, unless a condition holds."""
+    if not holds:
+        raise ValueError(why)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def canonical(value: Any) -> str:
+    """A JSON value as canonical text: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) and value.isprintable() else canonical(value)

@@ -1,14 +1,18 @@
-"""Plans of several tensors, run together: they advance step by step, and steps over the same ranks share messages.
+"""Plans of several tensors that advance step by step, so that steps over the same ranks share their messages.
 
 So many small tensors cost as many messages as one. The blocks after each plan are bit for bit those of a separate run.
 Tensors that a collective of MPI reduces, and large tensors, for which a message of their own is cheap, go separately.
+
+In a step, one message carries everything from one rank to another. Each rank packs the messages of all steps as bytes,
+ordered by receiver and then by step. Both sides know all lengths, so no lengths are sent. Ranks that share memory
+unpack directly from the sender's memory; others send the message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,15 +22,104 @@ from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError
 from ..layout.grid import check_grid
-from .comm.cache import gathered
+from .comm.agreement import Difference, agree
+from .comm.cache import DoubleBuffer, shared_workspace
 from .comm.protocol import Array, Comm
 from .copy.strided import run
-from .exchange.bundle import Bundle
-from .exchange.messages import WHOLE, Messages, Transfer
+from .exchange.messages import WHOLE, Messages, Segment, Transfer
 from .exchange.registry import alike
-from .program import bind
+from .plans import bind
 
-__all__ = ["BoundPlans"]
+__all__ = ["BoundPlans", "Bundle"]
+
+
+_ALIGNED = 16  # bytes; each message starts at a multiple, which suits any dtype
+
+
+class _Place(NamedTuple):
+    """The place of a message: its step and number, the bytes before it, its size in bytes, and its dtype."""
+
+    step: int
+    number: int
+    start: int
+    nbytes: int
+    dtype: np.dtype[np.generic]
+
+    def of(self, memory: Array) -> Array:
+        """The message, as a view of memory."""
+        return memory[self.start : self.start + self.nbytes].view(self.dtype)
+
+
+class Bundle:
+    """The messages of several steps on one rank. Collective.
+
+    Args:
+        steps: the messages of each step, all over one communicator. They go between different ranks: elements that a
+            rank keeps are not among them.
+    """
+
+    __slots__ = ("_coming", "_double_buffer", "_leaving", "_offsets", "_receives", "_sends", "_steps")
+
+    def __init__(self, steps: Sequence[Messages]) -> None:
+        self._steps = tuple(steps)
+        comm = steps[0].comm
+        self._place([each.dtype for each in steps])
+        starts = list(accumulate(self._sends, initial=0))
+        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
+        self._double_buffer = DoubleBuffer.of(comm, sum(self._sends))
+        if self._double_buffer is None:
+            self._place([each.wire for each in steps])
+
+    def _place(self, dtypes: Sequence[np.dtype[np.generic]]) -> None:
+        ranks = self._steps[0].comm.size
+        self._leaving, self._sends = _places([each.leaving for each in self._steps], dtypes, ranks)
+        self._coming, self._receives = _places([each.coming for each in self._steps], dtypes, ranks)
+
+    def __call__(self, transfers: Sequence[Transfer]) -> None:
+        """Run the steps, each from block to block. The transfers need no memory for messages. Collective."""
+        comm, double_buffer = self._steps[0].comm, self._double_buffer
+        sends, receives = sum(self._sends), sum(self._receives)
+        if double_buffer is None:
+            workspace = shared_workspace(comm, sends + receives)
+            packed, arrived = workspace[:sends], workspace[sends : sends + receives]
+        else:
+            halves = double_buffer.next_half()
+            packed = halves[comm.rank]
+        for place in self._leaving:
+            region = self._steps[place.step].leaving[place.number].region
+            region.copy(transfers[place.step].block, place.of(packed))
+        if double_buffer is None:
+            comm.alltoallv(packed, self._sends, arrived, self._receives)
+        else:
+            comm.barrier()
+        received: list[list[Array]] = [[np.empty(0, each.dtype)] * len(each.coming) for each in self._steps]
+        begins = list(accumulate(self._receives, initial=0))
+        for place in self._coming:
+            peer = self._steps[place.step].coming[place.number].peer
+            if double_buffer is None:
+                memory = arrived
+            else:
+                memory = halves[peer][self._offsets[peer] :]
+                place = place._replace(start=place.start - begins[peer])
+            received[place.step][place.number] = place.of(memory)
+        for transfer, arrays in zip(transfers, received, strict=True):
+            run(transfer.unpacking(arrays))
+
+
+def _places(
+    steps: Sequence[Sequence[Segment]], dtypes: Sequence[np.dtype[np.generic]], ranks: int
+) -> tuple[list[_Place], list[int]]:
+    """The places of the messages of all steps, ordered by peer, and the bytes per peer."""
+    places, counts, start = list[_Place](), [0] * ranks, 0
+    order = sorted((part.peer, step, n) for step, parts in enumerate(steps) for n, part in enumerate(parts))
+    for peer, step, number in order:
+        nbytes = steps[step][number].region.size * dtypes[step].itemsize
+        places.append(_Place(step, number, start, nbytes, dtypes[step]))
+        padded = -(-nbytes // _ALIGNED) * _ALIGNED
+        counts[peer] += padded
+        start += padded
+    return places, counts
+
 
 _SMALL = 1 << 18  # the most bytes of a tensor that shares messages
 _ROOM = 1 << 24  # bytes of the tensors in one group, so that workspace does not grow with their number
@@ -51,9 +144,9 @@ class BoundPlans:
         for plan in plans:
             check_grid(plan.source.grid, comm.size)
         _same_everywhere(plans, comm)
-        together = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan, comm)]
-        self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*together}}
-        self._groups = [_Group(numbers, plans, comm) for numbers in _groups(together, plans)]
+        sharing = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan, comm)]
+        self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*sharing}}
+        self._groups = [_Group(numbers, plans, comm) for numbers in _groups(sharing, plans)]
 
     def __call__(self, blocks: Sequence[Array]) -> list[Array]:
         """Run the plans and return new blocks, in the same order; those of equal plans share one array.
@@ -70,7 +163,7 @@ class BoundPlans:
 
 
 class _Group:
-    """Plans whose messages travel together. Equal plans become one plan, of a field with as many components.
+    """Plans that share their messages. Equal plans become one plan, of a field with as many components.
 
     Args:
         numbers: the numbers of these plans, among all.
@@ -117,9 +210,9 @@ def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
     bound = []
     for step in plan.steps:
         gathers = step.kind == "allgather"
-        said = replace(step, kind="exchange") if gathers else step
+        sent = replace(step, kind="exchange") if gathers else step
         shape = (*components, *step.after.local_shape(rank))
-        bound.append(_Bound(said.of_field(components), shape, gathers and step.wire is not None))
+        bound.append(_Bound(sent.of_field(components), shape, gathers and step.wire is not None))
     return bound
 
 
@@ -180,13 +273,9 @@ def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
 def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
     """Refuse lists that differ from rank to rank, with the same error on all."""
     moves = [f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans]
-    texts = gathered(comm, "redistribute of several tensors", moves)
-    for rank, theirs in enumerate(texts):
-        if theirs != texts[0]:
-            lengths = min(len(theirs), len(texts[0]))
-            at = next((n for n in range(lengths) if theirs[n] != texts[0][n]), lengths)
-            first, other = (*texts[0], "nothing")[at], (*theirs, "nothing")[at]
-            raise LayoutError(
-                f"tensors come in the same order on all ranks, but the one at {at} is {first} on rank 0 "
-                f"and {other} on rank {rank}"
-            )
+
+    def refusal(found: Difference) -> LayoutError:
+        both = f"the one at {found.at} is {found.first} on rank 0 and {found.other} on rank {found.rank}"
+        return LayoutError(f"tensors come in the same order on all ranks, but {both}")
+
+    agree(comm, "redistribute of several tensors", tuple(moves), refusal=refusal)

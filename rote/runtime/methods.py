@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.plan import Plan
-from ...compiler.step import LOCAL, Step
-from ...errors import CommError
-from ...layout.grid import check_grid
-from ..comm.cache import cached
-from ..comm.protocol import Comm
-from ..exchange.messages import WHOLE
-from ..exchange.registry import METHODS
-from ..program import BoundPlan
-from .autotune import decided, fastest, ranking, timings
-from .limits import LIMITS, Tune, budget, check_tune
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL, Step
+from ..errors import CommError
+from ..layout.grid import check_grid
+from .choose import Tune, budget, check_tune, choose, collective_call, decided
+from .comm.cache import cached
+from .comm.protocol import Comm
+from .exchange.messages import WHOLE
+from .exchange.registry import METHODS
+from .plans import BoundPlan
 
 __all__ = ["chosen", "tuned"]
 
@@ -59,24 +58,19 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
 
 
 def _checked(decision: Any) -> str:
-    """Read a method that was kept.
-
-    Raises:
-        ValueError: the decision is not a method.
-    """
+    """Read a method that was kept."""
     if decision not in METHODS:
         raise ValueError(f"a method is one of {', '.join(METHODS)}")
     return str(decision)
 
 
 def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
-    """The fastest method, by timing all that these ranks support, in turn, on blocks of the step's own sizes."""
+    """The fastest method, by timing all that these ranks support on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
-    candidates = [partial(fastest, comm, partial(program, block, out)) for program in programs]
-    limits = LIMITS["method"]
-    return programs[ranking(timings(comm, candidates, seconds, limits), limits)[0]].methods[0]
+    candidates = [collective_call(comm, partial(program, block, out)) for program in programs]
+    return programs[choose(comm, candidates, seconds).best].methods[0]
 
 
 def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:

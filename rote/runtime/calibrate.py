@@ -1,7 +1,7 @@
 """Calibration: the times of a message, a byte, a copy, a reduction and a step, for the `Machine` of the cost model.
 
-The autotuner times everything under the conditions of a plan: all ranks work at once, on blocks of 16 MiB, which exceed
-most caches.
+Everything is timed under the conditions of a plan: all ranks work at once, on blocks of 16 MiB, which exceed most
+caches.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from math import inf
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ... import wisdom
-from ...compiler.compile import compile
-from ...compiler.machine import DEFAULT, Machine
-from ..comm.cache import gathered
-from ..comm.protocol import Comm
-from ..program import bind
-from .autotune import Progress, medians, middle, ranks_key, recalled, remembered, rounds
+from .. import wisdom
+from ..compiler.compile import compile
+from ..compiler.machine import DEFAULT, Machine
+from .choose import Progress, medians, middle, ranks_key, recalled, remembered, rounds
+from .comm.agreement import gathered
+from .comm.cache import cached
+from .comm.protocol import Comm
+from .plans import bind
 
 __all__ = ["BUSY", "as_machine", "keep_machine", "known_links", "known_machine", "machine_key", "measure"]
 __all__ += ["recalled_machine"]
@@ -163,9 +164,7 @@ def recalled_machine(comm: Comm) -> Machine | None:
 
 def known_machine(comm: Comm) -> Machine:
     """The machine of these ranks: that of the first `recalled_machine`, else the default one. Collective."""
-    if _KNOWN not in comm.cache:
-        comm.cache[_KNOWN] = recalled_machine(comm) or DEFAULT
-    return cast(Machine, comm.cache[_KNOWN])
+    return cached(comm, _KNOWN, None, lambda: recalled_machine(comm) or DEFAULT, 1)
 
 
 def known_links(comm: Comm) -> Machine:
@@ -173,13 +172,15 @@ def known_links(comm: Comm) -> Machine:
 
     Measuring the times of a message, a byte and a copy takes up to a third of a second.
     """
-    if _LINKS not in comm.cache:
+
+    def measured() -> Machine:
         known = known_machine(comm)
         if known is DEFAULT and comm.size > 1:
             link = _Link(comm, _SOME)
             known = _rounded(link.times(*medians(comm, link.calls, 0.0)))
-        comm.cache[_LINKS] = known
-    return cast(Machine, comm.cache[_LINKS])
+        return known
+
+    return cached(comm, _LINKS, None, measured, 1)
 
 
 def keep_machine(comm: Comm, machine: Machine) -> bool:

@@ -1,0 +1,147 @@
+"""Plans bound to ranks: a plan becomes a program (`program`), which takes a rank's block before to its block after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.plan import Plan
+from ..errors import CommError, LayoutError
+from ..layout.distribution import Distribution
+from ..layout.grid import check_grid
+from .comm import segments
+from .comm.agreement import floating_errors, floating_errors_raise
+from .comm.cache import cached
+from .comm.protocol import Array, Comm
+from .copy.strided import Copy
+from .ends import PreparedRuns, is_small
+from .exchange.registry import check_method
+from .operations import lowered
+from .program import SentProgram
+
+__all__ = ["BoundPlan", "bind"]
+
+_KEPT = 64  # programs that one communicator keeps
+
+
+def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
+    """Bind a plan to this rank. Collective; the communicator keeps the last programs that it bound.
+
+    Args:
+        plan: the plan.
+        comm: a communicator with as many ranks as the plan's grid.
+        method: how messages travel, one of `METHODS`, or "auto": the usual one on these ranks; or one for each step.
+
+    Raises:
+        CommError: the communicator and the plan's grid differ in the number of ranks, or these ranks do not support
+            the method.
+    """
+    return cached(comm, "programs", (plan, method), lambda: BoundPlan(plan, comm, method), _KEPT)
+
+
+class BoundPlan:
+    """A plan bound to a communicator: it is called with this rank's block before, and returns its block after.
+
+    Its buffers are in workspace that all programs of the communicator share. It needs no more than its most demanding
+    step, which the cost of a plan counts as its peak.
+
+    Args:
+        plan, comm, method: see `bind`.
+        before, after: factors of this rank's block before and after the plan, see `lowered`.
+
+    Attributes:
+        plan: the plan.
+        computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
+        is_small: whether it pays to prepare runs of it; the same on all ranks.
+        prepared: the prepared runs, each with a number that is the same on all ranks.
+    """
+
+    __slots__ = ("_comm", "_program", "_shapes", "computes", "is_small", "plan", "prepared")
+
+    plan: Plan
+
+    def __init__(
+        self,
+        plan: Plan,
+        comm: Comm,
+        method: str | tuple[str, ...] = "auto",
+        before: Sequence[npt.ArrayLike] = (),
+        after: Sequence[npt.ArrayLike] = (),
+    ) -> None:
+        check_grid(plan.source.grid, comm.size)
+        names = (method,) if isinstance(method, str) else method
+        for name in names:
+            check_method(name)
+        if isinstance(method, str):
+            names *= len(plan.steps)
+        if len(names) != len(plan.steps):
+            raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
+        following = iter(names)  # by position, because a step may occur twice
+        self.plan, self._comm = plan, comm
+        self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
+        operations = lowered(plan, comm.rank, before, after)
+        self._program = SentProgram(operations, comm, lambda _: next(following), tight=False)
+        self.computes: bool = bool(plan.source.partial)
+        for step in plan.steps:
+            self.computes |= step.wire is not None
+        self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
+        self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The method of each step; empty if a collective of MPI does it, or if no rank needs another."""
+        return tuple(move.name for move in self._program.moves)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that this rank needs beside the blocks before and after the plan; their sum is its peak."""
+        return sum(self._program.sizes) + self._program.held
+
+    def __call__(self, block: Array, out: Array | None = None) -> Array:
+        """Run the plan and return the block after it, written into `out` if that is given.
+
+        Args:
+            block: this rank's block, which is not changed; copied first if it is not C-contiguous.
+            out: an array of the shape of the block after the plan; it `overlaps` no rank's block.
+
+        Raises:
+            LayoutError: `block` or `out` has another shape or dtype than this rank's block.
+        """
+        before, after = self._shapes
+        self._check(block, before, self.plan.source, "the block")
+        if out is None:
+            out = segments.empty(after, self.plan.dtype)
+        else:
+            self._check(out, after, self.plan.target, "out")
+        end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        start = np.asarray(block, order="C")
+        if self.computes and floating_errors_raise():
+            with floating_errors(self._comm, "a move"):
+                self._program(start, end)
+        else:
+            self._program(start, end)
+        if end is not out:
+            out[...] = end
+        return out
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """Bind the calls, in order, that take `block` to `out`, and may run repeatedly. Binding them is collective.
+
+        Each run uses the block's current values. Arguments and errors are those of a call; the two must not overlap.
+        """
+        before, after = self._shapes
+        self._check(block, before, self.plan.source, "the block")
+        self._check(out, after, self.plan.target, "out")
+        start = np.asarray(block, order="C")
+        end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        first = [] if start is block else [partial(start.__setitem__, ..., block)]
+        last = [] if end is out else [partial(out.__setitem__, ..., end)]
+        return [*first, *self._program.bound(start, end), *last]
+
+    def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
+        if block.shape != shape or block.dtype != self.plan.dtype:
+            rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
+            raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")

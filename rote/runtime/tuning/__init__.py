@@ -1,1 +1,0 @@
-"""Timing: the loop that times candidates, the lead that decides, and the decisions and measurements made by it."""
