@@ -22,83 +22,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from . import array_api as array_api
-    from . import compiler as compiler
-    from . import errors as errors
-    from . import fft as fft
-    from . import grammar as grammar
-    from . import layout as layout
-    from . import plot as plot
-    from . import random as random
-    from . import runtime as runtime
-    from . import simulate as simulate
-    from . import testing as testing
-    from . import wisdom as wisdom
-    from .caches import cache_info as cache_info
-    from .caches import clear_caches as clear_caches
-    from .compiler.compile import compile as compile
-    from .compiler.compile import tradeoff as tradeoff
-    from .compiler.expect import expect as expect
-    from .compiler.machine import Machine as Machine
-    from .compiler.plan import Plan as Plan
-    from .compiler.relabel import relabel as relabel
-    from .errors import CommError as CommError
-    from .errors import GatherWarning as GatherWarning
-    from .errors import LayoutError as LayoutError
-    from .errors import MoveWarning as MoveWarning
-    from .errors import NotationError as NotationError
-    from .errors import PlanError as PlanError
-    from .errors import RoteError as RoteError
-    from .functions.moves import config as config
-    from .functions.moves import trace as trace
-    from .layout.builder import L as L
-    from .layout.expressions import block as block
-    from .layout.expressions import cyclic as cyclic
-    from .layout.expressions import partial as partial
-    from .layout.expressions import root as root
-    from .layout.grid import Grid as Grid
-    from .layout.layout import Distribution as Distribution
-    from .layout.layout import Layout as Layout
-    from .layout.layout import Transition as Transition
-    from .layout.layout import parse as parse
-    from .layout.layout import parse_transition as parse_transition
-    from .runtime.comm.resolve import run as run
-    from .runtime.exchange.registry import methods as methods
-    from .tensor import DistTensor as DistTensor
-    from .tensor.files import contents as contents
-    from .tensor.files import save as save
-    from .tensor.lists import redistribute as redistribute
-    from .tensor.loading import load as load
+from .lazy import attach
 
-__version__ = "0.2.0"
-
-# The module of each public name; for type checkers, the imports above say the same.
-_HOME = {
-    **dict.fromkeys(("cache_info", "clear_caches"), "caches"),
-    **dict.fromkeys(("Distribution", "Layout", "Transition", "parse", "parse_transition"), "layout.layout"),
-    **dict.fromkeys(("block", "cyclic", "partial", "root"), "layout.expressions"),
-    "L": "layout.builder",
-    "Grid": "layout.grid",
-    **dict.fromkeys(("compile", "tradeoff"), "compiler.compile"),
-    "expect": "compiler.expect",
-    "Plan": "compiler.plan",
-    "Machine": "compiler.machine",
-    "relabel": "compiler.relabel",
-    "run": "runtime.comm.resolve",
-    "methods": "runtime.exchange.registry",
-    **dict.fromkeys(("config", "trace"), "functions.moves"),
-    "DistTensor": "tensor",
-    "load": "tensor.loading",
-    "redistribute": "tensor.lists",
-    **dict.fromkeys(("contents", "save"), "tensor.files"),
-    **dict.fromkeys(("CommError", "LayoutError", "NotationError", "PlanError", "RoteError"), "errors"),
-    **dict.fromkeys(("GatherWarning", "MoveWarning"), "errors"),
-}
-_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
-_BESIDE = ("array_api", "testing")  # modules that `from rote import *` leaves out; programs import them by name
-
-__all__ = sorted((*_HOME, *_SUBMODULES))
+__version__ = "0.3.0"
 
 # In a checkout grammar/ and fft/ are beside this folder; installed, they are inside it. Python started in the
 # checkout's root finds this folder before the installed one, so it must find these two as well.
@@ -124,23 +50,54 @@ _ELSEWHERE = {
     **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
 }
 
-if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
+if TYPE_CHECKING:  # what the table below says to Python, name by name
+    from . import array_api as array_api
+    from . import compiler, errors, fft, grammar, layout, plot, random, runtime, simulate, wisdom
+    from . import testing as testing
+    from .caches import cache_info, clear_caches
+    from .compiler.compile import compile, expect, tradeoff
+    from .compiler.machine import Machine
+    from .compiler.plan import Plan
+    from .compiler.relabel import relabel
+    from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
+    from .functions.moves import config, trace
+    from .layout.distribution import Distribution
+    from .layout.expressions import L, block, cyclic, partial, root
+    from .layout.grid import Grid
+    from .layout.layout import Layout, Transition, parse, parse_transition
+    from .runtime.comm.resolve import run
+    from .runtime.exchange.registry import methods
+    from .tensor import DistTensor, load
+    from .tensor.files import contents, save
+    from .tensor.moving import redistribute
+else:
+    __getattr__, __dir__ = attach(
+        __name__,
+        {
+            "": "array_api compiler errors fft grammar layout plot random runtime simulate testing wisdom",
+            "caches": "cache_info clear_caches",
+            "compiler.compile": "compile expect tradeoff",
+            "compiler.machine": "Machine",
+            "compiler.plan": "Plan",
+            "compiler.relabel": "relabel",
+            "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",
+            "functions.moves": "config trace",
+            "layout.distribution": "Distribution",
+            "layout.expressions": "L block cyclic partial root",
+            "layout.grid": "Grid",
+            "layout.layout": "Layout Transition parse parse_transition",
+            "runtime.comm.resolve": "run",
+            "runtime.exchange.registry": "methods",
+            "tensor": "DistTensor load",
+            "tensor.files": "contents save",
+            "tensor.moving": "redistribute",
+        },
+        _ELSEWHERE,
+    )
 
-    def __getattr__(name):
-        """Import a public name on first use, and keep it."""
-        from importlib import import_module
-
-        if name in _HOME:
-            value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        elif name in _SUBMODULES + _BESIDE:
-            value = import_module(f"{__name__}.{name}")
-        else:
-            cure = f"\nwrite {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{cure}")
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    """The public names, imported or not, and whatever else the module already holds."""
-    return sorted({*globals(), *__all__})
+# `from rote import *` leaves array_api and testing out: programs import them by name.
+__all__ = ["CommError", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout", "LayoutError", "Machine"]
+__all__ += ["MoveWarning", "NotationError", "Plan", "PlanError", "RoteError", "Transition", "block", "cache_info"]
+__all__ += ["clear_caches", "compile", "compiler", "config", "contents", "cyclic", "errors", "expect", "fft", "grammar"]
+__all__ += ["layout", "load", "methods", "parse", "parse_transition", "partial", "plot", "random", "redistribute"]
+__all__ += ["relabel", "root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]

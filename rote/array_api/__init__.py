@@ -1,7 +1,7 @@
 """The array API standard (2024.12) for tensors that are distributed over ranks: `import rote.array_api as xp`.
 
-Every function says by its rule where its result lies and what moves (`rote.functions.rules`); functions that
-make tensors take `layout=`, `grid=` and `comm=` beside the standard's arguments.
+The rule of each function (`rote.functions.rules`) gives the layout of its result, and says what moves. Functions that
+make tensors take `layout=`, `grid=` and `comm=` in addition to the standard's arguments.
 
 Beside a tensor, functions of several operands take Python's numbers, and arrays that every rank holds whole. A call
 without any tensor raises TypeError; `astype` alone returns an array for an array, which xarray needs.
@@ -14,97 +14,58 @@ without any tensor raises TypeError; `astype` alone returns an array for an arra
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..functions.elements.dtypes import *  # noqa: F403 - as below
-from ..functions.elements.elementwise import *  # noqa: F403 - its names are those of the standard
-from ..functions.elements.likes import astype as astype
-from ..functions.elements.likes import empty_like as empty_like
-from ..functions.elements.likes import full_like as full_like
-from ..functions.elements.likes import meshgrid as meshgrid
-from ..functions.elements.likes import ones_like as ones_like
-from ..functions.elements.likes import tril as tril
-from ..functions.elements.likes import triu as triu
-from ..functions.elements.likes import zeros_like as zeros_like
-from ..functions.linalg.matrices import matrix_transpose as matrix_transpose
-from ..functions.linalg.products import einsum as einsum
-from ..functions.linalg.products import matmul as matmul
-from ..functions.linalg.products import tensordot as tensordot
-from ..functions.linalg.products import vecdot as vecdot
-from ..functions.rearranging.joining import concat as concat
-from ..functions.rearranging.joining import stack as stack
-from ..functions.rearranging.joining import unstack as unstack
-from ..functions.rearranging.ordering import nonzero as nonzero
-from ..functions.rearranging.ordering import unravel_index as unravel_index
-from ..functions.rearranging.placing import broadcast_arrays as broadcast_arrays
-from ..functions.rearranging.placing import broadcast_to as broadcast_to
-from ..functions.rearranging.placing import flip as flip
-from ..functions.rearranging.placing import pad as pad
-from ..functions.rearranging.placing import repeat as repeat
-from ..functions.rearranging.placing import roll as roll
-from ..functions.rearranging.placing import sliding_window_view
-from ..functions.rearranging.placing import tile as tile
-from ..functions.rearranging.reshaping import expand_dims as expand_dims
-from ..functions.rearranging.reshaping import moveaxis as moveaxis
-from ..functions.rearranging.reshaping import permute_dims as permute_dims
-from ..functions.rearranging.reshaping import reshape as reshape
-from ..functions.rearranging.reshaping import squeeze as squeeze
-from ..functions.rearranging.reshaping import transpose as transpose
-from ..functions.reducing.extrema import argmax as argmax
-from ..functions.reducing.extrema import argmin as argmin
-from ..functions.reducing.nan import nanargmax as nanargmax
-from ..functions.reducing.nan import nanargmin as nanargmin
-from ..functions.reducing.nan import nancumprod as nancumprod
-from ..functions.reducing.nan import nancumsum as nancumsum
-from ..functions.reducing.nan import nanmax as nanmax
-from ..functions.reducing.nan import nanmean as nanmean
-from ..functions.reducing.nan import nanmin as nanmin
-from ..functions.reducing.nan import nanprod as nanprod
-from ..functions.reducing.nan import nanstd as nanstd
-from ..functions.reducing.nan import nansum as nansum
-from ..functions.reducing.nan import nanvar as nanvar
-from ..functions.reducing.reductions import all as all
-from ..functions.reducing.reductions import any as any
-from ..functions.reducing.reductions import count_nonzero as count_nonzero
-from ..functions.reducing.reductions import max as max
-from ..functions.reducing.reductions import min as min
-from ..functions.reducing.reductions import prod as prod
-from ..functions.reducing.reductions import sum as sum
-from ..functions.reducing.scans import cumprod as cumprod
-from ..functions.reducing.scans import cumsum as cumsum
-from ..functions.reducing.scans import cumulative_prod as cumulative_prod
-from ..functions.reducing.scans import cumulative_sum as cumulative_sum
-from ..functions.reducing.scans import diff as diff
-from ..functions.reducing.scans import gradient as gradient
-from ..functions.reducing.statistics import mean as mean
-from ..functions.reducing.statistics import std as std
-from ..functions.reducing.statistics import var as var
-from ..functions.sorts.quantiles import median as median
-from ..functions.sorts.quantiles import nanmedian as nanmedian
-from ..functions.sorts.quantiles import nanpercentile as nanpercentile
-from ..functions.sorts.quantiles import nanquantile as nanquantile
-from ..functions.sorts.quantiles import percentile as percentile
-from ..functions.sorts.quantiles import quantile as quantile
-from ..functions.sorts.sets import unique_all as unique_all
-from ..functions.sorts.sets import unique_counts as unique_counts
-from ..functions.sorts.sets import unique_inverse as unique_inverse
-from ..functions.sorts.sets import unique_values as unique_values
-from ..functions.sorts.sorting import argsort as argsort
-from ..functions.sorts.sorting import isin as isin
-from ..functions.sorts.sorting import searchsorted as searchsorted
-from ..functions.sorts.sorting import sort as sort
-from ..functions.sorts.sorting import take as take
-from ..functions.sorts.sorting import take_along_axis as take_along_axis
-from .creation import *  # noqa: F403
-from .info import DTYPES, NamespaceInfo
+from ..functions.elementwise import *  # whose list of names is that of the standard
+from ..functions.facts import can_cast, finfo, iinfo, isdtype, result_type
+from ..functions.likes import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
+from ..functions.matrices import matrix_transpose
+from ..functions.products import einsum, matmul, tensordot, vecdot
+from ..functions.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
+from ..functions.rearranging.joining import concat, stack, unstack
+from ..functions.rearranging.ordering import nonzero, unravel_index
+from ..functions.rearranging.placing import (
+    broadcast_arrays,
+    broadcast_to,
+    flip,
+    pad,
+    repeat,
+    roll,
+    sliding_window_view,
+    tile,
+)
+from ..functions.rearranging.reshaping import expand_dims, moveaxis, permute_dims, reshape, squeeze, transpose
+from ..functions.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmin,
+    nanprod,
+    nansum,
+    prod,
+    sum,
+)
+from ..functions.scans import cumprod, cumsum, cumulative_prod, cumulative_sum, diff, gradient, nancumprod, nancumsum
+from ..functions.sets import unique_all, unique_counts, unique_inverse, unique_values
+from ..functions.sorting import argsort, isin, searchsorted, sort, take, take_along_axis
+from ..functions.statistics import mean, nanmean, nanstd, nanvar, std, var
+from ..lazy import attach
+from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_dlpack, full, linspace, ones, zeros
 
 if TYPE_CHECKING:
-    from . import fft as fft
-    from . import linalg as linalg
+    from . import fft, linalg
+else:
+    __getattr__, _ = attach(__name__, {"": "fft linalg"})
 
 __array_api_version__ = "2024.12"
 
@@ -137,27 +98,28 @@ def __array_namespace_info__() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt function
-
-    def __getattr__(name):
-        """Import an extension on first use."""
-        if name == "fft":
-            return import_module("rote.array_api.fft")
-        if name == "linalg":
-            return import_module("rote.array_api.linalg")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 def __dir__() -> list[str]:
     """The names of the namespace and of its extensions."""
-    inside = {
-        "annotations",
-        "import_module",
-        "np",
-        "TYPE_CHECKING",
-        "DTYPES",
-        "NamespaceInfo",
-        "Final",
-        "SimpleNamespace",
-    }
-    return sorted({*globals(), "fft", "linalg"} - inside)
+    return sorted({*__all__, "__array_api_version__", "__array_namespace_info__", "__doc__", "__name__"})
+
+
+__all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin"]
+__all__ += ["asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift"]
+__all__ += ["bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_to", "can_cast"]
+__all__ += ["ceil", "clip", "complex64", "complex128", "concat", "conj", "copysign", "cos", "cosh", "count_nonzero"]
+__all__ += ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "divide", "e", "einsum", "empty"]
+__all__ += ["empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float32", "float64"]
+__all__ += ["floor", "floor_divide", "from_dlpack", "full", "full_like", "gradient", "greater", "greater_equal"]
+__all__ += ["hypot", "iinfo", "imag", "inf", "int8", "int16", "int32", "int64", "isdtype", "isfinite", "isin", "isinf"]
+__all__ += ["isnan", "less", "less_equal", "lib", "linalg", "linspace", "log", "log1p", "log2", "log10", "logaddexp"]
+__all__ += ["logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum"]
+__all__ += ["mean", "median", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin"]
+__all__ += ["nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod"]
+__all__ += ["nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nonzero", "not_equal"]
+__all__ += ["ones", "ones_like", "pad", "percentile", "permute_dims", "pi", "positive", "pow", "prod", "quantile"]
+__all__ += ["real", "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted"]
+__all__ += ["sign", "signbit", "sin", "sinh", "sliding_window_view", "sort", "sqrt", "square", "squeeze", "stack"]
+__all__ += ["std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "transpose"]
+__all__ += ["tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unique_all", "unique_counts"]
+__all__ += ["unique_inverse", "unique_values", "unravel_index", "unstack", "var", "vecdot", "where", "zeros"]
+__all__ += ["zeros_like"]

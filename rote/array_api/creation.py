@@ -1,4 +1,6 @@
-"""Functions of the array API standard that create tensors: each rank makes its own block, and nothing moves.
+"""New tensors of the array API standard, and the dtypes and devices that they may have.
+
+Each rank makes its own block, and nothing moves.
 
 Beside the standard's arguments, all take `layout=`, `grid=` and `comm=`, as the constructors of `DistTensor` do; if
 `layout` is None, `rote.config(layout=…)` decides. All are collective, as those constructors are.
@@ -16,15 +18,29 @@ import numpy.typing as npt
 
 from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
+from ..functions.facts import isdtype
 from ..functions.moves import default_layout
 from ..functions.rules import follows
+from ..grammar.nodes import MAX_MODES
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, compute_block, filled, place
 from ..tensor.tensor import DistTensor
 
-__all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
+__all__ = [
+    "DTYPES",
+    "NamespaceInfo",
+    "arange",
+    "asarray",
+    "empty",
+    "eye",
+    "from_dlpack",
+    "full",
+    "linspace",
+    "ones",
+    "zeros",
+]
 
 LayoutLike = Layout | str | None
 Shape = Iterable[int] | int
@@ -67,7 +83,7 @@ def asarray(
             array = as_array(obj, dtype)
         except LayoutError:  # of a tensor in a list
             array = as_array(_with_numbers(obj), dtype)
-        return DistTensor.from_global(array, _laid(layout, array.shape), comm, grid)
+        return DistTensor.from_global(array, _layout_for(layout, array.shape), comm, grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
         x = x.astype(dtype)
@@ -134,7 +150,7 @@ def empty(
     """
     check_device(device)
     extents = tensor_shape(shape)
-    return DistTensor.empty(extents, _laid(layout, extents), comm, grid, _element(dtype))
+    return DistTensor.empty(extents, _layout_for(layout, extents), comm, grid, _element(dtype))
 
 
 @follows("created")
@@ -156,7 +172,7 @@ def full(
     """
     check_device(device)
     extents, ranks = tensor_shape(shape), as_comm(comm)
-    dist = place(extents, _laid(layout, extents), ranks, grid)
+    dist = place(extents, _layout_for(layout, extents), ranks, grid)
     element = _element(dtype, as_array(fill_value).dtype)
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
@@ -302,7 +318,7 @@ def _with_numbers(values: Any) -> Any:
 def check_device(device: object) -> None:
     """Refuse any device but "cpu"."""
     if device not in (None, "cpu"):
-        raise LayoutError(f"{device!r} is no device; blocks lie in the memory of the host: write 'cpu' or None")
+        raise LayoutError(f"{device!r} is no device; blocks are in the memory of the host: write 'cpu' or None")
 
 
 def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dtype[Any]:
@@ -310,7 +326,7 @@ def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dty
     return as_dtype(usual if dtype is None else dtype)
 
 
-def _laid(layout: LayoutLike, shape: tuple[int, ...]) -> Layout | str:
+def _layout_for(layout: LayoutLike, shape: tuple[int, ...]) -> Layout | str:
     """The given layout, or the default one of new tensors if it is None."""
     return default_layout(shape) if layout is None else layout
 
@@ -320,4 +336,75 @@ def _computed(
 ) -> DistTensor:
     """A tensor of which each rank computes its block from its global indices."""
     extents = tensor_shape(shape)
-    return DistTensor(*compute_block(function, extents, _laid(layout, extents), as_comm(comm), grid, dtype))
+    return DistTensor(*compute_block(function, extents, _layout_for(layout, extents), as_comm(comm), grid, dtype))
+
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_FLOATING = ("float32", "float64", "complex64", "complex128")
+DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("bool", *_INTEGERS, *_FLOATING)}
+"""The dtypes of the standard, by name."""
+
+_DEFAULTS = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+
+
+class NamespaceInfo:
+    """The answers of `rote.array_api.__array_namespace_info__()`.
+
+    >>> NamespaceInfo().devices(), NamespaceInfo().default_dtypes()["integral"]
+    (['cpu'], dtype('int64'))
+    """
+
+    __slots__ = ()
+
+    def capabilities(self) -> dict[str, Any]:
+        """Whether masks may index, whether shapes may depend on data, and the most modes of a tensor.
+
+        >>> NamespaceInfo().capabilities()["boolean indexing"]
+        True
+        """
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_MODES}
+
+    def default_device(self) -> str:
+        """The device of new tensors.
+
+        >>> NamespaceInfo().default_device()
+        'cpu'
+        """
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        """All devices.
+
+        >>> NamespaceInfo().devices()
+        ['cpu']
+        """
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
+        """The default dtypes of new tensors, by kind.
+
+        Raises:
+            LayoutError: there is no such device.
+
+        >>> NamespaceInfo().default_dtypes()["real floating"]
+        dtype('float64')
+        """
+        check_device(device)
+        return {kind: DTYPES[name] for kind, name in _DEFAULTS.items()}
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
+        """The dtypes of a kind, or of several kinds; all if it is None.
+
+        Raises:
+            LayoutError: there is no such device, or no such kind.
+
+        >>> [*NamespaceInfo().dtypes(kind="complex floating")]
+        ['complex64', 'complex128']
+        """
+        check_device(device)
+        try:
+            return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
+        except (TypeError, ValueError) as error:
+            raise LayoutError(f"{kind!r} is no kind of dtypes; write 'bool', 'integral', 'numeric', …") from error

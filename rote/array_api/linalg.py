@@ -10,7 +10,7 @@ array(5.)
 
 from __future__ import annotations
 
-from ..functions.linalg.matrices import (
+from ..functions.matrices import (
     cholesky,
     det,
     diagonal,
@@ -23,9 +23,9 @@ from ..functions.linalg.matrices import (
     solve,
     trace,
 )
-from ..functions.linalg.norms import matrix_norm, vector_norm
-from ..functions.linalg.orthogonal import matrix_rank, pinv, qr, svd, svdvals
-from ..functions.linalg.products import cross, matmul, outer, tensordot, vecdot
+from ..functions.norms import matrix_norm, vector_norm
+from ..functions.orthogonal import matrix_rank, pinv, qr, svd, svdvals
+from ..functions.products import cross, matmul, outer, tensordot, vecdot
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power"]
 __all__ += ["matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot"]

@@ -28,10 +28,11 @@ import numpy as np
 from ..compiler.explain import in_bytes
 from ..errors import GatherWarning, LayoutError, MoveWarning
 from ..host import memory
+from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Distribution, Layout, as_layout, distribute
-from ..runtime.comm.cache import CHECKS, cached, gathered, refuse_others
-from ..runtime.comm.collective_errors import INSIDE
+from ..layout.layout import Layout, as_layout
+from ..runtime.comm.agreement import CHECKS, INSIDE, agree, gathered
+from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
@@ -83,11 +84,11 @@ _settings: ContextVar[_Settings] = ContextVar("settings", default=_Settings())  
 
 
 class Implicit(NamedTuple):
-    """An implicit move: the function that makes it, the bytes of a gather (0 for other moves), and a hint."""
+    """An implicit move: the function that makes it, the bytes of a gather (0 for other moves), and what to write."""
 
     cause: str
     gathered: int
-    hint: str
+    hint: Callable[[], str]
 
 
 class AtWork(NamedTuple):
@@ -238,7 +239,7 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str 
     if implicit is None or settings.implicit == "allow":
         return
     if settings.implicit == "error":
-        raise LayoutError(f"{move}\n{implicit.hint}, or allow it: with rote.config(implicit='allow'):")
+        raise LayoutError(f"{move}\n{implicit.hint()}, or allow it: with rote.config(implicit='allow'):")
     if not implicit.gathered:
         _warn(x.comm, MoveWarning, cause, str(move), file, line)
     elif settings.gather == "warn":
@@ -337,7 +338,7 @@ def agree_on_call(comm: Comm) -> None:
 
     It is for the moment before a message. It costs one small all-gather at the first call with these arguments, or at
     every call if `CHECKS` is set, and nothing later in the same call. Of arrays, shapes and dtypes are compared;
-    `refuse_unlike` compares their elements.
+    `agree` compares their elements.
 
     Raises:
         LayoutError: the arguments differ.
@@ -360,7 +361,7 @@ def agree_on_call(comm: Comm) -> None:
 
     def refuse() -> bool:
         named = [f"{option}={value}" for option, value in zip(options, map(_text, options.values()), strict=True)]
-        refuse_others(comm, name, (*map(_text, args), *named))
+        agree(comm, name, (*map(_text, args), *named))
         return True
 
     if CHECKS:
@@ -388,12 +389,13 @@ def moved(
         return asked(x, wanted, cause, grid)
     agree_on_call(x.comm)
     cause = function_at_work.get().name or cause
-    if not hint:
+
+    def move_first() -> str:
         there = f", grid={grid.shape}" if across and grid is not None else ""
-        hint = (
-            f"move {'it' if which is None else f'operand {which + 1}'} by x.redistribute({str(wanted)!r}{there}) first"
-        )
-    token = implicit_cause.set(Implicit(cause, refuse_copies(x, wanted, grid, cause), hint))
+        it = "it" if which is None else f"operand {which + 1}"
+        return hint or f"move {it} by x.redistribute({str(wanted)!r}{there}) first"
+
+    token = implicit_cause.set(Implicit(cause, refuse_copies(x, wanted, grid, cause), move_first))
     try:
         return x.redistribute(wanted, grid=grid if across else None)
     finally:
@@ -406,6 +408,8 @@ def asked(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:
     if not across and x.distribution.layout == layout:
         return x
     agree_on_call(x.comm)
+    if function_at_work.get().name:
+        return x.redistribute(layout, grid=grid if across else None)
     with because(cause):
         return x.redistribute(layout, grid=grid if across else None)
 

@@ -9,22 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from ..errors import LayoutError
-from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
+from ..runtime.comm.agreement import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
-from .distributed import Distributed
+from .distributed import Distributed, owned
 from .moves import AtWork, call_under_way, function_at_work, warn_of_copies
-from .sharing import owned
 
 __all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
-__all__ += ["comm_of", "failing_together", "fails_together", "fits", "follows", "of_tensors"]
+__all__ += ["comm_of", "failing_together", "fails_together", "family", "fits", "follows", "of_tensors"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class LayoutRule(NamedTuple):
@@ -125,10 +126,41 @@ def follows(rule: RuleName, *answers: Function, name: str = "", views: bool = Fa
         FUNCTIONS[own] = rule
         if rule in _MOVING:
             function = _entered(own, function, rule in _COMPUTING, views or rule == "relabelled", rule == "joined")
-        if rule != "fact" and (rule != "created" or answers):  # those that answer for none make the first tensors
+        elif rule != "fact" and (rule != "created" or answers):  # those that answer for none make the first tensors
             function = of_tensors(own, function)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
+
+    return enter
+
+
+def family(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], None]], Callable[P, R]]:
+    """Make a function of a family from its name and docstring: it calls the model with its name as first argument.
+
+    The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
+
+    >>> def power(name: str, x: float, times: int = 1) -> float:
+    ...     return x ** {"squared": 2, "cubed": 3}[name] * times
+    >>> @family(power)
+    ... def squared() -> None:
+    ...     "The square, some times."
+    >>> squared(3, times=2), [*signature(squared).parameters]
+    (18, ['x', 'times'])
+    """
+    first, *others = signature(model).parameters.values()
+    kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
+
+    def enter(function: Callable[[], None]) -> Callable[P, R]:
+        name = function.__name__
+
+        @wraps(function)
+        def called(*args: P.args, **options: P.kwargs) -> R:
+            return model(name, *args, **options)
+
+        called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
+        called.__annotations__ = kinds
+        called.__signature__ = signature(model).replace(parameters=others)  # type: ignore[attr-defined]
+        return called
 
     return enter
 
@@ -165,28 +197,36 @@ def of_tensors(name: str, function: F) -> F:
         try:
             return function(*args, **options)
         except Exception as error:
-            given = _values(args, options)
-            if not any(isinstance(value, Distributed) for value in given):
-                if not given or (isinstance(error, TypeError) and not fits(function, args, options)):
-                    raise
-                value = next((value for value in given if not isinstance(value, str)), given[0])  # subscripts
-                if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
-                    value = value[0]
-            elif (
-                isinstance(error, AttributeError)
-                and not isinstance(error, LayoutError)  # of a part that is outdated
-                and error.name in ("comm", "distribution", "local")
-                and any(error.obj is value for value in given)
-            ):
-                value = error.obj
-            else:
-                raise
-            raise TypeError(
-                f"{name} takes a tensor, not {type(value).__name__}\n"
-                "make one of an array by DistTensor.from_global(array, layout)"
-            ) from None
+            _explain(error, name, function, args, options)
+            raise
 
     return cast(F, called)
+
+
+def _explain(error: Exception, name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Raise another error in the place of one that a value caused which is no tensor, or no integer."""
+    given = _values(args, options)
+    if not any(isinstance(value, Distributed) for value in given):
+        if not given or (isinstance(error, TypeError) and not fits(function, args, options)):
+            return
+        value = next((value for value in given if not isinstance(value, str)), given[0])  # subscripts
+        if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+            value = value[0]
+    elif (
+        isinstance(error, AttributeError)
+        and not isinstance(error, LayoutError)  # of a part that is outdated
+        and error.name in ("comm", "distribution", "local", "_local")
+        and any(error.obj is value for value in given)
+    ):
+        value = error.obj
+    else:
+        if isinstance(error, TypeError) and call_under_way.get() is None:  # steps leave it to the outermost call
+            _refuse_axes(name, function, args, options)
+        return
+    raise TypeError(
+        f"{name} takes a tensor, not {type(value).__name__}\n"
+        "make one of an array by DistTensor.from_global(array, layout)"
+    ) from None
 
 
 def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> bool:
@@ -208,36 +248,37 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
 
 
 def _entered(name: str, function: F, computes: bool, views: bool, joins: bool) -> F:
-    """The function, whose outermost call is noted for its ranks to agree on, if it sends messages.
+    """The function of tensors, whose outermost call is noted for its ranks to agree on, if it sends messages.
 
     Args:
         computes: whether all ranks raise its floating-point errors together.
         views: whether its results are parts of the argument; those of other functions are tensors of their own.
         joins: whether its results consist of its operands.
     """
-
     work = AtWork(name.removeprefix("numpy."))
 
+    # Find the tensors, refuse others, note the call for the ranks to compare, compute, and wrap: all calls go this way.
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
-        if call_under_way.get() is not None:
-            return function(*args, **options)
-        token = call_under_way.set([(name, args, options)])
-        outer = function_at_work.get()
-        counted = function_at_work.set(outer if outer.name else work)
         try:
-            if computes and floating_errors_raise():
-                result = failing_together(name, function, args, options)
-            else:
-                result = function(*args, **options)
-            if not views:
-                result = owned(result, (*args, *options.values()))
-        except TypeError:
-            _refuse_axes(name, function, args, options)
+            if call_under_way.get() is not None:  # this is a step of another function
+                return function(*args, **options)
+            token = call_under_way.set([(name, args, options)])
+            outer = function_at_work.get()
+            counted = function_at_work.set(outer if outer.name else work)
+            try:
+                if computes and floating_errors_raise():
+                    result = failing_together(name, function, args, options)
+                else:
+                    result = function(*args, **options)
+                if not views:
+                    result = owned(result, (*args, *options.values()))
+            finally:
+                function_at_work.reset(counted)
+                call_under_way.reset(token)
+        except Exception as error:
+            _explain(error, name, function, args, options)
             raise
-        finally:
-            function_at_work.reset(counted)
-            call_under_way.reset(token)
         if options.get("layout") is None and options.get("out") is None:
             results = result if isinstance(result, list | tuple) else (result,)
             warn_of_copies(work.name, chain(args, options.values()), results, joins)
@@ -254,7 +295,9 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
     """
     try:
         given = signature(function).bind(*args, **options).arguments
-    except TypeError:  # another mistake
+    except TypeError as error:  # another mistake
+        if hasattr(function, "__signature__"):  # the message of Python would name the model of the family
+            raise TypeError(f"{name}() {error}") from None
         return
     for word in ("axis", "axes", "axis1", "axis2", "source", "destination"):
         value = given.get(word)

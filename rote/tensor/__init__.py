@@ -2,6 +2,55 @@
 
 from __future__ import annotations
 
+from ..layout.layout import Layout
+from ..runtime.choose import Progress
+from ..runtime.comm.protocol import Path
+from ..runtime.placement import GridLike
 from .tensor import DistTensor
 
-__all__ = ["DistTensor"]
+__all__ = ["DistTensor", "load"]
+
+
+def load(
+    path: Path,
+    layout: Layout | str | None = None,
+    name: str | None = None,
+    step: int | None = None,
+    comm: object | None = None,
+    grid: GridLike = None,
+    progress: Progress | None = None,
+) -> DistTensor:
+    """Read a tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
+
+    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read like those of `save`: in either byte
+    order, in Fortran order, with any chunks and compression.
+
+    Args:
+        path: the file; its suffix names the format. In a `.zarr` store it may go on to an array or a group.
+        layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0. A
+            move into it, if the format is not read in it, is no implicit move.
+        name: the name of the tensor, with slashes if it is in groups, also through links of HDF5; may be None if the
+            file has one tensor.
+        step: the number of the step; the last one if None, unless tensors are outside of steps.
+        comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+        grid: a grid of as many ranks; if None, the most balanced grid that the layout allows.
+        progress: called on this rank with the fraction that has been read, as in `save`.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        OSError: the file cannot be read. All ranks raise the same error.
+        RoteError: the file is damaged, or has no such tensor, step or dtype; the suffix names no known format; a
+            library is missing.
+        LayoutError: the layout does not fit the shape in the file.
+        CommError: ranks give different paths, steps or names.
+
+    >>> import numpy as np, rote
+    >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
+    >>> rote.load("volume.npy", "block[(),(0)]")
+    DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
+    """
+    from .files import load_as
+
+    return load_as(DistTensor, path, layout, name, step, comm, grid, progress)

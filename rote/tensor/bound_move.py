@@ -6,13 +6,12 @@ from typing import Generic, TypeVar
 
 from ..compiler.plan import Plan
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Array, Distributed, changed
 from ..functions.moves import announce, implicit_cause, records_open
-from ..functions.sharing import changed
-from ..runtime.comm.cache import CHECKS, refuse_others
+from ..runtime.comm.agreement import CHECKS, agree
 from ..runtime.comm.protocol import BoundToRun
-from ..runtime.executor.aliasing import bound_apart, may_overlap, run_apart
-from ..runtime.program import BoundPlan
+from ..runtime.ends import bound_without_overlap, may_overlap, run_without_overlap
+from ..runtime.plans import BoundPlan
 
 __all__ = ["BoundMove"]
 
@@ -49,7 +48,7 @@ class BoundMove(BoundToRun, Generic[T]):
         self.source, self.result = source, result
         self.plan, self._program = program.plan, program
         overlaps = may_overlap(source.comm, source.local, result.local)
-        self._calls = bound_apart(source.comm, program.bound, source.local, result.local, overlaps)
+        self._calls = bound_without_overlap(source.comm, program.bound, source.local, result.local, overlaps)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -70,7 +69,7 @@ class BoundMove(BoundToRun, Generic[T]):
             LayoutError: x has another distribution or dtype than `source`, or another communicator.
         """
         if CHECKS:
-            refuse_others(self.source.comm, "move_to", (self.plan.source, self.plan.target, self.plan.dtype, x is None))
+            agree(self.source.comm, "move_to", (self.plan.source, self.plan.target, self.plan.dtype, x is None))
         if implicit_cause.get() or records_open.get():
             announce(self.source, self.plan.cost.bytes, self.plan.__str__, "move_to")
         if x is None:
@@ -78,7 +77,7 @@ class BoundMove(BoundToRun, Generic[T]):
             for call in self._calls:
                 call()
         else:
-            run_apart(self.source.comm, self._program, self._block(x), self.result.local)
+            run_without_overlap(self.source.comm, self._program, self._block(x), self.result.local)
         if self.result._sharing is not None:
             changed(self.result)
         return self.result

@@ -15,8 +15,7 @@ import numpy as np
 from ..errors import CommError, LayoutError, RoteError
 from ..functions.distributed import Distributed
 from ..functions.moves import asked, default_layout, moved
-from ..io.formats import format_of
-from ..io.progress import telling
+from ..io import format_of
 from ..io.stored import (
     Contents,
     Part,
@@ -28,13 +27,13 @@ from ..io.stored import (
     check_name,
     refuse_partial,
 )
+from ..io.transfer import telling
 from ..layout.layout import Layout
-from ..runtime.comm.cache import gathered
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.choose import Progress
+from ..runtime.comm.agreement import Difference, agree, collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, place, same_everywhere
-from ..runtime.tuning.autotune import Progress
 
 __all__ = ["contents", "load_as", "save"]
 
@@ -60,7 +59,7 @@ def save(
       size, as those of `block(ceil)`.
     - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write in turn, or at once if h5py has MPI; in any layout, but
       without views.
-    - `.xdmf`, `.xmf` are an `.h5` file, and beside it the description that ParaView reads.
+    - `.xdmf`, `.xmf` are an `.h5` file, and next to it the description that ParaView reads.
 
     A tensor in another layout is moved first, which is an implicit move (`rote.config`): uneven blocks go to
     `block(ceil)`, cyclic ones and views to blocks. Of several replicas one is written, and of a rooted tensor the
@@ -129,8 +128,8 @@ def save(
     _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": shown})
     for k, each in enumerate(tensors.values()):
         wanted = form.written_in(each.distribution, each.local.dtype)
-        lying = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
-        parts[k] = parts[k]._replace(block=lying.local, dist=wanted)
+        stored = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
+        parts[k] = parts[k]._replace(block=stored.local, dist=wanted)
     with telling(comm, progress):
         form.write(path, parts, comm, kept, number)
 
@@ -226,11 +225,9 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 
 def _agree(comm: Comm, said: Mapping[str, Any]) -> None:
     """Refuse arguments that differ between ranks; all ranks raise the same error."""
-    replies = gathered(comm, "a file", said)
-    for what, first in replies[0].items():
-        for rank, reply in enumerate(replies):
-            if repr(reply[what]) != repr(first):
-                raise CommError(
-                    f"a file is one thing on all ranks, but of {what} rank 0 gives {first!r} and rank {rank} "
-                    f"{reply[what]!r}\ngive the same on all"
-                )
+
+    def refusal(found: Difference) -> CommError:
+        both = f"of {[*said][found.at]} rank 0 gives {found.first} and rank {found.rank} {found.other}"
+        return CommError(f"a file is one thing on all ranks, but {both}\ngive the same on all")
+
+    agree(comm, "a file", tuple(map(repr, said.values())), refusal=refusal)

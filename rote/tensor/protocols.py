@@ -1,14 +1,18 @@
-"""The protocols by which Python, NumPy and xarray treat a tensor as an array: operators, numbers, functions, labels.
+"""The protocols by which Python and NumPy treat a tensor as an array: operators, functions, numbers, rows.
 
-Each is answered correctly or refused with a cure. Code such as `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`
+Each is answered correctly, or refused with a hint. Code such as `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`
 never silently gathers a tensor, and never takes a rank's block for the whole.
+
+NumPy passes every call of its functions with a tensor among the arguments to the tensor (`__array_function__`, NEP 18).
+The functions that answer, and their tables, are in `rote.functions`; those for `numpy.fft` in `rote.fft`.
 """
 
 from __future__ import annotations
 
+import operator
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -17,15 +21,12 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import refuse_mask
 from ..errors import LayoutError, RoteError, counted
-from ..functions.distributed import Distributed
-from ..functions.sharing import OUTDATED, has_block
-from ..late import late
-from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..functions.distributed import OUTDATED, Distributed
+from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
+from ..lazy import late
 from ..runtime.placement import check_values
-from .answers import answer, answering, answering_method, method_cure, name_cure, refusal
 
-__all__ = ["ArrayProtocols"]
+__all__ = ["ArrayProtocols", "answer", "refusal"]
 
 Array = npt.NDArray[Any]
 
@@ -37,6 +38,10 @@ _PLAIN = (np.ones(1, "f4") ** np.float64(2)).dtype == np.float32
 """Whether the NumPy that is installed, an older one, takes exponents that are its own numbers for Python's."""
 
 
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The releases of the standard whose names `rote.array_api` has."""
+
+
 class AbsentError(LayoutError, AttributeError):
     """A tensor has not an attribute that others have: `hasattr` is false, and `getattr` says why."""
 
@@ -45,36 +50,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     """The protocols of NumPy's arrays and of Python's objects, for tensors."""
 
     __slots__ = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole tensor."""
-        return self.distribution.shape
-
-    @property
-    def layout(self) -> Layout:
-        """The layout, which says which grid modes split which modes, and how."""
-        return self.distribution.layout
-
-    @property
-    def grid(self) -> Grid:
-        """The process grid."""
-        return self.distribution.grid
-
-    @property
-    def ndim(self) -> int:
-        """The order of the tensor, by NumPy's name."""
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements."""
-        return self.local.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the whole tensor."""
-        return prod(self.shape)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         own = type(self)
@@ -85,21 +60,20 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             raise TypeError(f"numpy.{ufunc.__name__} takes tensors, arrays and numbers, not None")
         if method == "__call__":
             if ufunc.signature is None:
-                return functions.blockwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+                return functions.elementwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)
             if answering(ufunc) is not None:
                 return answer(ufunc, inputs, kwargs)
             raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
-        function = answering_method(ufunc, method)
+        function = answering(ufunc, method)
         if function is None:
-            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_cure(ufunc, method)))
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", _method_hint(ufunc, method)))
         (out,) = kwargs.pop("out", (None,))
         return function(*inputs, **{"axis": 0, **kwargs}, **({} if out is None else {"out": out}))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        own = type(self)
-        if _foreign([each for each in types if each is not own]):
+        if (len(types) > 1 or type(self) not in types) and _foreign(types):
             return NotImplemented
         return answer(function, args, kwargs)
 
@@ -115,15 +89,15 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         number = "" if self.distribution.shape else " float(x) or"
-        cure = f"write{number} x.to_global(), or x.local for this rank's block"
+        hint = f"write{number} x.to_global(), or x.local for this rank's block"
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if caller.startswith("numpy.ma."):
-            cure = "a tensor has no mask: write array.filled(value) in place of the masked array"
+            hint = "a tensor has no mask: write array.filled(value) in place of the masked array"
         if caller.startswith("scipy.fft."):
-            cure = "write the function of rote.fft, which has the same name"
+            hint = "write the function of rote.fft, which has the same name"
         if caller.startswith("numpy.testing."):
-            cure = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
-        raise LayoutError(f"a tensor is not gathered silently; {cure}")
+            hint = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
+        raise LayoutError(f"a tensor is not gathered silently; {hint}")
 
     def __bool__(self) -> bool:
         if self.distribution.shape:
@@ -161,6 +135,120 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if not self.distribution.shape:
             raise TypeError("a tensor of order 0 has no length")
         return self.distribution.shape[0]
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The functions of the array API standard for such tensors, `rote.array_api`.
+
+        Raises:
+            ValueError: `rote.array_api` does not have that release of the standard.
+        """
+        if api_version is not None and api_version not in _VERSIONS:
+            raise ValueError(
+                f"rote.array_api has the releases {', '.join(_VERSIONS)} of the standard, not {api_version}"
+            )
+        namespace: ModuleType = late("array namespace")
+        return namespace
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """This rank's block for other libraries, without a copy, if it is the whole tensor.
+
+        Raises:
+            LayoutError: this rank holds only a part.
+        """
+        dist = self.distribution
+        if dist.layout.view is not None or dist.partial or any(dist.splits) or dist.layout.rooted:
+            raise LayoutError(
+                f"the block of a rank is no whole tensor in {dist.layout}\n"
+                f"write x.redistribute('[{','.join(['()'] * len(dist.shape))}]') first, or x.local for the block alone"
+            )
+        return self.local.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The number of the block's device in DLPack: that of the host."""
+        return self.local.__dlpack_device__()
+
+    def __index__(self) -> int:
+        """The value of an integer tensor of order 0, the same on all ranks. Collective."""
+        if self.distribution.shape or self.local.dtype.kind not in "iu":
+            raise TypeError(
+                f"an index is an integer tensor of order 0, not one of {self.local.dtype} of shape "
+                f"{self.distribution.shape}\nwrite int(x) of one number, or x.to_global()"
+            )
+        return operator.index(self.to_global().item())
+
+    def __contains__(self, value: Any) -> bool:
+        """Whether any element equals a value, the same answer on all ranks. Collective."""
+        return bool(functions.reductions.any(functions.elementwise.equal(self, value)))
+
+    def __iter__(self) -> Iterator[Self]:
+        """The tensors at each index of mode 0, which is made whole once for all.
+
+        Raises:
+            TypeError: the tensor is of order 0.
+        """
+        if not self.distribution.shape:
+            raise TypeError("a tensor of order 0 is not iterated")
+        return functions.joining.rows(self)
+
+    def __getitem__(self, key: Any) -> Self:
+        """The tensor of the elements at a key: integers, slices, `...`, `None`, arrays, masks, or tensors of these.
+
+        Sliced modes keep their splits; nothing moves if all split modes are taken whole.
+
+        Raises:
+            IndexError: an index is out of range, or is not one; raised on all ranks.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([[0, 1, 2], [3, 4, 5]], "block[(),(0)]")
+        >>> x[1, ::-2].to_global(), x[x > 3].to_global()
+        (array([5, 3]), array([4, 5]))
+        """
+        return functions.indexing.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a scalar, an array that all ranks have, or a tensor to the elements at a key; it is broadcast.
+
+        Raises:
+            IndexError: an index is out of range, or is not one. ValueError: the value does not broadcast.
+            LayoutError: this tensor is partial. All are raised on all ranks.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros((2, 3), "block[(),(0)]", dtype="i8")
+        >>> x[:, 1:] = [4, 5]
+        >>> x.to_global().tolist()
+        [[0, 4, 5], [0, 4, 5]]
+        """
+        functions.assigning.setitem(self, key, value)
+
+    def _store(self, axes: Sequence[Any] | None, part: Distributed) -> None:
+        functions.assigning.store(self, axes, part)
+
+    @property
+    def device(self) -> str:
+        """The device of the blocks, always "cpu", for they are in the memory of the host."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: object | None = None) -> Self:
+        """The tensor itself, because "cpu" is the only device.
+
+        Raises:
+            LayoutError: another device, or a stream, is asked for.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros(3, "block[(0)]")
+        >>> x.to_device("cpu") is x
+        True
+        """
+        if device != "cpu" or stream is not None:
+            raise LayoutError(f"blocks are in the memory of the host; write 'cpu' and no stream, not {device!r}")
+        return self
 
     def __copy__(self) -> Distributed:
         return self.copy()
@@ -208,6 +296,18 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         except ImportError:
             raise RoteError("labelled arrays need xarray\npip install xarray") from None
         return xarray.DataArray(self, coords=coords, dims=dims, name=name, attrs=attrs)
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_local"):
+            return f"DistTensor({self.shape}, {str(self.layout)!r}, outdated: the tensor of this part has changed)"
+        block = self.local
+        held = f"local={block.shape}"
+        if not block.shape:  # of order 0: what this rank has, for no rank asks others here
+            held = f"{'contribution' if self.layout.partial else 'value'}={block.item()}"
+        return (
+            f"DistTensor({self.shape}, {block.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
+            f"rank={self._comm.rank}, {held})"
+        )
 
     def _repr_html_(self) -> str:
         dist = self.distribution
@@ -270,13 +370,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
         def __getattr__(self, name):
             """Refuse an attribute that tensors do not have; if arrays have it, say what to write instead."""
-            if name == "_local" or not has_block(self):
+            if name == "_local" or not hasattr(self, "_local"):
                 raise AbsentError(OUTDATED)
             if name == "mT":
                 raise AbsentError(f"matrices have order 2 or more, not {self.ndim}")
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if cure := name_cure(name):
-                text += f"\nwrite {cure}"
+            if hint := _name_hint(name):
+                text += f"\nwrite {hint}"
             elif not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}")
@@ -302,3 +402,126 @@ def _foreign(types: Any) -> bool:
     for each in types:
         refuse_mask(each)
     return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)
+
+
+def answering(function: Function, method: str = "") -> Function | None:
+    """The function that answers for one of NumPy, or for a method of a ufunc; one module alone is imported for it."""
+    table: Mapping[Any, Function] = UFUNC_METHODS if method else ANSWERS
+    key = (function, method) if method else function
+    if key not in table:
+        if getattr(function, "__module__", "") == "numpy.fft":
+            late("numpy.fft")
+        else:
+            functions.load(functions.ANSWERING.get(f"ufunc.{method}" if method else function.__name__))
+    return table.get(key)
+
+
+def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Call a function of NumPy on tensors.
+
+    Raises:
+        TypeError: the function is not answered; the text says what to write instead.
+        LayoutError: the tensors do not have the layouts that the function needs.
+    """
+    method = ANSWERS.get(function) or answering(function)
+    if method is None:
+        raise TypeError(refusal(f"{_name(function)}({{}})", _HINTS.get(function, "")))
+    if options:  # of which NumPy's `_NoValue` means: not given
+        options = {name: value for name, value in options.items() if value is not np._NoValue}
+    try:
+        return method(*args, **options)
+    except TypeError as error:
+        if fits(method, args, options):
+            raise
+        name = _name(function)
+        raise TypeError(f"{error} for a DistTensor\nwrite {name}(x.to_global(), …)") from error
+
+
+def refusal(call: str, hint: str = "") -> str:
+    """The text that refuses a call.
+
+    Args:
+        call: the user's call, with {} in the place of the tensor.
+        hint: what to write instead; if empty, the call on the whole array.
+
+    >>> print(refusal("numpy.kron({})"))
+    numpy.kron(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.kron(x.to_global()), or numpy.kron(x.local) for this rank's block alone
+    """
+    whole, block = call.format("x.to_global()"), call.format("x.local")
+    usual = f"{whole}, or {block} for this rank's block alone"
+    return f"{call.format('x')} of a DistTensor x is not answered: nothing is gathered silently\nwrite {hint or usual}"
+
+
+def _name_hint(name: str) -> str:
+    """The replacement for an attribute that arrays, or tensors of other libraries, have; empty if there is none.
+
+    >>> _name_hint("full_tensor")
+    'x.to_global()'
+    """
+    function = vars(np).get(name)
+    return _NAMES.get(name, "") or (_HINTS.get(function, "") if callable(function) else "")
+
+
+def _method_hint(ufunc: np.ufunc, method: str) -> str:
+    """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
+    if method == "outer":
+        return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
+    if method == "at":
+        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
+    return ""
+
+
+def _name(function: Function) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+_NAMES = {
+    "item": "float(x), int(x) or complex(x) of a tensor of order 0; x[i, j] is one",
+    "fill": "x[...] = value",
+    "nbytes": "x.size * x.dtype.itemsize, or x.local.nbytes for this rank's block",
+    "itemsize": "x.dtype.itemsize",
+    "view": "x.astype(dtype), or x.local.view(dtype) for this rank's block alone",
+    "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
+    "placements": "x.layout",
+    "device_mesh": "x.distribution.grid",
+    "clone": "x.copy()",
+    "unsqueeze": "x[None], or numpy.expand_dims(x, axis)",
+    "permute": "x.transpose(axes)",
+    "to": "x.astype(dtype)",
+    "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
+    "global_shape": "x.shape",
+    "chunks": "x.distribution.to_chunks()",
+    "rechunk": "x.redistribute(layout)",
+    "to_local": "x.local",
+    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
+}
+_HINTS: dict[Any, str] = {
+    np.convolve: "rote.fft.convolve(x, y)",
+    np.correlate: "rote.fft.correlate(x, y)",
+    np.save: "x.save(path)",
+    np.select: "numpy.where(condition, x, y), within one another for more",
+    np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
+    np.block: "numpy.concatenate of rows, each a numpy.concatenate",
+    np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
+    np.partition: "numpy.sort(x), which is ordered over all ranks",
+    np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
+    np.compress: "x[mask], along mode 0, or x[:, mask]",
+    np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
+    np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
+    np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.choose: "numpy.where(condition, x, y), within one another for more",
+    np.intersect1d: "u = numpy.unique(x), and u[numpy.isin(u, y)]",
+    np.setdiff1d: "u = numpy.unique(x), and u[~numpy.isin(u, y)]",
+    np.union1d: "numpy.unique(numpy.concatenate([x, y]))",
+    np.trapezoid: "numpy.sum(0.5 * dx * (y[1:] + y[:-1]), axis=0), along mode 0",
+    np.polyval: "DistTensor.from_local(numpy.polyval(p, x.local), x.distribution, comm=x.comm)",
+    np.interp: "DistTensor.from_local(numpy.interp(x.local, xp, fp), x.distribution, comm=x.comm)",
+    np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
+    np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
+    np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
+    np.atleast_1d: "x.reshape(-1), if x.ndim < 1",
+    np.atleast_2d: "x[None], if x.ndim < 2",
+    np.meshgrid: "rote.array_api.meshgrid(x, y)",
+}

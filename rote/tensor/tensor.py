@@ -3,47 +3,46 @@
 It wraps this rank's block, a plain NumPy array, and the distribution that says which part of the tensor this is. All
 constructors, and all methods that move data, are collective: every rank calls them from one thread, or, if there is
 only one rank, from any thread.
+
+`rote.functions.distributed` has the value itself, and `protocols` what Python and NumPy call. Here are the methods that
+users call; functions of other modules do their work.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ..compiler.compile import compile
-from ..compiler.plan import Plan
-from ..compiler.step import refuse_mask
+from .. import functions
+from ..compiler.step import as_array, as_dtype, refuse_mask
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed
-from ..functions.moves import announce, because, implicit_cause, records_open, refuse_copies
-from ..functions.sharing import changed, check_out, has_block
-from ..layout.grid import grid_shape
-from ..layout.layout import Distribution, Layout, as_layout, distribute
-from ..runtime.comm import segments
-from ..runtime.comm.cache import cached, refuse_others
-from ..runtime.comm.collective_errors import collective_errors, floating_errors, floating_errors_raise
+from ..functions.distributed import Array, Distributed, changed, fixed, writable
+from ..functions.moves import announce, asked, because, implicit_cause, records_open, refuse_copies
+from ..layout.distribution import Distribution
+from ..layout.layout import Layout
+from ..lazy import attach_methods
+from ..runtime import placement
+from ..runtime.choose import Tune
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
-from ..runtime.executor.aliasing import bound_apart, meet, run_apart
-from ..runtime.placement import GridLike
-from ..runtime.program import BoundPlan, bind
-from ..runtime.tuning.limits import Tune
-from ..runtime.tuning.methods import tuned
+from ..runtime.placement import GridLike, check_values, filled, place
 from .bound_move import BoundMove
-from .constructors import Constructors
-from .halo import Halos
-from .methods import ArrayMethods, fixed
+from .halo import Periodic, Width, halo_plan, with_halo, without_halo
+from .moving import bound_move, from_roots, grid_comm, move_into, on_roots, program_to
 from .protocols import ArrayProtocols
-from .rearranging import Rearranging
-from .subsets import Subsets
+
+if TYPE_CHECKING:
+    from ..compiler.halo import HaloPlan
+    from ..lazy import method
 
 __all__ = ["DistTensor"]
 
-_KEPT = 64  # redistributions that one communicator keeps
 
-
-class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos, Subsets):
+class DistTensor(ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions combine tensors with each other and with scalars. If the operands have
@@ -61,7 +60,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     array([ 7.,  9., 11.])
     """
 
-    __slots__ = ("__weakref__", "_comm", "_distribution")
+    __slots__ = ()
 
     def __init__(self, local: Array, distribution: Distribution, comm: object | None = None) -> None:
         """Wrap this rank's block without a copy, and without asking other ranks; `from_local` also checks those.
@@ -84,6 +83,148 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
                 text += "\nwrite DistTensor.from_global(array, layout) for an array that every rank has whole"
             raise LayoutError(text)
 
+    @classmethod
+    def from_global(
+        cls, array: npt.ArrayLike, layout: Layout | str, comm: object | None = None, grid: GridLike = None
+    ) -> Self:
+        """A tensor from an array that every rank has whole; each rank copies its own part.
+
+        Args:
+            array: the whole array, the same on all ranks.
+            layout: a layout for the array's order.
+            comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+            grid: a grid of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the
+                extent that fits; if None, the most balanced grid that the layout allows.
+
+        Raises:
+            LayoutError: the layout does not fit.
+            CommError: the grid does not match the ranks.
+            TypeError: the array has a mask.
+
+        >>> import numpy as np
+        >>> from rote import DistTensor, run
+        >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
+        [[0, 1, 2], [3, 4]]
+        """
+        return cls(*placement.cut_block(array, layout, as_comm(comm), grid))
+
+    @classmethod
+    def from_local(
+        cls,
+        local: npt.ArrayLike,
+        layout: Layout | str | Distribution,
+        shape: Iterable[int] | int | None = None,
+        comm: object | None = None,
+        grid: GridLike = None,
+    ) -> Self:
+        """A tensor from blocks that are already on their ranks; `x.local` shares their memory, with any strides.
+
+        Args:
+            local: this rank's block, of shape `distribution.local_shape(rank)`; it is copied if it is a list, or an
+                array in another byte order than the machine's.
+            layout: a layout, or a `Distribution`, such as that of `Distribution.from_ranges(…)`, which has shape and
+                grid.
+            shape: the shape of the whole tensor; the other arguments as in `from_global`.
+
+        Raises:
+            LayoutError: on some rank the block does not have the shape that the layout gives it; raised on all ranks.
+
+        >>> import numpy as np
+        >>> from rote import DistTensor
+        >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
+        (2, 3)
+        """
+        ranks = as_comm(comm)
+        with collective_errors(ranks):
+            block = as_array(local)
+            x = cls(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
+        placement.same_everywhere(ranks, x.distribution, x.local.dtype)
+        return x
+
+    @classmethod
+    def from_slices(
+        cls, local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
+    ) -> Self:
+        """A tensor from blocks and their slices; layout and grid are found from the slices, and nothing is copied.
+
+        Use it for blocks of other libraries: uneven, empty, replicated or elementwise cyclic, with ranks in row-major
+        order over the grid's modes in any order.
+
+        Args:
+            local, comm: as in `from_local`.
+            slices: per mode, the global indices that this rank holds; for an empty block, any empty slice.
+            shape: the shape of the whole tensor.
+
+        Raises:
+            LayoutError: blocks overlap, leave a gap, or have no layout; the text, the same on all ranks, says which.
+
+        >>> import numpy as np
+        >>> from rote import DistTensor
+        >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
+        [(),()]
+        """
+        return cls(*placement.place_slices(local, slices, shape, as_comm(comm)))
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., npt.ArrayLike],
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike | None = None,
+    ) -> Self:
+        """A tensor computed by blocks: each rank calls `function(i, j, …)` with its global indices.
+
+        The index arrays, one per mode, broadcast against each other to the block's shape (as `np.ogrid`), and so must
+        the result. The other arguments are those of `from_global`.
+
+        Raises:
+            ValueError: the result of `function` does not broadcast to the block; all ranks raise the same error.
+            LayoutError: the layout does not fit the shape or the ranks.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
+        [[0, 1, 2], [10, 11, 12]]
+        """
+        return cls(*placement.compute_block(function, shape, layout, as_comm(comm), grid, dtype))
+
+    @classmethod
+    def zeros(
+        cls,
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike = "f8",
+    ) -> Self:
+        """A tensor of zeros; arguments and errors as for `from_global`.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
+        dtype('complex64')
+        """
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
+        return cls(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
+
+    @classmethod
+    def empty(
+        cls,
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike = "f8",
+    ) -> Self:
+        """A tensor with uninitialized elements; arguments and errors as for `from_global`.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
+        """
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
+        return cls(placement.new_block(dist, ranks.rank, as_dtype(dtype)), dist, ranks)
+
     def save(self, path: Path) -> None:
         """Write one file, with `.npy`, `.zarr`, `.h5` or `.xdmf` as its suffix; every rank writes its own part.
 
@@ -101,38 +242,24 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
         save(path, self)
 
-    @property
-    def local(self) -> Array:
-        """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely.
+    @classmethod
+    def load(cls, path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> Self:
+        """A tensor from a file that holds one; every rank reads its own part. Arguments as for `from_global`.
 
-        It is read-only in a part of a tensor whose elements are copies, such as `x[2:]` along a split mode.
+        For names and steps use `rote.load`, which has the details.
+
+        Raises:
+            OSError, RoteError, LayoutError: as `rote.load`.
+
+        >>> import numpy as np
+        >>> from rote import DistTensor
+        >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
+        >>> DistTensor.load("volume.npy", "block[(),(0)]")
+        DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        return self._local
+        from .files import load_as
 
-    if not TYPE_CHECKING:
-        local = fixed(local, "x.local[...] = block")
-
-    @property
-    def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid: which rank holds which elements."""
-        return self._distribution
-
-    @property
-    def comm(self) -> Comm:
-        """The communicator of the tensor's ranks."""
-        return self._comm
-
-    def slices(self) -> tuple[slice, ...]:
-        """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.
-
-        Raises: LayoutError if the block is not a slice: with a view, with contributions, or with several tiles.
-
-        >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
-        (slice(0, 4, None), slice(0, 6, None))
-        """
-        from ..layout.slices import as_slices
-
-        return as_slices(self.distribution, self._comm.rank)
+        return load_as(cls, path, layout, comm=comm, grid=grid)
 
     def redistribute(
         self,
@@ -165,12 +292,12 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        program = self._program_to(layout, grid, method, tune, wire, "no out" if out is None else "an out")
+        program = program_to(self, layout, grid, method, tune, wire, "no out" if out is None else "an out")
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
-        _move_into(self, out, program)
+        move_into(self, out, program)
         if out._sharing is not None:
             changed(out)
         return out
@@ -207,32 +334,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         >>> move().to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
         """
-        program = self._program_to(layout, grid, method, tune, wire)
-        target = program.plan.target
-        if out is None:
-            out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)
-        with collective_errors(self.comm):
-            _check_out(out, program.plan)
-        return BoundMove(self, out, program)
-
-    def _program_to(
-        self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None, into: str = ""
-    ) -> BoundPlan:
-        """The program that moves this tensor's blocks to another layout, and into what, in words. Collective."""
-        source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
-        key = (source, dtype, layout, method, tune, wire, into)
-
-        def make() -> BoundPlan:
-            on = source.grid if grid is None else grid_shape(grid, comm.size)
-            plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
-            methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
-            return bind(plan, comm, methods)
-
-        call = "redistribute", (*key, grid)
-        if grid is not None:
-            refuse_others(comm, *call)
-            return make()
-        return cached(comm, "redistributions", key, make, _KEPT, call)
+        return bound_move(self, layout, out, grid, method, tune, wire)
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -249,66 +351,348 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         with because("to_global"):
             return self.redistribute(whole).local
 
-    def _with(self, block: Array) -> Self:
-        return self._wrap(block, self._distribution, self._comm)
+    def grid_comm(self, *grid_modes: int) -> Comm:
+        """The communicator of the ranks that differ from this one only along some grid modes. Collective; made once.
 
-    def _on(self, block: Array, distribution: Distribution) -> Self:
-        return self._wrap(block, distribution, self._comm)
+        For example, `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks with equal coordinates along
+        grid mode 0.
+
+        Args:
+            grid_modes: modes of the tensor's grid, in any order; none for a communicator of this rank alone.
+
+        Returns:
+            A communicator in which ranks are numbered in row-major order of their coordinates along these grid modes.
+
+        Raises:
+            LayoutError: the grid has no such mode, or a mode is given twice.
+
+        >>> import numpy as np, rote
+        >>> def row_sums(comm):
+        ...     x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),(1)]", grid=(2, -1))
+        ...     sums = x.local.sum(axis=1)
+        ...     x.grid_comm(1).allreduce_in_place(sums, "sum")
+        ...     return sums.tolist()
+        >>> rote.run(row_sums, ranks=4)
+        [[3.0], [3.0], [12.0], [12.0]]
+        """
+        return grid_comm(self, grid_modes)
+
+    def on_roots(self) -> Self | None:
+        """The tensor on the communicator of the ranks that hold it; None on all other ranks. Collective.
+
+        The rooted layout names these ranks. Blocks are shared with this tensor, not copied. Operations on the result
+        are collective over these ranks only, so that the others can do other work meanwhile. `from_roots` is the
+        inverse.
+
+        Raises:
+            LayoutError: the layout is not rooted, so that all ranks hold a part.
+
+        >>> import rote
+        >>> def program(comm):
+        ...     x = rote.DistTensor.zeros(6, "block[(0)]|(1)", grid=(2, 2)).on_roots()
+        ...     return None if x is None else (x.comm.rank, x.local.shape, str(x.layout))
+        >>> rote.run(program, ranks=4)
+        [(0, (3,), 'block[(0)]'), None, (1, (3,), 'block[(0)]'), None]
+        """
+        return on_roots(self)
 
     @classmethod
-    def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
-        x = cls.__new__(cls)  # unchecked: the caller made the block in the shape of the distribution
-        x._local, x._distribution, x._comm, x._sharing = block, distribution, comm, None
-        return x
+    def from_roots(
+        cls,
+        x: Self | None,
+        layout: Layout | str,
+        shape: Iterable[int] | int,
+        comm: object | None = None,
+        grid: GridLike = None,
+    ) -> Self:
+        """The tensor on all ranks from one that only some of them hold, without a copy: the inverse of `on_roots`.
 
-    def __repr__(self) -> str:
-        if not has_block(self):
-            return f"DistTensor({self.shape}, {str(self.layout)!r}, outdated: the tensor of this part has changed)"
-        block = self.local
-        held = f"local={block.shape}"
-        if not block.shape:  # of order 0: what this rank has, for no rank asks others here
-            held = f"{'contribution' if self.layout.partial else 'value'}={block.item()}"
-        return (
-            f"DistTensor({self.shape}, {block.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
-            f"rank={self._comm.rank}, {held})"
-        )
+        Args:
+            x: the tensor on the ranks that hold data, numbered in row-major order of their coordinates; None on all
+                others.
+            layout: the rooted layout of the whole tensor, which equals that of x except for its roots.
+            shape: the shape of the whole tensor.
+            comm, grid: those of all ranks, as in `from_global`.
+
+        Raises:
+            LayoutError: on all ranks, if the layout is not rooted, or x does not fit it on some rank.
+
+        >>> import numpy as np, rote
+        >>> def program(comm):
+        ...     half = comm.split(color=comm.rank % 2, key=comm.rank)
+        ...     even = comm.rank % 2 == 0
+        ...     x = rote.DistTensor.from_global(np.arange(6), "block[(0)]", half) if even else None
+        ...     y = rote.DistTensor.from_roots(x, "block[(0)]|(1)", 6, comm, (2, 2))
+        ...     return y.redistribute("block[(0,1)]").local
+        >>> [block.tolist() for block in rote.run(program, ranks=4)]
+        [[0, 1], [2], [3, 4], [5]]
+        """
+        return cls._wrap(*from_roots(x, layout, shape, as_comm(comm), grid))
+
+    def halo(self, width: Width, periodic: Periodic = False, fill: Any = 0, out: Array | None = None) -> Array:
+        """This rank's block with ghost cells around it: its neighbours' faces, edges and corners. Collective.
+
+        The layout may be any in which every block is a box, even or uneven; a halo may be wider than the neighbour. The
+        shape is that of the block plus the ghosts on both sides of each mode, at the ends of the tensor too, as for
+        PETSc's DMDA with ghosted boundaries; so `h[1:-1]` is the block, and a stencil needs no special case for the
+        ends. A block that is empty along a mode has no ghosts there. The communicator keeps the bound exchange for
+        later calls.
+
+        Args:
+            width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
+            periodic: whether ghosts beyond an end come from the other end; for all modes, or per mode.
+            fill: the value of ghosts beyond the ends of modes that are not periodic.
+            out: an array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
+                inside it, which then stays as it is.
+
+        Raises:
+            LayoutError: blocks are not boxes; there is not one width per mode; `out` does not fit.
+
+        >>> import numpy as np, rote
+        >>> def program(comm):
+        ...     x = rote.DistTensor.from_global(np.arange(1, 7), "block[(0)]", comm)
+        ...     return x.halo(1).tolist(), x.halo([(2, 1)], periodic=True).tolist()
+        >>> rote.run(program, ranks=2)
+        [([0, 1, 2, 3, 4], [5, 6, 1, 2, 3, 4]), ([3, 4, 5, 6, 0], [2, 3, 4, 5, 6, 1])]
+        """
+        return with_halo(self, width, periodic, fill, out)
+
+    def accumulate_halo(self, halo: npt.ArrayLike, width: Width, periodic: Periodic = False) -> Self:
+        """The tensor with the ghost cells of all ranks added to the cells of their owners: the transpose of `halo`.
+
+        Finite elements, particles and gradients of stencils compute values for cells of their neighbours; this adds
+        them there. Ghosts beyond the ends of a mode that is not periodic are dropped. Replicas must give equal arrays.
+        Collective. Law: the sum of `x.halo(w) * y` over all ranks is that of `x.local * x.accumulate_halo(y, w).local`.
+
+        Args:
+            halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
+            width, periodic: those of the halo.
+
+        Raises:
+            LayoutError: an array has another shape or dtype (raised on all ranks); or as `halo`.
+
+        >>> import numpy as np, rote
+        >>> def program(comm):
+        ...     x = rote.DistTensor.zeros(6, "block[(0)]", comm)
+        ...     return x.accumulate_halo(np.ones(5), 1).local.tolist()
+        >>> rote.run(program, ranks=2)
+        [[1.0, 1.0, 2.0], [2.0, 1.0, 1.0]]
+        """
+        return without_halo(self, halo, width, periodic)
+
+    def halo_plan(self, width: Width, periodic: Periodic = False) -> HaloPlan:
+        """The plan of `halo`: its messages, bytes and seconds, and its proof. It moves nothing, and is not collective.
+
+        Raises:
+            LayoutError: a width is negative, or there is not one for each mode; or as `halo`.
+
+        >>> import rote
+        >>> x = rote.DistTensor.zeros((8, 8), "block[(0),()]")
+        >>> plan = x.halo_plan(1, periodic=True)
+        >>> plan.cost.messages, plan.shape(0)
+        (0, (10, 10))
+        >>> plan.verify()
+        """
+        return halo_plan(self, width, periodic)
+
+    @property
+    def T(self) -> Self:
+        """The tensor with its modes in reverse order; the block is a view.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
+        (3, 2)
+        """
+        return functions.reshaping.permute_dims(self)
+
+    @property
+    def mT(self) -> Self:
+        """The tensor with its last two modes exchanged; the block is a view.
+
+        Raises:
+            LayoutError: its order is less than 2.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((4, 2, 3), "block[(0),(),()]").mT.shape
+        (4, 3, 2)
+        """
+        if len(self.distribution.shape) < 2:
+            raise AttributeError  # after which Python asks `__getattr__`
+        return functions.reshaping.swapaxes(self, -2, -1)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The tensor with its modes in another order, by default reversed: `x.transpose(1, 0)`, `x.transpose((1, 0))`.
+
+        Raises:
+            ValueError: the modes are not all named, each once.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
+        if not axes:
+            return self.T
+        order = axes if len(axes) > 1 or isinstance(axes[0], int) else axes[0]
+        return functions.reshaping.permute_dims(self, order)
+
+    def reshape(self, *shape: Any, order: Literal["C"] = "C", copy: bool | None = None) -> Self:
+        """The elements in row-major order in another shape: `x.reshape(2, -1)`. Nothing moves if digits allow.
+
+        Raises:
+            ValueError: the new shape has another number of elements; or no view has it, and `copy` is false; or the
+                order is that of columns.
+
+        >>> from rote import DistTensor
+        >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
+        block[(0)]
+        """
+        return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+    def flatten(self, order: Literal["C"] = "C") -> Self:
+        """A copy of the elements as a tensor of order 1, in row-major order.
+
+        Raises:
+            ValueError: the order is that of columns.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
+        (6,)
+        """
+        return functions.reshaping.reshape(self, -1, order, copy=True)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
+        """Sort the elements in place along a mode. The layout stays; along a split mode, ranks exchange elements.
+
+        Raises:
+            LayoutError: the tensor is partial.
+            AxisError: there is no such mode.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
+        >>> x.sort()
+        >>> x.to_global()
+        array([1, 2, 3])
+        """
+        check_values("sort", dist := self.distribution)
+        result = asked(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        writable(self)[...] = result
+        changed(self)
+
+    def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
+        """The indices at which elements would be inserted into this sorted tensor of order 1.
+
+        Raises:
+            ValueError: this tensor is not of order 1.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
+        array([2, 0])
+        """
+        return functions.sorting.searchsorted(self, v, side, sorter)
+
+    def conj(self) -> Self:
+        """The complex conjugate, as a new tensor.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
+        array([1.-2.j, 3.-0.j])
+        """
+        if self.local.dtype.kind != "c":
+            return self.copy()
+        values: Self = functions.elementwise.conj(self)
+        return values
+
+    conjugate = conj
+
+    @property
+    def real(self) -> Self:
+        """The real parts, as a tensor of the real dtype: a view, as in NumPy."""
+        return functions.elementwise.real(self)
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts, as a tensor of the real dtype: a view, as in NumPy; of real numbers, read-only zeros."""
+        return functions.elementwise.imag(self)
+
+    def round(self, decimals: int = 0, out: Distributed | None = None) -> Self:
+        """The tensor with each element rounded to so many decimals, half to even.
+
+        Raises:
+            TypeError: `decimals` is not an integer.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
+        array([0.13, 1.5 ])
+        """
+        values: Self = functions.elementwise.elementwise("round", np.round, (self, decimals), {"out": out})
+        return values
+
+    def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Self:
+        """The tensor with each element limited to the bounds.
+
+        Raises:
+            LayoutError: the bounds do not broadcast to the tensor.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
+        array([2, 5, 8])
+        """
+        values: Self = functions.elementwise.elementwise("clip", np.clip, (self, min, max), {"out": out})
+        return values
+
+    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Self:
+        """The tensor in another dtype; the tensor itself if it has that dtype and `copy` is false.
+
+        Raises:
+            PlanError: Rote does not move elements of this dtype.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
+        dtype('complex64')
+        """
+        return functions.likes.astype(self, dtype, copy=copy)
+
+    if TYPE_CHECKING:
+        sum: Final = method(functions.reductions.sum)
+        prod: Final = method(functions.reductions.prod)
+        max: Final = method(functions.reductions.max)
+        min: Final = method(functions.reductions.min)
+        any: Final = method(functions.reductions.any)
+        all: Final = method(functions.reductions.all)
+        mean: Final = method(functions.statistics.mean)
+        var: Final = method(functions.statistics.var)
+        std: Final = method(functions.statistics.std)
+        argmax: Final = method(functions.reductions.argmax)
+        argmin: Final = method(functions.reductions.argmin)
+        dot: Final = method(functions.products.dot)
+        trace: Final = method(functions.matrices.numpy_trace)
+        diagonal: Final = method(functions.matrices.numpy_diagonal)
+        swapaxes: Final = method(functions.reshaping.swapaxes)
+        nonzero: Final = functions.ordering.nonzero
+        ravel: Final = method(functions.reshaping.ravel)
+        squeeze: Final = method(functions.reshaping.squeeze)
+        repeat: Final = method(functions.placing.repeat)
+        argsort: Final = method(functions.sorting.argsort)
+        take: Final = method(functions.sorting.take)
+        cumsum: Final = method(functions.scans.cumsum)
+        cumprod: Final = method(functions.scans.cumprod)
+    else:
+        real = fixed(real, "x.real[...] = values")
+        imag = fixed(imag, "x.imag[...] = values")
 
 
-def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
-    """Move a tensor into another; for small ones, the calls are kept for the next time. Collective.
-
-    Raises:
-        LayoutError: `out` does not have the program's target distribution and dtype, or is read-only.
-    """
-    if not program.is_small:
-        with collective_errors(x.comm):
-            _check_out(out, program.plan)
-        run_apart(x.comm, program, x.local, out.local)
-        return
-    key, prepared = (id(x), id(out)), program.prepared
-    number, calls = prepared.runs.get(key, (0, []))
-    if not number:  # perhaps on this rank alone, so that it asks nobody
-        _check_out(out, program.plan)
-    meeting = meet(x.comm, x.local, out.local, number)
-    if not meeting.agreed:
-        calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
-        if meeting.together and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
-            calls = calls[1:]  # `meet` was a barrier already; but a rank that first copies its block must be waited for
-        x.comm.cache["prepared"] = last = x.comm.cache.get("prepared", 0) + 1  # no other run has this number
-        prepared.keep(key, x, out, (last, calls))
-    if program.computes and floating_errors_raise():
-        with floating_errors(x.comm, "a move"):
-            for call in calls:
-                call()
-        return
-    for call in calls:
-        call()
-
-
-def _check_out(out: Distributed, plan: Plan) -> None:
-    """Refuse an `out` that is not a tensor, has not the plan's target distribution and dtype, or is read-only."""
-    if not isinstance(out, Distributed):
-        raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
-    if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
-        raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
-    check_out(out)
+attach_methods(
+    DistTensor,
+    functions,
+    {
+        "matrices": "numpy_diagonal numpy_trace",
+        "ordering": "nonzero",
+        "placing": "repeat",
+        "products": "dot",
+        "reductions": "all any argmax argmin max min prod sum",
+        "reshaping": "ravel squeeze swapaxes",
+        "scans": "cumprod cumsum",
+        "sorting": "argsort take",
+        "statistics": "mean std var",
+    },
+)

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from rote.testing.launch import launcher_environment, mpiexec_command
+from rote.testing.plugin import launcher_environment, mpiexec_command
 
 _PROGRAM = Path(__file__).with_name("solvers.py")
 _PARTS = ("imported", "planned", "first", "end")

@@ -14,7 +14,7 @@ from cases import pick_grid, pick_layout, pick_shape
 
 import rote
 from rote import DistTensor
-from rote.layout.layout import Distribution
+from rote.layout.distribution import Distribution
 from rote.runtime import world
 
 

@@ -22,7 +22,7 @@ from rearranged import pick_case
 import rote
 from rote import DistTensor
 from rote.functions import sorting
-from rote.layout.layout import Distribution
+from rote.layout.distribution import Distribution
 from rote.runtime import world
 
 SCANS = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)

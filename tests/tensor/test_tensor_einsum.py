@@ -11,7 +11,7 @@ from marks import examples
 
 import rote
 from rote import DistTensor, LayoutError
-from rote.functions.contraction.subscripts import read_subscripts
+from rote.functions.contraction import read_subscripts
 
 
 @st.composite

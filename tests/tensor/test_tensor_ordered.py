@@ -26,8 +26,7 @@ import rote
 import rote.array_api
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.functions import products
-from rote.functions.reducing import accumulator
+from rote.functions import exact, products
 
 
 @pytest.fixture(autouse=True)
@@ -104,9 +103,9 @@ def test_exact_products_of_many():
             assert float(rote.array_api.tensordot(x[1], y[1], 1, exact=True)) == want[1]
             assert float(products.vdot(x[2], y[2], exact=True)) == want[2]
 
-    for size in (accumulator._PRODUCTS, 16, 5):
+    for size in (exact._PRODUCTS, 16, 5):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(accumulator, "_PRODUCTS", size)
+            patch.setattr(exact, "_PRODUCTS", size)
             rote.run(program, 2)
 
 
@@ -256,25 +255,25 @@ def test_a_selection_takes_little(dtype, ranks):
 
 @pytest.mark.perf
 @pytest.mark.parametrize("dtype", ["f8", "i8", "f4", "u1"])
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_a_selection_takes_as_long_as_numpys(dtype, ranks):
-    """Law: 1.5 times the time that NumPy takes for the blocks of all ranks, one after the other."""
+    """Law: 1.2 times the time that NumPy takes on one rank; on two, which also wait for each other, 2 times."""
     array = (1000 * np.random.default_rng(1).standard_normal((1200, 900))).astype(dtype)
     parts = np.array_split(array, ranks)
-    numpys = {n: min(sum(_seconds(call, part) for part in parts) for _ in range(5)) for n, call in SELECTIONS.items()}
+    numpys = {n: min(sum(_seconds(call, part) for part in parts) for _ in range(20)) for n, call in SELECTIONS.items()}
 
     def program(comm):
         x = DistTensor.from_global(array, "block[(0),()]", comm)
         for name, call in SELECTIONS.items():
             call(x)
             times = []
-            for _ in range(5):
+            for _ in range(20):  # what else the machine does only adds time, so the least of some rounds counts
                 comm.barrier()
                 before = time.process_time()
                 call(x)
                 comm.barrier()
                 times.append(time.process_time() - before)
-            assert min(times) < 1.5 * numpys[name], name
+            assert min(times) < (1.2, 2)[ranks - 1] * numpys[name], name
             comm.barrier()
 
     rote.run(program, ranks)

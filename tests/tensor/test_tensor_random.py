@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import rote
-from rote.random.words import scaled
+from rote.random import _scaled as scaled
 
 NUMBER = 40_000
 

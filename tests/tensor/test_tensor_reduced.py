@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from marks import PARTS
 from parts import share
 
 import rote
+import rote.array_api
 from rote import DistTensor
+from rote.errors import LayoutError
+from rote.functions import load
+from rote.functions.rules import ANSWERS
 
+load()
 REALS = np.array([[0.5, 2, -3], [4, 1.5, 7], [1, -1, 2.25], [0, 3, 8]])
 ARRAYS = {
     "f8": REALS,
@@ -221,6 +228,35 @@ def test_truth_values_are_no_axes(name, axis):
     """Law: they are refused, as NumPy's reductions refuse them."""
     if "arg" not in name or not isinstance(axis, tuple):
         check(lambda x: getattr(np, name)(x, axis=axis), "block[(0),()]", REALS)
+
+
+@pytest.mark.parametrize("target", ["[()]", "block[(0)]", "[()]+(0)"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("nan") and "median" not in name])
+def test_layouts_of_what_leaves_nans_out(name, target):
+    """Law: results lie in the layout that `layout=` names, with the values of NumPy."""
+    array = np.where(REALS > 5, np.nan, REALS)
+
+    def program(comm):
+        x, call = DistTensor.from_global(array, "block[(0),()]", comm), getattr(rote.array_api, name)
+        if name == "nanstd" and "+" in target:
+            with pytest.raises(LayoutError, match="no sum of contributions"):
+                call(x, axis=0, layout=target)
+            return
+        with rote.config(implicit="error"):
+            result = call(x, axis=0, layout=target)
+        assert str(result.layout) == str(rote.parse(target))
+        assert np.allclose(result.redistribute("[()]").local, getattr(np, name)(array, axis=0), rtol=1e-14)
+
+    rote.run(program, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_arguments_name_the_function(name):
+    """Law: the error names the function that was called, and the signature has the arguments that it takes."""
+    function = ANSWERS[getattr(np, name)]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'bogus'"):
+        function(DistTensor.zeros(3, "block[(0)]"), bogus=1)
+    assert next(iter(signature(function).parameters)) in ("x", "a")
 
 
 def test_a_reduction_of_order_0_by_a_ufunc():

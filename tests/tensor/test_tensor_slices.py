@@ -18,8 +18,9 @@ from strategies import distributions
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.layout.layout import find_distribution
-from rote.layout.slices import as_runs, as_slices
+from rote.layout.distribution import find_distribution
+from rote.layout.refine import as_slices
+from rote.layout.slices import as_runs
 
 
 def runs_of(dist):

@@ -6,6 +6,7 @@ from typing import assert_type
 
 import numpy as np
 
+import rote.array_api as xp
 from rote import DistTensor
 from rote.runtime import Comm
 
@@ -34,4 +35,5 @@ def program(comm: Comm) -> list[DistTensor]:
             assert_type(scaled(y), DistTensor),
         ),
         assert_type(y.round(1).clip(0, 2), DistTensor),
+        assert_type(xp.sort(y, axis=0, descending=True), DistTensor),
     ]

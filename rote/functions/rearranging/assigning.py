@@ -11,18 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from ...compiler.step import as_array
+from ...layout.distribution import Distribution
 from ...layout.kinds import locate
-from ...layout.layout import Distribution
-from ...runtime.comm.cache import refuse_unlike
+from ...runtime.comm.agreement import agree
 from ...runtime.placement import check_values
 from ..alignment import plain
-from ..distributed import Array, Distributed
+from ..distributed import Array, Distributed, changed, shape_of, writable
 from ..moves import asked
 from ..rules import fails_together
-from ..sharing import changed, writable
-from .fetching import fetch, moved_first
-from .indexing import as_bool, as_mask, axes_of, read
-from .keys import KeyAxis, has_dots, outer_key, parse_key, said
+from .indexing import (
+    KeyAxis,
+    as_bool,
+    as_mask,
+    axes_of,
+    comparable,
+    fetch,
+    has_dots,
+    moved_first,
+    outer_key,
+    parse_key,
+    read,
+)
 from .reshaping import reshape
 
 __all__ = ["setitem", "store"]
@@ -39,7 +48,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     Args:
         key: as for reading; if an index occurs twice, the last value stays.
         value: a scalar or an array, the same on all ranks, or a tensor in any layout; it is broadcast to the key's
-            shape. An element of a tensor moves only if its place lies on another rank.
+            shape. An element of a tensor moves only if its place is on another rank.
 
     Raises:
         IndexError: an index is out of range, or is not an index.
@@ -92,14 +101,14 @@ def _is_written(x: Distributed, key: Any, value: Any) -> bool:
     if any(isinstance(item, list | np.ndarray | Distributed) for item in (key if isinstance(key, tuple) else (key,))):
         return False
     _ = value.local  # an error if it is outdated
-    return said(axes_of(x, key)) == said(sharing.axes)
+    return comparable(axes_of(x, key)) == comparable(sharing.axes)
 
 
 def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
     """Write values at the parts of a key."""
     block = writable(x)
     if not block.flags.writeable:
-        refuse_unlike(x.comm, _NAME, "read-only")  # other ranks compare keys here, so they fail
+        agree(x.comm, _NAME, "read-only", detail=False)  # other ranks compare keys here, so they fail
         raise ValueError("assignment destination is read-only")
     if x.distribution.layout.view is None:
         _assign(x, block, axes, value)
@@ -116,7 +125,7 @@ def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -
     dist, comm = x.distribution, x.comm
     given = _fitting_value(x, tuple(chain(*(axis.extents for axis in axes))), value)
     places = [_places(dist, axis, comm.rank) for axis in axes]
-    groups = _value_groups(axes, [position for position, _ in places], np.shape(given))
+    groups = _value_groups(axes, [position for position, _ in places], shape_of(given))
     if isinstance(given, Distributed):
         rows = [np.array(group) for group in groups if group]
         ends = [
@@ -125,9 +134,9 @@ def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -
             for _ in axis.extents
         ]
         hint = moved_first(given, dist.grid, ends[len(ends) - given.local.ndim :])
-        values = fetch(given, dist, said(axes), lambda: rows, _NAME, hint=hint)
+        values = fetch(given, dist, comparable(axes), lambda: rows, _NAME, hint=hint)
     else:
-        refuse_unlike(comm, _NAME, said(axes))
+        agree(comm, _NAME, comparable(axes), detail=False)
         values = given[outer_key(groups)]
     if dist.holds(comm.rank) and all(len(position) for position, _ in places):
         turned = block.transpose([*chain(*(axis.modes for axis in axes))])
@@ -154,7 +163,7 @@ def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tup
 
 def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
     """A value as an array or a plain tensor with no more modes than a key's shape; it must broadcast to that."""
-    given = value.distribution.shape if isinstance(value, Distributed) else np.shape(value)
+    given = shape_of(value)
     extra = max(len(given) - len(shape), 0)
     lacking = shape[len(shape) - len(given) + extra :]
     if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in zip(given[extra:], lacking, strict=True)):
@@ -163,7 +172,7 @@ def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
             "aligned at the last mode, its extents are those or 1; an array is the whole one on every rank: write what "
             "fits this rank's block into x.local"
         )
-        refuse_unlike(x.comm, _NAME, text)
+        agree(x.comm, _NAME, text, detail=False)
         raise ValueError(text)
     if not isinstance(value, Distributed):
         return np.reshape(value, given[extra:])

@@ -16,12 +16,9 @@ from ...compiler.step import as_array, as_dtype
 from ...errors import LayoutError
 from ...layout.refine import fitted
 from ..alignment import made_whole, plain, replicated
-from ..distributed import Array, Distributed
+from ..distributed import Array, Distributed, linked
 from ..rules import follows
-from ..sharing import linked
-from .fetching import fetch, moved_first
-from .indexing import known, part, read
-from .keys import parse_key
+from .indexing import fetch, known, moved_first, parse_key, part_at, read
 from .reshaping import expand_dims, reshape
 
 __all__ = ["append", "array_split", "column_stack", "concat", "dsplit", "dstack", "hsplit", "hstack", "split", "stack"]
@@ -67,6 +64,8 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
     held = target.indices(first.comm.rank)
     block = np.empty(target.local_shape(first.comm.rank), kind)
+    # Along the mode:   |--- first ---|---- second ----|   the operands, one after the other
+    #                          |low ........ high|          the indices of this rank's block that one operand fills
     start = 0
     for number, x in enumerate(parts):
         stop = start + shapes[number][mode]
@@ -108,7 +107,7 @@ def vstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
 
 @follows("joined", np.hstack)
 def hstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors one beside the other, as `numpy.hstack`."""
+    """Tensors side by side, as `numpy.hstack`."""
     parts = [x if x.distribution.shape else reshape(x, 1) for x in _tensors(tup, "hstack")]
     return concat(parts, min(len(parts[0].distribution.shape) - 1, 1), dtype=dtype, casting=casting)
 
@@ -181,7 +180,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         least, more = divmod(shape[mode], number)
         starts = [part * least + min(part, more) for part in range(number + 1)]
         pieces = [slice(a, b) for a, b in pairwise(starts)]
-    return [part(ary, parse_key((slice(None),) * mode + (piece,), shape), "split") for piece in pieces]
+    return [part_at(ary, (slice(None),) * mode + (piece,), "split") for piece in pieces]
 
 
 @follows("indexed", np.split, views=True)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...grammar.nodes import BLOCK, Entry, Fuse, Kind
+from ...layout.distribution import Distribution
 from ...layout.grid import Grid
-from ...layout.kinds import extent
-from ...layout.layout import Distribution, Layout
+from ...layout.kinds import block_kind, extent
+from ...layout.layout import Layout
 from ...layout.view import View
-from ...runtime.comm.cache import gathered
-from ...runtime.comm.collective_errors import collective_errors
+from ...runtime.comm.agreement import collective_errors, gathered
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import agree_on_call, moved
@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 def in_order(x: T, cause: str) -> T:
     """The elements as a tensor of one mode in row-major order, each rank with a run of them.
 
-    Nothing moves if they already lie so, as in `block[(0),(),()]`, or if every rank has all elements.
+    Nothing moves if they are already in this order, as in `block[(0),(),()]`, or if every rank has all elements.
     """
     x = plain(x, cause)
     entries = _runs(x.distribution)
@@ -171,7 +171,7 @@ def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
     if len(split) > 1 or len(dist.splits[first]) > 1 or prod(dist.shape[:first]) != 1:
         return None
     (only,) = dist.splits[first]
-    if only.kind.name == "cyclic":
+    if only.kind.is_cyclic:
         return None
     sizes = extent(only.kind, only.parts, dist.shape[first], np.arange(only.parts)) * rest
     return (Entry(only.grid_mode, blocks_of(sizes.tolist())),)
@@ -184,7 +184,7 @@ def blocks_of(sizes: list[int]) -> Kind:
     (True, (2, 3))
     """
     balanced = extent(BLOCK, len(sizes), sum(sizes), np.arange(len(sizes))).tolist()
-    return BLOCK if sizes == balanced else Kind("block", tuple(sizes))
+    return BLOCK if sizes == balanced else block_kind(*sizes)
 
 
 def _blocks(grid_mode: int, sizes: list[int]) -> Layout:

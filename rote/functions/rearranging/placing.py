@@ -15,13 +15,10 @@ from ...errors import LayoutError
 from ...layout.layout import Layout
 from ...layout.refine import fitted
 from ..alignment import made_whole, plain
-from ..distributed import Distributed
+from ..distributed import Distributed, linked
 from ..moves import because
 from ..rules import follows
-from ..sharing import linked
-from .fetching import Origin, fetch, fetched
-from .indexing import known, part
-from .keys import as_indices, key_at, parse_key
+from .indexing import Origin, as_indices, fetch, fetched, key_at, known, part_at
 from .reshaping import reshape, swapaxes
 
 __all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "rot90"]
@@ -43,7 +40,7 @@ def flip(x: T, /, axis: Axes | None = None) -> T:
     order = len(x.distribution.shape)
     modes = range(order) if axis is None else normalize_axis_tuple(axis, order)
     key = key_at(slice(None, None, -1), modes, order)
-    found = part(x, parse_key(key, x.distribution.shape), "flip")
+    found = part_at(x, key, "flip")
     return found if order else found.copy()  # which is no view in NumPy
 
 
@@ -249,7 +246,7 @@ def _windows(x: T, mode: int, window: int) -> T:
     n = x.distribution.shape[mode]
     if not 0 <= window <= n:
         raise ValueError(f"a window of extent {window} does not fit into mode {mode} of extent {n}")
-    if any(split.kind.name == "cyclic" for split in x.distribution.splits[mode]):
+    if any(split.kind.is_cyclic for split in x.distribution.splits[mode]):
         x = made_whole(x, (mode,), "sliding_window_view")
     dist = x.distribution
     target = fitted(dist, (*dist.shape[:mode], n - window + 1, *dist.shape[mode + 1 :]))
@@ -298,8 +295,8 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
         raise ValueError(f"a tensor of shape {given} does not broadcast to {wanted}\n{_ALIGNED}")
     x = _of_order(x, len(wanted), "broadcast_to")
     grown = [mode for mode, n in enumerate(x.distribution.shape) if n != wanted[mode]]
-    y = part(x, parse_key(key_at(0, grown, len(wanted)), x.distribution.shape), "broadcast_to")
-    y = part(y, parse_key(key_at(None, grown, len(wanted)), y.distribution.shape), "broadcast_to")
+    y = part_at(x, key_at(0, grown, len(wanted)), "broadcast_to")  # after which these modes are on all ranks
+    y = part_at(y, key_at(None, grown, len(wanted)), "broadcast_to")
     target = fitted(y.distribution, wanted)
     block = np.broadcast_to(y.local, target.local_shape(x.comm.rank))
     return linked(y._on(block, target), y, fixed=lambda array: np.broadcast_to(array, wanted))
@@ -362,7 +359,7 @@ def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
 def _of_order(x: T, order: int, name: str) -> T:
     """The tensor with modes of extent 1 added in front, up to an order."""
     missing = max(order - len(x.distribution.shape), 0)
-    return part(x, parse_key((None,) * missing, x.distribution.shape), name)
+    return part_at(x, (None,) * missing, name)
 
 
 def _modulo(n: int) -> Origin:

@@ -9,18 +9,18 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from ...caches import memoized
 from ...grammar.nodes import BLOCK, Entry, Kind
 from ...layout import kinds
+from ...layout.distribution import Distribution
 from ...layout.kinds import Split
-from ...layout.layout import Distribution, Layout
-from ...runtime.comm.collective_errors import collective_errors
+from ...layout.layout import Layout
+from ...runtime.comm.agreement import collective_errors
 from ..alignment import made_whole, plain
-from ..distributed import Distributed, PartKind
+from ..distributed import Distributed, PartKind, has_view, linked
 from ..moves import agree_on_call, because
 from ..rules import follows
-from ..sharing import has_view, linked
-from .indexing import part, relabelled
-from .keys import KeyAxis, as_indices, key_at, parse_key
+from .indexing import KeyAxis, as_indices, key_at, part_at, relabelled
 from .ordering import blocks_of, fused_view, in_order
 
 __all__ = ["expand_dims", "moveaxis", "permute_dims", "ravel", "reordered", "reshape", "squeeze", "swapaxes"]
@@ -80,7 +80,7 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
             y = plain(flat._on(flat.local, fused), "reshape")
     if copy is False:
         agree_on_call(x.comm)
-        with collective_errors(x.comm):  # blocks of some ranks may lie in memory as those of others do not
+        with collective_errors(x.comm):  # the memory of some ranks' blocks may allow a view, and of others not
             if y.local.size and not np.may_share_memory(y.local, given.local):
                 raise _no_view(given.distribution, wanted)
     if not copy and has_view(given, wanted):
@@ -182,7 +182,7 @@ def expand_dims(x: T, /, axis: Axes = 0) -> T:
     shape = x.distribution.shape
     order = len(shape) + (len(axis) if isinstance(axis, Sequence) else 1)
     key = key_at(None, normalize_axis_tuple(axis, order), order)
-    return part(x, parse_key(key, shape), "expand_dims")
+    return part_at(x, key, "expand_dims")
 
 
 @follows("indexed", np.squeeze, views=True)
@@ -201,8 +201,7 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
     modes = ones if axis is None else normalize_axis_tuple(axis, len(shape))
     if any(shape[mode] != 1 for mode in modes):
         raise ValueError(f"squeeze leaves modes of extent 1 out, which {axis} of shape {shape} are not")
-    key = key_at(0, modes, len(shape))
-    return part(x, parse_key(key, shape), "squeeze")
+    return part_at(x, key_at(0, modes, len(shape)), "squeeze")
 
 
 def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
@@ -217,6 +216,7 @@ def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
     return shape
 
 
+@memoized(1024)
 def _regrouped(dist: Distribution, shape: tuple[int, ...]) -> Distribution | None:
     """The distribution of a plain tensor with reshaped blocks; None if they are not blocks of the new shape."""
     if prod(shape) == 0 and dist.shape != shape:
@@ -268,6 +268,8 @@ def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry,
     first = next((mode for mode, n in enumerate(new) if n != 1), None)
     if len(split) != 1 or first is None or prod(dist.shape[old.start : split[0]]) != 1:
         return None
+    # Merged, n rows of `outer` elements become n * outer elements; divided, `inner` elements become one row:
+    #   (4, 6) split at row 2  ->  (24,) split at 2 * 6 = 12  ->  (8, 3) split at row 12 / 3 = 4; (3, 8) does not fit
     splits = [Split(e.grid_mode, e.kind, dist.grid.shape[e.grid_mode]) for e in dist.layout.modes[split[0]]]
     extents = dist.shape[split[0]], prod(dist.shape[split[0] + 1 : old.stop]), prod(new[first + 1 :])
     scaled = _scaled_kinds(splits, *extents)
@@ -278,11 +280,11 @@ def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry,
 
 def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) -> tuple[Kind, ...] | None:
     """The kinds of a mode's splits after each index becomes `outer`, and `inner` of these one; None if none fit."""
-    if all(s.kind.name == "cyclic" for s in splits):
-        tiles = [s.kind.sizes[0] * outer for s in splits]
+    if all(s.kind.is_cyclic for s in splits):
+        tiles = [s.kind.tile * outer for s in splits]
         if any(tile % inner for tile in tiles):
             return None
-        return tuple([Kind("cyclic", (tile // inner,), s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
+        return tuple([kinds.cyclic_kind(tile // inner, s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
     if len(splits) == 1:
         (only,) = splits
         sizes, rests = np.divmod(kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer, inner)

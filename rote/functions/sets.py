@@ -10,21 +10,21 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import LayoutError
-from ...layout.layout import Layout
-from ...runtime.comm.cache import gathered
-from ..alignment import plain, replicated
-from ..distributed import Array, Distributed
-from ..moves import agree_on_call, announce, asked, because, moved
-from ..rearranging.indexing import known
-from ..rearranging.ordering import compressed, first_index, in_order, over_ranks
-from ..rearranging.reshaping import reshape
-from ..reducing import reductions
-from ..reducing.extrema import unordered
-from ..reducing.statistics import mean, std
-from ..rules import follows
+from ..errors import LayoutError
+from ..layout.layout import Layout
+from ..runtime.comm.agreement import gathered
+from . import reductions
+from .alignment import plain, replicated
+from .distributed import Array, Distributed
+from .moves import agree_on_call, announce, asked, because, moved
 from .quantiles import percentile
-from .samplesort import SampleSort, sorting_order
+from .rearranging.indexing import known
+from .rearranging.ordering import compressed, first_index, in_order, over_ranks
+from .rearranging.reshaping import reshape
+from .reductions import unordered
+from .rules import follows
+from .sorting import SampleSort, sorting_order
+from .statistics import mean, std
 
 __all__ = ["UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all"]
 __all__ += ["unique_counts", "unique_inverse", "unique_values"]
@@ -153,11 +153,11 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     agree_on_call(x.comm)
     x.comm.allreduce_in_place(ends, "max")  # so that all ranks raise one rank's error
     if ends[1] > 0 or not integers or block.ndim != 1:
-        cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
-        raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
-    lying = None if weights is None else _as(weights, x).local
-    np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # raises NumPy's errors
-    counts = np.bincount(block.astype(np.int64, copy=False), lying, max(minlength, int(ends[0]) + 1))
+        hint = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
+        raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{hint}")
+    masses = None if weights is None else _weights(weights, x).local
+    np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
+    counts = np.bincount(block.astype(np.int64, copy=False), masses, max(minlength, int(ends[0]) + 1))
     kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
     return _summed(x, counts.astype(kind, copy=False), "bincount")
 
@@ -185,8 +185,8 @@ def histogram(
             x.comm.allreduce_in_place(ends, "max")
             range = (-ends[1], ends[0])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
-    lying = None if weights is None else _as(weights, x).local
-    counts, edges = np.histogram(x.local, edges, weights=lying)
+    masses = None if weights is None else _weights(weights, x).local
+    counts, edges = np.histogram(x.local, edges, weights=masses)
     total = _summed(x, counts, "histogram")
     if density:
         total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
@@ -243,14 +243,14 @@ def _auto(fd: float, sturges: float, sqrt: float) -> float:
     return min(fd, sturges) if fd else sturges
 
 
-def _as(values: Any, x: T) -> Distributed:
+def _weights(values: Any, x: T) -> Distributed:
     """A tensor, or an array that all ranks have, moved to the layout of the plain tensor x, which has its shape."""
     if not isinstance(values, Distributed):
         values = replicated(values, x)
     if values.distribution.shape != x.distribution.shape:
         raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
-    lying: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
-    return lying
+    weights: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
+    return weights
 
 
 def _summed(x: T, counts: Array, name: str) -> T:

@@ -1,22 +1,33 @@
-"""Sums and sums of products that are rounded once, so that they have the same bits in any order.
+"""Sums and contractions that are rounded once: with the same bits in any layout, on any number of ranks.
 
-A number is an integer of at most 53 bits times a power of two. It is cut into digits of 32 bits at fixed places, and
-the digits of each place are summed as integers, which is exact. The resulting integer is rounded to the nearest
-number, as `math.fsum` does (a small superaccumulator: Neal 2015). A product is two numbers: the rounded product and
-its rounding error (Dekker 1971). Both are computed from fractions, so that none overflows or underflows.
+A double is an integer of at most 53 bits times a power of two. It is cut into digits of 32 bits at fixed places, and
+the digits of each place are summed as integers, which is exact in any order (a small superaccumulator: Neal 2015):
+
+    digits of 32 bits        | k + 2 | k + 1 |   k   | k - 1 |
+    a mantissa of 53 bits         [--------------]              overlaps three places at most
+    sums of digits             +=      +=      +=               each an int64, which has room for 2**31 digits
+
+Ranks add up the digits of their elements by a reduction; then each integer is rounded to the nearest number, as
+`math.fsum` does. A product is two numbers: the rounded product and its rounding error (Dekker 1971). Both are computed
+from fractions, so that none overflows or underflows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf, nan, nextafter, prod
 from typing import Any
 
 import numpy as np
 
-from ..distributed import Array
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout, layout_or_none
+from .contraction import Term, aligned, as_matrices, common_operands, contract, extents_of, layout_of, narrowed
+from .distributed import Array, Distributed
+from .moves import asked
 
-__all__ = ["PRODUCTS", "SUMS", "Places", "digit_products", "digit_sums", "rounded"]
+__all__ = ["PRODUCTS", "SUMS", "Places", "digit_products", "digit_sums", "exact_contract", "exact_sum", "rounded"]
 
 _BITS = 32  # per digit
 _DIGIT = np.uint64((1 << _BITS) - 1)
@@ -48,6 +59,101 @@ SUMS = _places(-1073 - 53, 1024)
 
 PRODUCTS = _places(2 * -1073 - 105 - 53, 2 * 1024)
 """The places of the product of any two doubles, and of its rounding error."""
+
+
+def exact_sum(
+    x: Distributed,
+    axes: tuple[int, ...],
+    ends: tuple[Distribution, Distribution],
+    dtype: np.dtype[Any],
+    layout: Layout | None,
+) -> Any:
+    """The sum of each block over some of its modes, added up over the ranks and rounded once. Collective.
+
+    It takes 568 bytes per element of the result while it runs, and some microseconds per element at the end.
+
+    Args:
+        ends: the distributions of the ranks' contributions, and of their total.
+        layout: that of the result; if None, that of the total.
+    """
+    wide = _checked(np.promote_types(dtype, x.local.dtype))
+    parts = _parts(x.local.astype(np.promote_types(wide, "f8"), copy=False))
+    sums = np.stack([digit_sums(part, axes) for part in parts], axis=-2)
+    return _rounded("sum", x, sums, SUMS, ends, dtype, layout)
+
+
+def exact_contract(
+    operands: Sequence[Any], terms: Sequence[Term], result: Term, cause: str, layout: Layout | str | None = None
+) -> Any:
+    """The contraction of two operands, rounded once; for integers it is exact in any case. Collective.
+
+    It takes 1120 bytes per element of the result while it runs, and twice as many per complex element.
+    """
+    tensors = common_operands(operands, cause)
+    dtype = np.result_type(*(x.local.dtype for x in tensors))
+    if dtype.kind not in "fc":
+        return contract(operands, terms, result, cause, layout)
+    wide = np.promote_types(_checked(dtype), "f8")
+    extents = extents_of(tensors, terms, cause)
+    joint = aligned(tensors, terms, result, extents, cause)
+    factors = [each.astype(wide, copy=False) for each in joint.blocks]
+    blocks, labels = narrowed(factors, tensors, terms, extents)
+    matrices = as_matrices(blocks[0], blocks[1], labels[0], labels[1], result)
+    first, second = _parts(matrices.first), _parts(matrices.second)
+    if wide.kind == "f":
+        pairs = [[(first[0], second[0])]]
+    else:
+        pairs = [
+            [(first[0], second[0]), (-first[1], second[1])],
+            [(first[0], second[1]), (first[1], second[0])],
+        ]
+    sums = np.stack([matrices.restored(digit_products(each)) for each in pairs], axis=-2)
+    computed, shape = layout_of(result, joint.splits), tuple([extents[label] for label in result])
+    partial, total = (Distribution(each, shape, joint.grid) for each in (computed, replace(computed, partial=())))
+    return _rounded(cause, tensors[0], sums, PRODUCTS, (partial, total), dtype, layout_or_none(layout))
+
+
+def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype, if doubles hold its numbers or their parts; refused otherwise."""
+    widest = 16 if dtype.kind == "c" else 8
+    if dtype.itemsize > widest:
+        raise TypeError(f"exact=True is for numbers of at most 64 bits, not {dtype}; write x.astype('f8') first")
+    return dtype
+
+
+def _parts(block: Array) -> tuple[Array, ...]:
+    """The real part of a block, and the imaginary part of a complex one."""
+    return (block.real, block.imag) if block.dtype.kind == "c" else (block,)
+
+
+def _rounded(
+    name: str,
+    x: Distributed,
+    sums: Array,
+    places: Places,
+    ends: tuple[Distribution, Distribution],
+    dtype: np.dtype[Any],
+    layout: Layout | None,
+) -> Any:
+    """The numbers rounded from sums of digits, which have two more modes: real and imaginary part, and places."""
+    more = sums.shape[-2:]
+    first, last = (_longer(end, more) for end in ends)
+    shape, extents = first.local_shape(x.comm.rank), ends[1].local_shape(x.comm.rank)
+    digits = x._on(sums.reshape(shape) if sums.size == prod(shape) else np.zeros(shape, np.int64), first)
+    total = digits if ends[0].meaning == ends[1].meaning else asked(digits, last.layout, name)
+    values = rounded(total.local.reshape(*extents, *more), places, np.empty(0, dtype).real.dtype)
+    result = x._on(np.ascontiguousarray(values).view(dtype).reshape(extents), ends[1])
+    return result if layout in (None, ends[1].layout) else asked(result, layout, name)
+
+
+def _longer(dist: Distribution, extents: tuple[int, ...]) -> Distribution:
+    """A distribution with additional modes at the end, which are whole."""
+    lay = dist.layout
+    longer = Layout((*lay.modes, *[()] * len(extents)), op=lay.op, partial=lay.partial, rooted=lay.rooted)
+    return distribute(longer, (*dist.shape, *extents), dist.grid)
+
+
+# --- digits -----------------------------------------------------------------------------------------------------------
 
 
 def digit_sums(block: Array, over: tuple[int, ...]) -> Array:

@@ -1,9 +1,22 @@
-"""Medians, quantiles and percentiles: by NumPy if lines are whole on ranks, else of elements found by counting."""
+"""Medians, quantiles and percentiles: by NumPy if lines are whole on ranks, else of elements found by counting.
+
+A line is all elements that one value is computed from. If ranks cannot hold whole lines, a quantile still needs only
+a few of the sorted elements, at known places. These are found by counting: no rank sorts or receives a whole line. In
+each round the ranks exchange a few elements, the pivots, and count how many elements lie below each. A place is then at
+a pivot, or between two neighbouring pivots, and only the elements between these go on:
+
+    below          pivot     between, kept      pivot          above
+    ---------------|=========|---- place ----|==============|-----------
+
+The first round takes its pivots from a sample around each place (Floyd and Rivest 1975), so that a few per cent of the
+elements are left. The next rounds work on what is left, sorted on each rank. They also count at a weighted median of
+the ranks' medians, which drops a quarter of the elements at least. The last few are gathered.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from math import prod
 from typing import Any, NamedTuple
@@ -12,28 +25,30 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ...caches import memoized
-from ...layout.layout import Layout
-from ...runtime.comm.collective_errors import collective_errors
-from ...runtime.comm.protocol import Comm
-from ...runtime.exchange.messages import sub_comm
-from ..alignment import made_whole, plain, replicated
-from ..distributed import Array, Distributed
-from ..moves import agree_on_call, announce, moved
-from ..rearranging.indexing import known
-from ..rearranging.reshaping import expand_dims
-from ..reducing import reductions
-from ..reducing.extrema import unordered
-from ..reducing.reduction import Axis, finished
-from ..reducing.statistics import weights_along
-from ..rules import follows
-from .samplesort import SampleSort, sorting_order
-from .selection import chunks, gathered_parts, selected
-from .sorting import has_room
+from ..caches import memoized
+from ..layout.layout import Layout
+from ..runtime.comm.agreement import collective_errors
+from ..runtime.comm.protocol import Comm
+from ..runtime.exchange.messages import sub_comm
+from . import reductions
+from .alignment import made_whole, plain, replicated
+from .distributed import Array, Distributed
+from .moves import agree_on_call, announce, moved
+from .rearranging.indexing import known
+from .rearranging.reshaping import expand_dims
+from .reductions import Axis, finished, unordered
+from .rules import family, follows
+from .sorting import SampleSort, has_room, sorting_order
+from .statistics import weights_along
 
-__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "selected"]
 
 Ints = npt.NDArray[np.int64]
+
+_SAMPLES = 4096  # elements of all lines that the ranks exchange in a round
+_FEW = 4096  # elements of all lines that are gathered
+_MOST_PLACES = 32  # in more places the first round costs more than to sort the block
+_CHUNK = 1 << 15  # elements that are compared at once: their masks stay in cache, and cost no memory
 
 
 class _Statistic(NamedTuple):
@@ -52,10 +67,22 @@ class _Statistic(NamedTuple):
         return self.name.startswith("nan")
 
 
-@follows("selected", np.median)
-def median(
-    a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+def _median(
+    name: str, a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Any:
+    statistic = _Statistic(
+        name,
+        (),
+        getattr(np, name),
+        lambda n: np.unique([(n - 1) // 2, n // 2]),
+        lambda values, n: np.mean(values, 0),
+    )
+    return _of_lines(a, statistic, axis, None, out, keepdims)
+
+
+@follows("selected", np.median)
+@family(_median)
+def median() -> None:
     """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
     Args:
@@ -72,28 +99,23 @@ def median(
     >>> np.median(DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]"), axis=1).to_global()
     array([2., 4.])
     """
-    return _of_lines(a, _median("median"), axis, None, out, keepdims)
 
 
 @follows("selected", np.nanmedian)
-def nanmedian(
-    a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:
-    """The median of the elements that are not NaN; NaN, with a warning, if there is none. Arguments as for `median`.
+@family(_median)
+def nanmedian() -> None:
+    """The median of the elements that are not NaN; NaN, with a warning, if there is none.
 
-    Raises:
-        TypeError: the elements are complex.
-        AxisError, ValueError: there is no such mode, or one is named twice.
+    Arguments and errors as for `median`.
 
     >>> import numpy as np, rote.array_api as xp
     >>> xp.nanmedian(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
     2.0
     """
-    return _of_lines(a, _median("nanmedian"), axis, None, out, keepdims)
 
 
-@follows("selected", np.quantile)
-def quantile(
+def _quantile(
+    name: str,
     a: Distributed,
     q: Any,
     axis: Axis = None,
@@ -104,6 +126,12 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Any:
+    return _of_lines(a, _quantiles(name, a, q, method, weights), axis, weights, out, keepdims)
+
+
+@follows("selected", np.quantile)
+@family(_quantile)
+def quantile() -> None:
     """Quantiles of the elements along some modes, or of all, with the bits of `numpy.quantile`. Collective.
 
     If ranks can hold whole lines, each calls `numpy.quantile`. Otherwise they find the elements that it needs by
@@ -126,97 +154,44 @@ def quantile(
     >>> np.quantile(DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]"), [0.5, 1]).to_global()
     array([3., 5.])
     """
-    return _of_lines(a, _quantiles("quantile", a, q, method, weights), axis, weights, out, keepdims)
 
 
 @follows("selected", np.percentile)
-def percentile(
-    a: Distributed,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
-
-    Returns:
-        A tensor, as of `quantile`.
+@family(_quantile)
+def percentile() -> None:
+    """The quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
 
     >>> import numpy as np, rote.array_api as xp
     >>> xp.percentile(xp.asarray([1.0, 3.0, 2.0]), 75).to_global().tolist()
     2.5
     """
-    return _of_lines(a, _quantiles("percentile", a, q, method, weights), axis, weights, out, keepdims)
 
 
 @follows("selected", np.nanquantile)
-def nanquantile(
-    a: Distributed,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles of the elements that are not NaN; NaN, with a warning, if there is none. As `quantile` otherwise.
+@family(_quantile)
+def nanquantile() -> None:
+    """The quantiles of the elements that are not NaN; NaN, with a warning, if there is none. Collective.
 
-    Returns:
-        A tensor, as of `quantile`.
-
-    Raises:
-        TypeError: the elements are complex; or they are bool, and the method interpolates.
-        ValueError: a number is out of range, there is no such method, or weights are negative or all zero.
+    Arguments and errors as for `quantile`.
 
     >>> import numpy as np, rote.array_api as xp
     >>> xp.nanquantile(xp.asarray([1.0, np.nan, 3.0]), 0.75).to_global().tolist()
     2.5
     """
-    return _of_lines(a, _quantiles("nanquantile", a, q, method, weights), axis, weights, out, keepdims)
 
 
 @follows("selected", np.nanpercentile)
-def nanpercentile(
-    a: Distributed,
-    q: Any,
-    axis: Axis = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles as by `nanquantile`, with q in percent, from 0 to 100.
-
-    Returns:
-        A tensor, as of `quantile`.
-
-    Raises:
-        TypeError: the elements are complex; or they are bool, and the method interpolates.
-        ValueError: a number is out of range, there is no such method, or weights are negative or all zero.
+@family(_quantile)
+def nanpercentile() -> None:
+    """The quantiles as by `nanquantile`, with q in percent. Collective; arguments and errors as for `quantile`.
 
     >>> import numpy as np, rote.array_api as xp
     >>> xp.nanpercentile(xp.asarray([1.0, np.nan, 3.0]), 75).to_global().tolist()
     2.5
     """
-    return _of_lines(a, _quantiles("nanpercentile", a, q, method, weights), axis, weights, out, keepdims)
 
 
-def _median(name: str) -> _Statistic:
-    return _Statistic(
-        name,
-        (),
-        getattr(np, name),
-        lambda n: np.unique([(n - 1) // 2, n // 2]),
-        lambda values, n: np.mean(values, 0),
-    )
+# --- the places of quantiles -----------------------------------------------------------------------------------------
 
 
 def _interpolating(alpha: float, beta: float) -> Callable[[int, Array], Any]:
@@ -320,6 +295,9 @@ def _lerp(low: Array, high: Array, part: Any) -> Array:
     return values
 
 
+# --- values of lines ----------------------------------------------------------------------------------------------
+
+
 def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, out: Any, keepdims: Any) -> Any:
     """A statistic of the elements along some modes; it keeps the layout that the other modes then have."""
     name, shape = statistic.name, a.distribution.shape
@@ -333,14 +311,14 @@ def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, o
     dist = x.distribution
     masses = None if weights is None else _weights(x, weights, axis, modes, name)
     if any(dist.splits[mode] for mode in modes):
-        values = _across(x, masses, statistic, modes, others)
+        values = _across(x, masses, statistic, modes)
     else:
         block = _lines(x.local, modes)
-        given = {} if masses is None else {"weights": _lines(masses.local, modes)}
-        own = not np.may_share_memory(block, a.local)  # NumPy may sort it in place, which saves a copy
-        with collective_errors(x.comm) if 0 in shape or given else nullcontext():
+        options = {} if masses is None else {"weights": _lines(masses.local, modes)}
+        free = not np.may_share_memory(block, a.local)  # NumPy may sort it in place, which saves a copy
+        with collective_errors(x.comm) if 0 in shape or options else nullcontext():
             if block.size or 0 in shape:
-                values = np.asarray(statistic.of_lines(block, block.ndim - 1, overwrite_input=own, **given))
+                values = np.asarray(statistic.of_lines(block, block.ndim - 1, overwrite_input=free, **options))
             else:  # this rank has no line
                 values = np.empty((*statistic.shape, *block.shape[:-1]), _dtype(statistic, block))
     added = values.ndim - len(others)
@@ -349,7 +327,7 @@ def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, o
     result: Any = x._on(np.asarray(values, order="C"), layout.on(extents, dist.grid))
     if keepdims and modes:
         result = expand_dims(result, tuple([added + mode for mode in modes]))
-    return finished(name, result, out)
+    return result if out is None else finished(name, result, out)
 
 
 def _dtype(statistic: _Statistic, block: Array) -> np.dtype[Any]:
@@ -369,34 +347,32 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: tuple[int, ...], n
     shape = x.distribution.shape
     if np.shape(weights) != shape:
         weights = np.broadcast_to(weights_along(known(weights), shape, axis, modes), shape)
-    given = weights if isinstance(weights, Distributed) else replicated(weights, x)
-    masses = moved(plain(given, name), x.distribution.layout, name, x.distribution.grid)
+    tensor = weights if isinstance(weights, Distributed) else replicated(weights, x)
+    masses = moved(plain(tensor, name), x.distribution.layout, name, x.distribution.grid)
     if int(reductions.number_of(name, lambda block: block < 0, masses, None)):
         raise ValueError("weights are not negative")
     return masses
 
 
-def _across(
-    x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: tuple[int, ...], others: Sequence[int]
-) -> Array:
+def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: tuple[int, ...]) -> Array:
     """The values for this rank's part of the lines, which several ranks hold. Collective."""
     dist, block = x.distribution, x.local
     agree_on_call(x.comm)
     across = {split.grid_mode for mode in modes for split in dist.splits[mode]}
     comm = sub_comm(x.comm, dist.grid, tuple(sorted(across)))
-    if others or masses is not None:
+    if len(modes) == block.ndim and masses is None:
+        rest, lines = (), [block.ravel(order="K")]  # in any order, which needs no copy
+    else:
         blocks = _lines(block, modes)
         rest = blocks.shape[:-1]
         lines = list(blocks.reshape(prod(rest), blocks.shape[-1]))
-    else:
-        rest, lines = (), [block.ravel(order="K")]  # in any order, which needs no copy
-    undefined = np.zeros(len(lines), np.int64)
+    undefined = np.zeros(len(lines), np.int64)  # NaNs
     if block.dtype.kind == "f":
-        undefined[:] = [sum(np.count_nonzero(chunk != chunk) for chunk in chunks(line)) for line in lines]
+        undefined[:] = [sum(np.count_nonzero(chunk != chunk) for chunk in _chunks(line)) for line in lines]
         comm.allreduce_in_place(undefined, "sum")
     sizes = prod([dist.shape[mode] for mode in modes]) - undefined
     if statistic.skips and 0 in sizes:
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=5)
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=6)
     defined = sizes > 0 if statistic.skips else undefined == 0
     if masses is not None:
         with collective_errors(x.comm):  # of weights whose sum is no number
@@ -405,7 +381,7 @@ def _across(
     wanted = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
     found, nbytes = selected(lines, sizes.tolist(), wanted, comm)
     announce(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", statistic.name)
-    alone = statistic.skips and not others and not defined.any()
+    alone = statistic.skips and len(modes) == block.ndim and not defined.any()
     dtype = block.dtype if alone else _dtype(statistic, block)  # of a line of NaNs alone, NumPy's is the line's own
     values = np.full((*statistic.shape, len(lines)), np.nan if dtype.kind == "f" else 0, dtype)
     for n, (_, order) in places.items():
@@ -424,16 +400,15 @@ def _weighted(
     comm: Comm,
 ) -> Array:
     """The elements at fractions of the weight of each line, the smallest first, after a sample sort. Collective."""
-    held = x.distribution.indices(x.comm.rank)
+    held, name = x.distribution.indices(x.comm.rank), statistic.name
     places = np.ravel_multi_index(np.ix_(*[held[mode] for mode in modes]), [x.distribution.shape[m] for m in modes])
-    fractions = np.asarray(statistic.fractions)
+    fractions = np.asarray(statistic.fractions).reshape(-1)
     values = np.full((fractions.size, len(lines)), np.nan if x.local.dtype.kind == "f" else 0, x.local.dtype)
     weights = _lines(masses.local, modes).reshape(len(lines), -1)
-    for number, (line, mass) in enumerate(zip(lines, weights, strict=True)):
-        if defined[number]:
-            numbers = line == line
-            elements, at, weight = (each.reshape(-1)[numbers] for each in (line, places, mass))
-            values[:, number] = _at_weights(x, elements, at, weight, fractions.reshape(-1), comm, statistic.name)
+    for number in np.flatnonzero(defined).tolist():
+        numbers = lines[number] == lines[number]
+        elements, at, mass = (each.reshape(-1)[numbers] for each in (lines[number], places, weights[number]))
+        values[:, number] = _at_weights(x, elements, at, mass, fractions, comm, name)
     return values
 
 
@@ -467,11 +442,197 @@ def _at_weights(
     sums[sums == 0] = -1  # an element without weight is at no fraction, not at 0 either
     index = np.searchsorted(sums, fractions).astype(np.int64)
     comm.allreduce_in_place(index, "sum")
-    start = sum(ranks.sizes[: comm.rank])
     index = index.clip(0, sum(ranks.sizes) - 1)
     order = np.argsort(index, kind="stable")
-    here = index[order] - start
-    (found,), _ = gathered_parts([values[here[(here >= 0) & (here < len(values))]]], comm)
+    here = index[order] - sum(ranks.sizes[: comm.rank])
+    (found,) = _Exchange(comm).joined([values[here[(here >= 0) & (here < len(values))]]])
     result = np.empty_like(found)
     result[order] = found
     return result
+
+
+# --- elements at places, by counting ------------------------------------------------------------------------------
+
+
+class _Run(NamedTuple):
+    """Some elements of one line, and the places wanted among them."""
+
+    line: int
+    values: Array  # this rank's
+    size: int  # the number of elements, NaN apart, on all ranks
+    places: Ints  # ascending, from 0 for the smallest of these elements
+    results: Ints  # where the elements at these places go in the result of the line
+
+
+class _Exchange:
+    """What ranks tell each other during a selection, and the number of bytes that each receives by it."""
+
+    __slots__ = ("comm", "nbytes")
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm, self.nbytes = comm, 0
+
+    def joined(self, arrays: Sequence[Array]) -> list[Array]:
+        """For each of several arrays of one dtype, those of all ranks, joined. Collective."""
+        if not arrays:
+            return []
+        comm = self.comm
+        lengths = np.empty((comm.size, len(arrays)), np.int64)
+        comm.allgatherv(np.array([len(each) for each in arrays]), lengths.reshape(-1), [len(arrays)] * comm.size)
+        counts = lengths.sum(axis=1)
+        everything = np.empty(counts.sum(), arrays[0].dtype)
+        comm.allgatherv(np.concatenate(arrays), everything, counts.tolist())
+        self.nbytes += everything.nbytes + lengths.nbytes
+        number = np.repeat(np.tile(np.arange(len(arrays)), comm.size), lengths.reshape(-1))
+        return np.split(everything[np.argsort(number, kind="stable")], np.cumsum(lengths.sum(axis=0))[:-1])
+
+
+def selected(
+    lines: Sequence[Array], sizes: Sequence[int], places: Sequence[Ints], comm: Comm
+) -> tuple[list[Array], int]:
+    """The elements at some places of each line in ascending order. Collective.
+
+    A rank holds at most one copy of its elements beside them, and usually a tenth of one.
+
+    Args:
+        lines: this rank's elements of each line, in any order. NaNs are left out.
+        sizes: per line, the number of elements that are not NaN, on all ranks.
+        places: per line, places from 0 to its size - 1, in ascending order.
+
+    Returns:
+        Per line, the elements at its places; and the number of bytes that this rank received.
+
+    >>> from rote import run
+    >>> def program(comm):
+    ...     return selected([np.array([[5, 1], [9, 3]][comm.rank])], [4], [np.array([1, 2])], comm)[0][0].tolist()
+    >>> run(program, ranks=2)
+    [[3, 5], [3, 5]]
+    """
+    results = [np.empty(len(each), line.dtype) for line, each in zip(lines, places, strict=True)]
+    numbers = [np.arange(len(each)) for each in places]
+    runs = [_Run(*each) for each in zip(range(len(lines)), lines, sizes, places, numbers, strict=True) if len(each[3])]
+    few, exchange = _FEW + 16 * len(runs), _Exchange(comm)
+    total = sum(run.size for run in runs)
+    if total > few:
+        samples = min(_SAMPLES, total // 16) // len(runs)
+        if samples >= 64 and max(len(run.places) for run in runs) <= _MOST_PLACES:
+            runs = _narrowed(runs, _sampled(runs, samples, exchange), False, results, exchange)
+        else:
+            runs = [run._replace(values=_ascending(run.values)) for run in runs]
+    while sum(run.size for run in runs) > few:
+        runs = _narrowed(runs, _regular(runs, exchange), True, results, exchange)
+    gathered = exchange.joined([_numbers(run.values) for run in runs])
+    for run, values in zip(runs, gathered, strict=True):
+        results[run.line][run.results] = np.sort(values)[run.places]
+    return results, exchange.nbytes
+
+
+def _chunks(values: Array) -> Iterator[Array]:
+    """An array of one mode in pieces that stay in cache."""
+    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))
+
+
+def _numbers(values: Array) -> Array:
+    """The elements that are not NaN."""
+    return values if values.dtype.kind != "f" else values[values == values]
+
+
+def _ascending(values: Array) -> Array:
+    """The elements that are not NaN, sorted."""
+    copy = np.sort(values)
+    return copy if copy.dtype.kind != "f" else copy[: np.searchsorted(copy, np.nan)]
+
+
+def _sampled(runs: Sequence[_Run], number: int, exchange: _Exchange) -> list[Array]:
+    """Two pivots around each place of each run, between which it lies with high probability."""
+    drawn = []
+    for run in runs:
+        # Multiples of the golden ratio, modulo 1, are spread evenly and share no period with the data.
+        at = np.arange(-(-len(run.values) * number // run.size)) * 0.6180339887498949 % 1
+        drawn.append(_numbers(run.values[(at * len(run.values)).astype(np.int64)]))
+    pivots = []
+    for run, sample in zip(runs, exchange.joined(drawn), strict=True):
+        sample.sort()
+        fraction = (run.places + 0.5) / run.size
+        margin = 3 * np.sqrt(fraction * (1 - fraction) * len(sample)) + 2  # three standard deviations, and a bit
+        ends = np.concatenate([fraction * len(sample) - margin, fraction * len(sample) + margin]).astype(np.int64)
+        pivots.append(np.unique(sample[ends[(ends >= 0) & (ends < len(sample))]]))
+    return pivots
+
+
+def _regular(runs: Sequence[_Run], exchange: _Exchange) -> list[Array]:
+    """Pivots around each place of each run, and at its middle, from regular samples of the sorted values."""
+    size = exchange.comm.size
+    most = max(_SAMPLES // (size * len(runs)), 2)
+    drawn, weights = [], []
+    for run in runs:
+        number, held = min(most, len(run.values)), len(run.values)
+        drawn.append(run.values[(2 * np.arange(number) + 1) * held // max(2 * number, 1)])
+        weights.append(np.full(number, held / max(number, 1)))  # the elements that each sample stands for
+    pivots = []
+    for run, sample, span in zip(runs, exchange.joined(drawn), exchange.joined(weights), strict=True):
+        order = np.argsort(sample, kind="stable")
+        sample, span = sample[order], span[order]
+        middles = np.cumsum(span) - span / 2  # where each sample is expected among the elements
+        margin = min(size, 4 * np.sqrt(size)) * span.max() / 2 + 1
+        around = [run.places - margin, run.places, run.places + margin, [run.size / 2]]
+        near = np.searchsorted(middles, np.concatenate(around)).clip(0, len(sample) - 1)
+        pivots.append(np.unique(sample[near]))
+    return pivots
+
+
+def _narrowed(
+    runs: Sequence[_Run], pivots: Sequence[Array], ascending: bool, results: Sequence[Array], exchange: _Exchange
+) -> list[_Run]:
+    """Enter the pivots at which places are into the results; return the runs between pivots that have the others."""
+    counts = np.concatenate(
+        [_counts(run.values, each, ascending) for run, each in zip(runs, pivots, strict=True)], axis=1, dtype=np.int64
+    )
+    exchange.comm.allreduce_in_place(counts.reshape(-1), "sum")
+    exchange.nbytes += counts.nbytes
+    found: list[_Run] = []
+    start = 0
+    for run, each in zip(runs, pivots, strict=True):
+        # Below a pivot, and up to it: of the cells between these bounds, every other one is the pivot itself.
+        #
+        #     cell      0   |   1   |   2   |   3   |   4
+        #     elements  <p0    =p0   p0..p1    =p1    >p1
+        bounds = counts[:, start : start + len(each)].T.reshape(-1)
+        start += len(each)
+        cells = np.searchsorted(bounds, run.places, "right")
+        at = cells % 2 == 1
+        results[run.line][run.results[at]] = each[cells[at] // 2]
+        for cell in np.unique(cells[~at]).tolist():
+            low, high = (each[i] if 0 <= i < len(each) else None for i in (cell // 2 - 1, cell // 2))
+            before = int(bounds[cell - 1]) if cell else 0
+            size = (int(bounds[cell]) if cell < len(bounds) else run.size) - before
+            here = cells == cell
+            values = _between(run.values, low, high, ascending)
+            found.append(_Run(run.line, values, size, run.places[here] - before, run.results[here]))
+    return found
+
+
+def _counts(values: Array, pivots: Array, ascending: bool) -> Ints:
+    """Of each pivot, how many elements are below it, and how many are not above it."""
+    if ascending:
+        return np.array([np.searchsorted(values, pivots, side) for side in ("left", "right")])
+    counts = np.zeros((2, len(pivots)), np.int64)
+    for chunk in _chunks(values):
+        for number, pivot in enumerate(pivots):
+            counts[0, number] += np.count_nonzero(chunk < pivot)
+            counts[1, number] += np.count_nonzero(chunk <= pivot)
+    return counts
+
+
+def _between(values: Array, low: Any, high: Any, ascending: bool) -> Array:
+    """The elements above a pivot and below another, in ascending order; None stands for no bound."""
+    if ascending:
+        first = 0 if low is None else int(np.searchsorted(values, low, "right"))
+        return values[first : None if high is None else int(np.searchsorted(values, high))]
+    parts = []
+    for chunk in _chunks(values):
+        chosen = chunk == chunk if low is None else chunk > low  # never NaN
+        parts.append(chunk[chosen if high is None else chosen & (chunk < high)])
+    found = np.concatenate(parts or [values[:0]])
+    found.sort()
+    return found

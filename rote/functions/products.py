@@ -1,22 +1,22 @@
-"""Products of tensors, by contraction."""
+"""Products of tensors, by contraction: `numpy.einsum`, and those that are an einsum under another name.
+
+Each names the modes of its operands by labels, equal ones where modes are multiplied together, and calls `contract`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...errors import LayoutError
-from ...layout.layout import Layout
-from ..contraction.contraction import contract
-from ..contraction.subscripts import Term, as_text, read_subscripts
-from ..distributed import Distributed
-from ..moves import asked
-from ..reducing.exact import exact_contract
-from ..rules import follows
-from ..sharing import changed, linked, writable
-from .stacks import stackwise
+from ..errors import LayoutError
+from ..layout.layout import Layout
+from .contraction import Term, as_text, contract, read_subscripts, stackwise
+from .distributed import Distributed, changed, linked, writable
+from .exact import exact_contract
+from .moves import asked
+from .rules import follows
 
 __all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
 
@@ -52,13 +52,13 @@ def einsum(
     >>> einsum("ij,ij->i", x, x).to_global()
     array([ 5., 25.])
     """
-    given = [*operands]
+    arrays = [*operands]
     if not isinstance(subscripts, str):
-        subscripts, given = as_text((subscripts, *operands))
-    said = read_subscripts(subscripts, tuple(map(np.ndim, given)))
-    result = contract(given, said.terms, said.result, "einsum", layout)
-    if len(given) == 1 and out is None and {*said.terms[0]} == {*said.result}:  # in NumPy a view of the operand
-        return linked(result, given[0], None, "copy", fixed=lambda array: np.einsum(subscripts, array))
+        subscripts, arrays = as_text((subscripts, *operands))
+    labels = read_subscripts(subscripts, tuple(map(np.ndim, arrays)))
+    result = contract(arrays, labels.terms, labels.result, "einsum", layout)
+    if len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}:  # in NumPy a view of the operand
+        return linked(result, arrays[0], None, "copy", fixed=lambda array: np.einsum(subscripts, array))
     return into(out, result, "einsum")
 
 
@@ -128,7 +128,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
     shared = dict(zip(summed[1], summed[0], strict=True))
     second_term = tuple([shared.get(mode, _OTHER + mode) for mode in range(second)])
     result = tuple([label for label in (*term, *second_term) if label not in shared.values()])
-    return _contract(exact)((x1, x2), (term, second_term), result, "tensordot", layout)
+    return (exact_contract if exact else contract)((x1, x2), (term, second_term), result, "tensordot", layout)
 
 
 @follows("contracted", np.vecdot, np.linalg.vecdot)
@@ -141,8 +141,7 @@ def vecdot(
         x1, x2: tensors, or one of them an array.
         axis: the mode along the vectors, of one extent in both.
         out: a tensor of the result's shape and dtype to write into.
-        layout: the layout of the result.
-        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+        layout, exact: as for `tensordot`.
 
     Raises:
         LayoutError: the vectors differ in length, or there is no such mode.
@@ -158,7 +157,8 @@ def vecdot(
     _check_summed("vecdot", (x1, along[0]), (x2, along[1]))
     a, b = _vectors(first, along[0]), _vectors(second, along[1])
     result = tuple([label for label in max(a, b, key=len) if label])
-    return into(out, _contract(exact)((conjugate(x1), x2), (a, b), result, "vecdot", layout), "vecdot")
+    product = (exact_contract if exact else contract)((conjugate(x1), x2), (a, b), result, "vecdot", layout)
+    return into(out, product, "vecdot")
 
 
 @follows("contracted", np.dot)
@@ -168,8 +168,7 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
     Args:
         a, b: tensors, or one of them an array.
         out: a tensor of the result's shape and dtype to write into.
-        layout: the layout of the result, whose modes are the others of `a`, then those of `b`.
-        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+        layout, exact: as for `tensordot`.
 
     Raises:
         LayoutError: the extents of the modes differ.
@@ -202,7 +201,7 @@ def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
     if np.shape(a) != np.shape(b):
         raise LayoutError(f"vdot takes tensors of one shape, not {np.shape(a)} and {np.shape(b)}; reshape one of them")
     term = tuple(range(np.ndim(a)))
-    return _contract(exact)((conjugate(a), b), (term, term), (), "vdot")
+    return (exact_contract if exact else contract)((conjugate(a), b), (term, term), (), "vdot")
 
 
 @follows("contracted", np.outer, np.linalg.outer)
@@ -282,11 +281,6 @@ def into(out: Any, result: Any, cause: str) -> Any:
     writable(target)[...] = block
     changed(target)
     return target
-
-
-def _contract(exact: bool) -> Callable[..., Any]:
-    """The contraction with sums that are rounded once, or with sums whose rounding depends on the layout."""
-    return exact_contract if exact else contract
 
 
 def _stack(order: int) -> Term:

@@ -1,4 +1,14 @@
-"""Scans along a mode, which exchange the totals of ranks if blocks split it; differences of neighbours; gradients."""
+"""Scans along a mode, differences of neighbours and gradients.
+
+If blocks split the mode of a scan, each rank scans its block; ranks exchange only their totals, and each goes on from
+the total of all ranks before it:
+
+    block       1 2 3   | 4 5     | 6 7
+    own scan    1 3 6   | 4 9     | 6 13
+    total           6   |   9     |   13       every rank gets 6 9 13
+    before      -       | 6       | 6 + 9      in the order of the ranks, so that all round alike
+    result      1 3 6   | 10 15   | 21 28
+"""
 
 from __future__ import annotations
 
@@ -11,26 +21,23 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ...grammar.nodes import BLOCK, Entry, Op
-from ...layout.grid import ravel
-from ...layout.layout import Layout
-from ...runtime.copy.regions import identity
-from ..alignment import made_whole, plain
-from ..distributed import Array, Distributed
-from ..elements.elementwise import not_equal, subtract
-from ..moves import asked
-from ..rearranging.fetching import fetch
-from ..rearranging.indexing import known, read
-from ..rearranging.joining import concat
-from ..rearranging.keys import key_at, parse_key
-from ..rearranging.ordering import in_order
-from ..rearranging.placing import pad
-from ..rearranging.reshaping import reshape
-from ..rules import UFUNC_METHODS, follows
-from .extrema import unordered
-from .reduction import computed_in, finished
+from ..grammar.nodes import BLOCK, Entry, Op
+from ..layout.grid import ravel
+from ..layout.layout import Layout
+from ..runtime.copy.regions import identity
+from .alignment import made_whole, plain
+from .distributed import Array, Distributed
+from .elementwise import not_equal, subtract
+from .moves import asked
+from .rearranging.indexing import fetch, key_at, known, parse_key, read
+from .rearranging.joining import concat
+from .rearranging.ordering import in_order
+from .rearranging.placing import pad
+from .rearranging.reshaping import reshape
+from .reductions import computed_in, filled, finished, unordered
+from .rules import UFUNC_METHODS, family, follows
 
-__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient"]
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -45,10 +52,21 @@ _SCANNING: dict[np.ufunc, Op] = {
 """The ufuncs that scan, each with the operation that has the same identity."""
 
 
-@follows("along", np.cumulative_sum)
-def cumulative_sum(
-    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+def _cumulative(
+    name: str, x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
 ) -> T:
+    ufunc, initial = (np.add, 0) if name == "cumulative_sum" else (np.multiply, 1)
+    y = _scan(name, ufunc, x, axis, dtype)
+    if not include_initial:
+        return y
+    order = len(x.distribution.shape)
+    mode = normalize_axis_index(axis or 0, order)
+    return pad(y, [(int(m == mode), 0) for m in range(order)], constant_values=initial)
+
+
+@follows("along", np.cumulative_sum)
+@family(_cumulative)
+def cumulative_sum() -> None:
     """The cumulative sums along a mode: each element with all before it. Collective.
 
     If blocks split the mode, ranks exchange only their totals; a mode that is split cyclically is made whole.
@@ -65,29 +83,35 @@ def cumulative_sum(
     >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
     array([0, 1, 3, 6])
     """
-    y = _scan("cumulative_sum", np.add, x, axis, dtype)
-    return _after(y, axis, 0) if include_initial else y
 
 
 @follows("along", np.cumulative_prod)
-def cumulative_prod(
-    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
-) -> T:
-    """The cumulative products along a mode: each element with all before it; arguments as for `cumulative_sum`.
+@family(_cumulative)
+def cumulative_prod() -> None:
+    """The cumulative products along a mode: each element with all before it.
 
-    Raises:
-        ValueError: the tensor is of order 2 or more, and no mode is named.
+    Arguments and errors as for `cumulative_sum`.
 
     >>> import rote.array_api as xp
     >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
     array([3, 3, 6])
     """
-    y = _scan("cumulative_prod", np.multiply, x, axis, dtype)
-    return _after(y, axis, 1) if include_initial else y
+
+
+def _flat_scan(
+    name: str, a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None
+) -> Any:
+    ufunc, neutral = (np.add, 0) if name[-3:] == "sum" else (np.multiply, 1)
+    if name[:3] == "nan":
+        a = filled(a, neutral)
+    if axis is None:
+        a, axis = (in_order(a, name) if len(a.distribution.shape) > 1 else reshape(a, -1)), 0
+    return finished(name, _scan(name, ufunc, a, axis, computed_in(dtype, a.local.dtype, out)), out)
 
 
 @follows("along", np.cumsum)
-def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
+@family(_flat_scan)
+def cumsum() -> None:
     """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
     Raises:
@@ -97,21 +121,96 @@ def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None 
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
     array([3, 4, 6])
     """
-    return _flat_scan("cumsum", np.add, a, axis, dtype, out)
 
 
 @follows("along", np.cumprod)
-def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The cumulative product along a mode, or of all elements in row-major order, as in `numpy.cumprod`.
-
-    Raises:
-        AxisError, ValueError: there is no such mode.
+@family(_flat_scan)
+def cumprod() -> None:
+    """The cumulative product along a mode, or of all elements in row-major order; errors as for `cumsum`.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
     array([3, 3, 6])
     """
-    return _flat_scan("cumprod", np.multiply, a, axis, dtype, out)
+
+
+@follows("along", np.nancumsum)
+@family(_flat_scan)
+def nancumsum() -> None:
+    """The cumulative sum, in which a NaN counts as 0; arguments and errors as for `cumsum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nancumsum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    [1.0, 1.0, 4.0]
+    """
+
+
+@follows("along", np.nancumprod)
+@family(_flat_scan)
+def nancumprod() -> None:
+    """The cumulative product, in which a NaN counts as 1; arguments and errors as for `cumsum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nancumprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    [1.0, 1.0, 3.0]
+    """
+
+
+def _accumulate(
+    ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
+) -> Any:
+    """The method `accumulate` of a ufunc, such as `numpy.add.accumulate`: a scan."""
+    name = f"{ufunc.__name__}.accumulate"
+    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
+
+
+UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})
+
+
+def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLike | None) -> T:
+    """A scan along a mode, the only one if none is named. Collective if it is split.
+
+    Raises:
+        ValueError: no mode is named, and there are several. TypeError: complex numbers are to be compared.
+    """
+    order = len(x.distribution.shape)
+    if axis is None and order != 1:
+        raise ValueError(f"a scan of a tensor of order {order} needs axis=")
+    if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
+        raise unordered(f"numpy.{name}")
+    mode = normalize_axis_index(axis or 0, order)
+    x = plain(x, name)
+    if "cyclic" in [s.kind.name for s in x.distribution.splits[mode]]:
+        x = made_whole(x, (mode,), name)
+    block = ufunc.accumulate(x.local, mode, dtype)
+    if x.distribution.splits[mode]:
+        block = _carried(name, ufunc, x, block, mode)
+    return x._with(block)
+
+
+def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
+    """The scan of a block, continued from the total of all elements before it along a mode."""
+    dist = x.distribution
+    splits = dist.splits[mode]
+    along = (slice(None),) * mode
+    shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
+    if block.shape[mode]:
+        total = block[*along, slice(-1, None)]
+    else:
+        total = np.full(shape, identity(_SCANNING[ufunc], block.dtype))
+    # The totals are a tensor too: one index along the mode for each part, which all ranks of a line then get.
+    parts = [s.parts for s in splits]
+    entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
+    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
+    extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
+    totals = asked(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
+    at = dist.grid.coordinates(x.comm.rank)
+    first = ravel([at[s.grid_mode] for s in splits], parts)
+    if not first:
+        return block
+    before = ufunc.reduce(totals.local[*along, slice(0, first)], mode, block.dtype, keepdims=True)
+    carried: Array = ufunc(before, block, dtype=block.dtype)
+    return carried
 
 
 @follows("indexed", np.diff)
@@ -205,7 +304,7 @@ def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_
 def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
     """The derivative along one mode of a plain tensor."""
     splits, n = x.distribution.splits[mode], x.distribution.shape[mode]
-    if any(split.kind.name == "cyclic" for split in splits):
+    if any(split.kind.is_cyclic for split in splits):
         x, splits = made_whole(x, (mode,), "gradient"), ()
     if np.ndim(spacing):
         spacing = np.asarray(spacing, None if np.asarray(spacing).dtype.kind == "f" else "f8")
@@ -247,72 +346,3 @@ def _with_neighbours(held: npt.NDArray[np.int64], n: int, edge_order: int) -> tu
     lowest = min(first - 1, n - edge_order - 1) if stop == n else first - 1
     highest = max(stop + 1, edge_order + 1) if first == 0 else stop + 1
     return max(lowest, 0), min(highest, n)
-
-
-def _flat_scan(
-    name: str, ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None, out: Any
-) -> Any:
-    """A scan along a mode, or of all elements in row-major order if no mode is named."""
-    if axis is None:
-        x, axis = (in_order(x, name) if len(x.distribution.shape) > 1 else reshape(x, -1)), 0
-    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
-
-
-def _accumulate(
-    ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
-) -> Any:
-    """The method `accumulate` of a ufunc, such as `numpy.add.accumulate`: a scan."""
-    name = f"{ufunc.__name__}.accumulate"
-    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
-
-
-UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})
-
-
-def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLike | None) -> T:
-    """A scan along a mode, the only one if none is named. Collective if it is split.
-
-    Raises:
-        ValueError: no mode is named, and there are several. TypeError: complex numbers are to be compared.
-    """
-    order = len(x.distribution.shape)
-    if axis is None and order != 1:
-        raise ValueError(f"a scan of a tensor of order {order} needs axis=")
-    if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
-        raise unordered(f"numpy.{name}")
-    mode = normalize_axis_index(axis or 0, order)
-    x = plain(x, name)
-    if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
-        x = made_whole(x, (mode,), name)
-    block = ufunc.accumulate(x.local, mode, dtype)
-    if x.distribution.splits[mode]:
-        block = _carried(name, ufunc, x, block, mode)
-    return x._with(block)
-
-
-def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
-    """The scan of a block, continued from the total of all elements before it along a mode."""
-    dist = x.distribution
-    splits = dist.splits[mode]
-    last = (slice(None),) * mode + (slice(-1, None),)
-    shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
-    total = block[last] if block.shape[mode] else np.full(shape, identity(_SCANNING[ufunc], block.dtype))
-    parts = [s.parts for s in splits]
-    entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
-    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
-    extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
-    totals = asked(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
-    at = dist.grid.coordinates(x.comm.rank)
-    first = ravel([at[s.grid_mode] for s in splits], parts)
-    if not first:
-        return block
-    before = ufunc.reduce(totals.local[last[:-1] + (slice(0, first),)], mode, block.dtype, keepdims=True)
-    carried: Array = ufunc(before, block, dtype=block.dtype)
-    return carried
-
-
-def _after(x: T, axis: int | None, initial: int) -> T:
-    """A scan with an initial value before it."""
-    order = len(x.distribution.shape)
-    mode = normalize_axis_index(axis or 0, order)
-    return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

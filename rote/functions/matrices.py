@@ -14,24 +14,41 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import LayoutError
-from ...layout.layout import Layout
-from ..alignment import plain
-from ..contraction.contraction import contract, diagonal_of
-from ..contraction.subscripts import Term
-from ..distributed import Distributed
-from ..moves import because
-from ..rearranging.indexing import getitem, relabelled
-from ..rearranging.placing import pad
-from ..rearranging.reshaping import reordered
-from ..reducing.reduction import finished, normal_axes
-from ..rules import follows
-from ..sharing import linked
+from ..errors import LayoutError
+from ..layout.layout import Layout
+from .alignment import plain
+from .contraction import Term, contract, diagonal_of, stackwise
+from .distributed import Distributed, linked
+from .moves import because
 from .products import conjugate, matmul
-from .stacks import stackwise
+from .rearranging.indexing import getitem, relabelled
+from .rearranging.placing import pad
+from .rearranging.reshaping import reordered
+from .reductions import finished, normal_axes
+from .rules import follows
 
-__all__ = ["Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
-__all__ += ["matrix_power", "matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve"]
+__all__ = [
+    "Eigensystem",
+    "SignAndLog",
+    "adjoint",
+    "cholesky",
+    "det",
+    "diag",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "floating",
+]
+__all__ += [
+    "inv",
+    "matrix_power",
+    "matrix_transpose",
+    "numpy_diagonal",
+    "numpy_trace",
+    "of_matrices",
+    "slogdet",
+    "solve",
+]
 __all__ += ["stack_of", "trace"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
@@ -57,6 +74,11 @@ def stack_of(cause: str, x: Any) -> Term:
     if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
     return tuple(range(10 + np.ndim(x) - 2, 10, -1))
+
+
+def floating(x: Distributed) -> Distributed:
+    """The tensor with elements of a real or complex floating dtype, which NumPy's linear algebra needs."""
+    return x if x.local.dtype.kind in "fc" else x.astype("f8")
 
 
 def of_matrices(
@@ -189,7 +211,9 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
     if shape[-1] != shape[-2]:
         raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
     if (n := index(n)) == 0:
-        return _identity(x)
+        y = plain(x, "matrix_power")
+        rows, columns = y.distribution.indices(y.comm.rank)[-2:]
+        return y._with(np.broadcast_to(rows[:, None] == columns, y.local.shape).astype(y.local.dtype))
     square, power, left = (inv(x) if n < 0 else x), None, abs(n)
     while left:
         if left % 2:
@@ -198,14 +222,6 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         if left:
             square = matmul(square, square)
     return power
-
-
-def _identity(x: Distributed) -> Any:
-    """Identity matrices in the shape and layout of `x`."""
-    lies = plain(x, "matrix_power")
-    rows, columns = lies.distribution.indices(lies.comm.rank)[-2:]
-    block = np.broadcast_to(rows[:, None] == columns, lies.local.shape)
-    return lies._with(block.astype(lies.local.dtype))
 
 
 @follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.step import as_array, as_dtype
-from ...errors import LayoutError
-from ...layout.grid import integer, tensor_shape
-from ...layout.layout import Distribution, Layout, as_layout, distribute
-from ...runtime.placement import filled
-from ..alignment import plain
-from ..distributed import Array, Distributed
-from ..moves import moved
-from ..rules import Function, follows
-from .blockwise import elementwise
-from .operands import common
+from ..compiler.step import as_array, as_dtype
+from ..errors import LayoutError
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import integer, tensor_shape
+from ..layout.layout import Layout, as_layout
+from ..runtime.placement import filled
+from .alignment import common, plain
+from .distributed import Array, Distributed
+from .elementwise import elementwise
+from .moves import moved
+from .rules import Function, follows
 
 __all__ = ["astype", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
+
+T = TypeVar("T", bound=Distributed)
 
 
 @follows("created", np.full_like)
@@ -103,7 +105,7 @@ def copy(x: Distributed, order: str = "K", subok: bool = False) -> Any:
 
 
 @follows("elementwise", np.astype)
-def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Any:
+def astype(x: T, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | None = None) -> T:
     """The tensor in another dtype; itself if it has that dtype and `copy` is false.
 
     An array of NumPy stays one, for xarray converts conditions on coordinates by this function of the data's namespace:
@@ -117,11 +119,13 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
     array([1, 2], dtype=int32)
     """
     if isinstance(x, np.ndarray):
-        return np.astype(x, dtype, copy=copy, device=device)
+        values: Any = np.astype(x, dtype, copy=copy, device=device)
+        return values
     element = as_dtype(dtype)
     if not copy and x.local.dtype == element:
         return x
-    return elementwise("astype", lambda block: block.astype(element), (x,), {})
+    result: T = elementwise("astype", lambda block: block.astype(element), (x,), {})
+    return result
 
 
 @follows("elementwise", np.tril)

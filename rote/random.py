@@ -8,27 +8,184 @@ and on any number of ranks, and nothing is sent. `random` and `uniform` in doubl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
-from ..functions.moves import default_layout
-from ..layout.grid import tensor_shape
-from ..layout.layout import Layout
-from ..runtime.comm.cache import gathered
-from ..runtime.comm.resolve import as_comm
-from ..runtime.placement import GridLike, filled, new_block, place
-from ..tensor.tensor import DistTensor
-from .arguments import by_shape, check_numbers, check_scale, missing, real_dtype
-from .words import Array, Words, WordStream, fractions, scaled, windows, words_of
+from .compiler.step import as_dtype
+from .functions.distributed import Array
+from .functions.moves import default_layout
+from .layout.distribution import Distribution
+from .layout.grid import row_major, tensor_shape
+from .layout.layout import Layout
+from .runtime.comm.agreement import gathered
+from .runtime.comm.resolve import as_comm
+from .runtime.placement import GridLike, filled, new_block, place
+from .tensor.tensor import DistTensor
 
 __all__ = ["Generator", "default_rng"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Shape = Iterable[int] | int
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_BLOCK = 4  # words from one state of Philox's counter
+_GAP = 1024  # unused words up to which generating them is faster than advancing the generator past them
+_WINDOW = 1 << 18  # elements whose words are generated at once
+
+
+class _WordStream:
+    """The words of a Philox stream, accessed by number."""
+
+    __slots__ = ("_bits", "_next")
+
+    def __init__(self, key: Words) -> None:
+        self._bits = np.random.Philox(key=key)
+        self._next = 0  # the next state of the counter
+
+    def words(self, first: int, number: int) -> Words:
+        """The `number` words from word `first` on."""
+        state, skipped = divmod(first, _BLOCK)
+        self._bits.advance(state - self._next)
+        words = np.asarray(self._bits.random_raw(skipped + number))[skipped:]
+        self._next = state + -(-(skipped + number) // _BLOCK)
+        return words
+
+
+def _windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[tuple[int, Ints]]:
+    """The elements of a block in windows: each with the local number of the first, and the global numbers of all.
+
+    The global number of an element is its place in the whole tensor in C order.
+    """
+    if not prod(shape):
+        return
+    rows, *rest = shape or (1,)
+    size = prod(rest)
+    step = max(1, _WINDOW // size)
+    for row in range(0, rows, step):
+        extents = min(step, rows - row), *rest
+        numbers: Ints = np.zeros((1,) * len(extents), np.int64)
+        for stride, index in zip(row_major(dist.shape), dist.tensor_indices(rank), strict=True):
+            part = index[row : row + step] if index.shape[0] > 1 else index
+            numbers = numbers + stride * part
+        yield row * size, np.broadcast_to(numbers, extents).reshape(-1)
+
+
+def _words_of(stream: _WordStream, start: int, indices: Ints, each: int) -> Words:
+    """The words of some elements, `each` per element; those of elements close together are generated at once."""
+    order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
+    ascending = indices if order is None else indices[order]
+    # In the stream:  x.xx..x.......................x.xxx.x    x: elements of the block, .: of other ranks
+    #                 [ one run ]  a long gap       [ next ]   a run is generated as a whole, a gap is skipped
+    gaps = (np.diff(ascending) * each > _GAP) | (np.diff(ascending // _WINDOW) > 0)
+    bounds = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(ascending)]
+    words = np.empty((len(indices), each), np.uint64)
+    for begin, end in pairwise(bounds):
+        run = ascending[begin:end]
+        first, number = int(run[0]), int(run[-1]) - int(run[0]) + 1
+        made = stream.words(start + first * each, number * each).reshape(number, each)
+        words[begin:end] = made if number == len(run) else made[run - first]
+    if order is None:
+        return words
+    placed = np.empty_like(words)
+    placed[order] = words
+    return placed
+
+
+def _fractions(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
+    """Words as numbers in [0, 1), with all bits of precision that the dtype has."""
+    if dtype is not None and dtype.itemsize == 4:
+        return (words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _scaled(high: Words, low: Words, number: int) -> Words:
+    """128-bit fractions times a number, rounded down: integers below that number."""
+    if number == 1 << 64:
+        return high
+    factor = np.uint64(number)
+    carried = high * factor + _upper(low, factor)
+    return _upper(high, factor) + (carried < high * factor)
+
+
+def _upper(words: Words, factor: np.uint64) -> Words:
+    """The upper 64 bits of products of 64-bit integers."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b, c, d = words >> half, words & mask, factor >> half, factor & mask
+    middle = a * d + ((b * d) >> half)
+    upper: Words = a * c + (middle >> half) + (((middle & mask) + b * c) >> half)
+    return upper
+
+
+_SAME = "rote.DistTensor.from_global(numpy.random.default_rng(seed).{}(…), layout), of the same seed on all ranks"
+_NAMES = {
+    "permutation": "x[numpy.argsort(rng.random(len(x)))], along mode 0",
+    "shuffle": "x[...] = x[numpy.argsort(rng.random(len(x)))], along mode 0",
+    "choice": "numpy.take(x, rng.integers(len(x), shape=…), axis=0), with replacement",
+    "spawn": "rote.random.default_rng([seed, k]) for the k-th of several generators",
+    "standard_exponential": "rng.exponential(1.0, shape)",
+}
+
+
+def _missing(name: str) -> str:
+    """The error text for an attribute that generators do not have; for one of NumPy's, with a replacement.
+
+    >>> print(_missing("standard_exponential"))
+    'Generator' object has no attribute 'standard_exponential'
+    write rng.exponential(1.0, shape)
+    """
+    hint = _NAMES.get(name, "")
+    if not hint and not name.startswith("_") and hasattr(np.random.Generator, name):
+        hint = _SAME.format(name)
+    return f"'Generator' object has no attribute {name!r}" + (f"\nwrite {hint}" if hint else "")
+
+
+def _by_shape(draw: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a drawing method so that it refuses NumPy's `size`, and names `shape` instead."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **options: P.kwargs) -> R:
+        if "size" in options:
+            name, size = draw.__name__, options["size"]
+            raise TypeError(f"{name} takes shape, not size\nwrite rng.{name}(…, shape={size!r})")
+        return draw(*args, **options)
+
+    return drawn
+
+
+def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The dtype of real random numbers.
+
+    Raises:
+        TypeError: it is neither float32 nor float64.
+    """
+    element = as_dtype(dtype)
+    if element.kind != "f" or element.itemsize > 8:
+        raise TypeError(f"random numbers are float32 or float64, not {element}; write dtype='f8', and astype then")
+    return element
+
+
+def _check_numbers(**parameters: Any) -> None:
+    """Refuse arrays and tensors: an array would broadcast to the block, so that numbers would depend on the layout."""
+    for name, value in parameters.items():
+        if isinstance(value, DistTensor) or np.ndim(value):
+            raise TypeError(
+                f"{name} is one number for all elements, not {value!r}\n"
+                "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
+            )
+
+
+def _check_scale(scale: float) -> None:
+    """Refuse a negative scale, and NaN."""
+    if not scale >= 0:
+        raise ValueError(f"scale is 0 or more, not {scale}")
 
 
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
@@ -80,12 +237,12 @@ class Generator:
 
         def __getattr__(self, name):
             """Refuse an attribute that this generator does not have; if NumPy's have it, say what to write."""
-            raise AttributeError(missing(name), name=name, obj=self)
+            raise AttributeError(_missing(name), name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"Generator(Philox, position={self.position})"
 
-    @by_shape
+    @_by_shape
     def random(
         self,
         shape: Shape = (),
@@ -104,10 +261,10 @@ class Generator:
         >>> rote.random.default_rng(7).random(2, dtype="f4").to_global()
         array([0.46881747, 0.4261458 ], dtype=float32)
         """
-        element = real_dtype(dtype)
-        return self._drawn(lambda words: fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
+        element = _real_dtype(dtype)
+        return self._drawn(lambda words: _fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
 
-    @by_shape
+    @_by_shape
     def uniform(
         self,
         low: float = 0.0,
@@ -128,15 +285,15 @@ class Generator:
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
         array([-0.0624, -0.1477])
         """
-        element = real_dtype(dtype)
-        check_numbers(low=low, high=high)
+        element = _real_dtype(dtype)
+        _check_numbers(low=low, high=high)
 
         def values(words: Words) -> Array:
-            return low + (high - low) * fractions(words[:, 0], element)
+            return low + (high - low) * _fractions(words[:, 0], element)
 
         return self._drawn(values, 1, element, shape, layout, grid, comm)
 
-    @by_shape
+    @_by_shape
     def exponential(
         self,
         scale: float = 1.0,
@@ -157,16 +314,16 @@ class Generator:
         >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
         array([1.2653, 1.1108])
         """
-        element = real_dtype(dtype)
-        check_numbers(scale=scale)
-        check_scale(scale)
+        element = _real_dtype(dtype)
+        _check_numbers(scale=scale)
+        _check_scale(scale)
 
         def values(words: Words) -> Array:
-            return -scale * np.log1p(-fractions(words[:, 0]))
+            return -scale * np.log1p(-_fractions(words[:, 0]))
 
         return self._drawn(values, 1, element, shape, layout, grid, comm)
 
-    @by_shape
+    @_by_shape
     def standard_normal(
         self,
         shape: Shape = (),
@@ -184,7 +341,7 @@ class Generator:
         """
         return self.normal(0.0, 1.0, shape, layout, grid=grid, comm=comm, dtype=dtype)
 
-    @by_shape
+    @_by_shape
     def normal(
         self,
         loc: complex = 0.0,
@@ -211,15 +368,15 @@ class Generator:
         """
         element = as_dtype(dtype)
         if element.kind != "c":
-            real_dtype(element)
+            _real_dtype(element)
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
-        check_numbers(loc=loc, scale=scale)
-        check_scale(scale)
+        _check_numbers(loc=loc, scale=scale)
+        _check_scale(scale)
 
         def values(words: Words) -> Array:
-            radius = np.sqrt(-2.0 * np.log1p(-fractions(words[:, 0])))
-            angle = 2 * np.pi * fractions(words[:, 1])
+            radius = np.sqrt(-2.0 * np.log1p(-_fractions(words[:, 0])))
+            angle = 2 * np.pi * _fractions(words[:, 1])
             numbers: Array = radius * np.cos(angle)
             if element.kind == "c":
                 numbers = np.sqrt(0.5) * (numbers + 1j * (radius * np.sin(angle)))
@@ -227,7 +384,7 @@ class Generator:
 
         return self._drawn(values, 2, element, shape, layout, grid, comm)
 
-    @by_shape
+    @_by_shape
     def integers(
         self,
         low: int,
@@ -257,7 +414,7 @@ class Generator:
         element = as_dtype(dtype)
         if element.kind not in "iub":
             raise TypeError(f"integers are of an integer dtype, not {element}")
-        check_numbers(low=low, high=0 if high is None else high)
+        _check_numbers(low=low, high=0 if high is None else high)
         first, last = (0, low) if high is None else (low, high)
         last -= not endpoint
         least, most = (0, 1) if element.kind == "b" else (np.iinfo(element).min, np.iinfo(element).max)
@@ -266,7 +423,7 @@ class Generator:
         start = np.uint64(first % (1 << 64))
 
         def values(words: Words) -> Array:
-            numbers: Array = start + scaled(words[:, 0], words[:, 1], last - first + 1)
+            numbers: Array = start + _scaled(words[:, 0], words[:, 1], last - first + 1)
             signed: Array = numbers.view(np.int64)
             return signed
 
@@ -292,8 +449,8 @@ class Generator:
             return DistTensor(filled(dist, ranks.rank, 0, dtype), dist, ranks)
         block = new_block(dist, ranks.rank, dtype)
         flat = block.reshape(-1)
-        stream = WordStream(self._key)
-        for first, indices in windows(dist, ranks.rank, block.shape):
-            words = words_of(stream, start, indices, each)
+        stream = _WordStream(self._key)
+        for first, indices in _windows(dist, ranks.rank, block.shape):
+            words = _words_of(stream, start, indices, each)
             flat[first : first + len(indices)] = values(words).astype(dtype, copy=False)
         return DistTensor(block, dist, ranks)

@@ -6,20 +6,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...errors import LayoutError
-from ..alignment import plain
-from ..contraction.contraction import contract
-from ..distributed import Distributed
-from ..elements.blockwise import elementwise
-from ..rearranging.indexing import getitem
-from ..rearranging.reshaping import expand_dims, permute_dims, squeeze
-from ..reducing import reductions
-from ..reducing.reduction import Axis, normal_axes
-from ..rules import follows
-from .matrices import of_matrices, stack_of
+from ..errors import LayoutError
+from . import reductions
+from .alignment import plain
+from .contraction import contract
+from .distributed import Distributed
+from .elementwise import elementwise
+from .matrices import floating, of_matrices, stack_of
 from .orthogonal import svdvals
 from .products import conjugate
-from .stacks import floating
+from .rearranging.indexing import getitem
+from .rearranging.reshaping import expand_dims, permute_dims, squeeze
+from .reductions import Axis, normal_axes
+from .rules import follows
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 

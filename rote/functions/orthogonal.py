@@ -2,7 +2,15 @@
 
 Each rank factors its rows. Then, in rounds, pairs of groups of ranks put their triangles one above the other and factor
 these again. After log2(p) rounds (rounded up) on p ranks, all have the triangle of the whole matrix, and each has its
-rows of the orthogonal factor. In a round a rank sends one triangle.
+rows of the orthogonal factor. In a round a rank sends one triangle:
+
+    rank 0    A0 = Q0 R0  --+
+                            +--  [R0]    Q R01  --+
+    rank 1    A1 = Q1 R1  --+    [R1]  =          |
+                                                  +--  [R01]    Q R    each rank multiplies its rows of the
+    rank 2    A2 = Q2 R2  --+                     |    [R23]  =        orthogonal factors along its path
+                            +--  [R2]    Q R23  --+
+    rank 3    A3 = Q3 R3  --+    [R3]  =
 """
 
 from __future__ import annotations
@@ -15,18 +23,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...errors import LayoutError
-from ...grammar.nodes import BLOCK, Entry
-from ...layout.layout import Distribution, Layout
-from ..alignment import made_whole, plain
-from ..contraction.contraction import contract
-from ..contraction.subscripts import Term
-from ..distributed import Array, Distributed
-from ..rearranging.fetching import fetch
-from ..rules import follows
-from .matrices import COLUMNS, ROWS, adjoint, of_matrices, stack_of
+from ..errors import LayoutError
+from ..grammar.nodes import BLOCK, Entry
+from ..layout.distribution import Distribution
+from ..layout.grid import ravel
+from ..layout.layout import Layout
+from .alignment import made_whole, plain
+from .contraction import Term, contract, stackwise
+from .distributed import Array, Distributed
+from .matrices import COLUMNS, ROWS, adjoint, floating, of_matrices, stack_of
 from .products import conjugate, matmul
-from .stacks import floating, stackwise
+from .rearranging.indexing import fetch
+from .rules import follows
 
 __all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
@@ -228,7 +236,7 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     counts = _row_counts(dist, rank)
     parts = [split.parts for split in splits]
     coordinates = dist.grid.coordinates(rank)
-    mine = int(np.ravel_multi_index([coordinates[s.grid_mode] for s in splits], parts)) if parts else 0
+    mine = ravel([coordinates[s.grid_mode] for s in splits], parts) if parts else 0
     Q, R = np.linalg.qr(x.local)
     size = 1
     while size < len(counts):
@@ -237,18 +245,15 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
         arrived = _exchanged(x, R, peer, size, cause)
         if peer is not None:
             theirs = arrived[..., : other.triangle, :]
-            if own.start < other.start:
-                joined, R = np.linalg.qr(np.concatenate((R, theirs), axis=-2))
-                Q = Q @ joined[..., : own.triangle, :]
-            else:
-                joined, R = np.linalg.qr(np.concatenate((theirs, R), axis=-2))
-                Q = Q @ joined[..., other.triangle :, :]
+            above = own.start < other.start
+            joined, R = np.linalg.qr(np.concatenate((R, theirs) if above else (theirs, R), axis=-2))
+            Q = Q @ (joined[..., : own.triangle, :] if above else joined[..., other.triangle :, :])
         size *= 2
     Q, R = _signed(Q, R)
     lay, stack = dist.layout, dist.shape[:-2]
     k = min(dist.shape[-2:])
-    above = Distribution(Layout((*lay.modes[:-2], (), ())), (*stack, k, n), dist.grid)
-    return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, above))
+    triangle = Distribution(Layout((*lay.modes[:-2], (), ())), (*stack, k, n), dist.grid)
+    return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, triangle))
 
 
 def _row_counts(dist: Distribution, rank: int) -> list[int]:
@@ -273,15 +278,15 @@ def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str
     dist, n = x.distribution, x.distribution.shape[-1]
     over = tuple([Entry(split.grid_mode, BLOCK) for split in dist.splits[-2]])
     shape = (*dist.shape[:-2], prod(split.parts for split in dist.splits[-2]), n, n)
-    lies = Distribution(Layout((*dist.layout.modes[:-2], over, (), ())), shape, dist.grid)
-    block = np.zeros(lies.local_shape(x.comm.rank), R.dtype)
+    target = Distribution(Layout((*dist.layout.modes[:-2], over, (), ())), shape, dist.grid)
+    block = np.zeros(target.local_shape(x.comm.rank), R.dtype)
     block[..., 0, : R.shape[-2], :] = R
 
     def wanted() -> list[Any]:
         whole, stack = np.arange(n), dist.indices(x.comm.rank)[:-2]
         return [*stack, np.array([] if peer is None else [peer], np.int64), whole, whole]
 
-    arrived = fetch(x._on(block, lies), lies, size, wanted, cause)
+    arrived = fetch(x._on(block, target), target, size, wanted, cause)
     return arrived if peer is None else arrived[..., 0, :, :]
 
 

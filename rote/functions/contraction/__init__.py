@@ -1,1 +1,0 @@
-"""Sums of products over modes: subscripts read, layouts of their labels chosen, and the blocks contracted."""

@@ -1,0 +1,409 @@
+"""Element-wise functions of tensors: operands are brought to matching layouts, then NumPy's function computes blocks.
+
+`elementwise` is the one mechanism. NumPy's ufuncs use it, and so do the functions below it, which have the names of the
+array API standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..compiler.step import as_dtype, refuse_mask
+from ..errors import LayoutError
+from ..layout.distribution import Distribution
+from ..runtime.comm.agreement import collective_errors, floating_errors_raise
+from .alignment import as_plain_operands, matched
+from .distributed import Distributed, changed, linked, shape_of, writable
+from .moves import asked, warn_of_copies
+from .rules import ANSWERS, Function, comm_of, failing_together, fails_together, follows
+
+# The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
+__all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
+__all__ += ["bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj"]
+__all__ += ["copysign", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater"]
+__all__ += ["greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10"]
+__all__ += ["log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum"]
+__all__ += ["minimum", "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal"]
+__all__ += ["remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh"]
+__all__ += ["trunc", "where"]
+
+T = TypeVar("T", bound=Distributed)
+
+_NUMBERS = (float, int, bool, complex, type(None))  # types of scalars, known without a look at their shape
+_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no check
+
+
+def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A function of each element of tensors, arrays and scalars, computed block by block.
+
+    Tensors in other layouts, or of other shapes, are moved to matching layouts first. Every rank holds arrays whole,
+    and takes its part of them. Operands of one distribution, and scalars, are used as they are.
+
+    Args:
+        name: the name of the function, for errors and for the record of moves.
+        function: a function of NumPy, which is called with blocks in place of tensors.
+        operands: its positional arguments.
+        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which keep their layouts.
+
+    Returns:
+        A tensor, or as many as the function returns; the tensors of `out` if they are given.
+
+    Raises:
+        LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
+        PlanError: Rote does not move elements of the result's dtype.
+    """
+    if function is np.power:
+        function = _power_of(operands, options)
+    if floating_errors_raise():
+        result = failing_together(
+            name, lambda *values, **given: _answered(name, function, values, given), operands, options
+        )
+    else:
+        result = _answered(name, function, operands, options)
+    if options.get("out") is not None:
+        for out in result if isinstance(result, tuple) else (result,):
+            if out._sharing is not None:
+                changed(out)
+    return result
+
+
+def _answered(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    if "where" not in options:
+        into = options.get("out")
+        out = into[0] if type(into) is tuple and len(into) == 1 else into
+        given = operands if out is None else (*operands, out)
+        first = None if isinstance(out, tuple) else _alike(given)
+        if first is not None:
+            blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
+            if out is None:
+                return _wrapped(first, first.distribution, function(*blocks, **options))
+            if isinstance(out, Distributed):
+                function(*blocks, **{**options, "out": out.local if out._sharing is None else writable(out)})
+                return out
+    return _general(name, function, operands, options)
+
+
+def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
+    """The power of blocks. NumPy refuses negative powers of integers: such a call fails on all ranks or on none.
+
+    Collective if it may fail.
+    """
+    exponent = operands[-1]
+    kinds = {x.local.dtype.kind if isinstance(x, Distributed) else np.asarray(x).dtype.kind for x in operands}
+    comm = comm_of(operands, options)
+    if comm is None or "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
+        return np.power
+
+    def power(*blocks: Any, **options: Any) -> Any:
+        with collective_errors(comm):
+            return np.power(*blocks, **options)
+
+    return power
+
+
+def _alike(operands: Sequence[Any]) -> Distributed | None:
+    """The first tensor, if all others are scalars or tensors of its distribution, and it is not partial; else None."""
+    first: Distributed | None = None
+    for x in operands:
+        if isinstance(x, Distributed):
+            if first is None:
+                first = x
+            elif x.distribution != first.distribution or x.comm is not first.comm:
+                return None
+        elif type(x) not in _NUMBERS:
+            if np.ndim(x):
+                return None
+            refuse_mask(type(x))
+    return None if first is None or first.distribution.partial else first
+
+
+def _general(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    into = options.get("out")
+    outs = into if isinstance(into, tuple) else (into,)
+    written = _written(name, outs)
+    if written is not None and written.distribution.partial:
+        return _contributed(name, function, operands, options, written)
+    named = {}  # operands such as `where=`
+    for key, value in options.items():
+        if key != "out" and (isinstance(value, Distributed) or np.ndim(value)):
+            named[key] = value
+    keys, values = list(named), as_plain_operands([*operands, *named.values()])
+    target, blocks = matched(name, values, written)
+    given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    arrays: tuple[Any, ...] = (None,) * len(outs)
+    if written is not None:
+        given["out"] = arrays = tuple([None if out is None else writable(out) for out in outs])
+        if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
+            given["out"] = given["out"][0]
+    result = function(*blocks[: len(operands)], **given)
+    first = next(x for x in (written, *values) if isinstance(x, Distributed))
+    owners = {id(array): out for array, out in zip(arrays, outs, strict=True) if out is not None}
+    parts = result if isinstance(result, tuple) else (result,)
+    results = [owners[id(part)] if id(part) in owners else _wrapped(first, target, part) for part in parts]
+    if written is None and all(shape_of(x) != target.shape for x in values):
+        warn_of_copies(name, values, results)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _contributed(
+    name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
+) -> Any:
+    """Write into a partial tensor: some ranks get the values, all others the identity of the reduction."""
+    given = {key: value for key, value in options.items() if key != "out"}
+    result = elementwise(name, function, operands, given)
+    if "where" in given or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
+        raise LayoutError(
+            f"{name} writes into {out.distribution.layout}, whose blocks are contributions, one whole result only\n"
+            "give an out= whose layout has no +"
+        )
+    end = out.distribution
+    np.copyto(writable(out), asked(result, end.layout, name, end.grid).local, casting="same_kind")
+    return out
+
+
+def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
+    """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
+    given = [out for out in outs if out is not None]
+    for out in given:
+        if not isinstance(out, Distributed):
+            raise LayoutError(
+                f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
+            )
+        if out.distribution != given[0].distribution:
+            raise LayoutError(
+                f"{name} wants out= of one distribution, not {given[0].distribution} and {out.distribution}"
+            )
+    return given[0] if given else None
+
+
+def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
+    """Tensors made of the blocks that a function returns; they share no memory with the operand."""
+    if isinstance(result, tuple):
+        return tuple([_wrapped(first, target, part) for part in result])
+    block = np.asarray(result)
+    if block.dtype.char not in _USUAL:
+        as_dtype(block.dtype)
+    if np.may_share_memory(block, first.local):
+        block = block.copy()
+    return first._on(block, target)
+
+
+def _unary(function: Function, name: str = "") -> Function:
+    """A function of one tensor, under the standard's name, which is NumPy's unless another one is given."""
+    name = name or function.__name__
+
+    def called(x: Distributed, /) -> Any:
+        return elementwise(name, function, (x,), {})
+
+    return _named(name, called, function, 1)
+
+
+def _binary(function: Function, name: str = "") -> Function:
+    """A function of two operands, at least one of them a tensor; its name is NumPy's unless another one is given."""
+    name = name or function.__name__
+
+    def called(x1: Any, x2: Any, /) -> Any:
+        return elementwise(name, function, (x1, x2), {})
+
+    return _named(name, called, function, 2)
+
+
+_SHOWN = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
+
+_DOC = """The `numpy.{numpy}` of each element, with NumPy's rules for dtypes and special values.
+
+{about}
+
+Raises:
+    TypeError: NumPy's function does not accept the dtype.
+    LayoutError: shapes do not broadcast, or an implicit move is needed but refused.
+
+>>> import numpy as np, rote.array_api as xp
+>>> values = np.asarray({values})
+>>> bool(np.array_equal(xp.{name}(xp.asarray(values){more}).to_global(), np.{numpy}(values{more})))
+True
+"""
+
+
+def _named(name: str, called: Function, function: Function, operands: int) -> Function:
+    called.__name__ = called.__qualname__ = name
+    values = "[6, 5]" if name.startswith("bitwise") else _SHOWN.get(name, "[0.5, 0.25]")
+    about = "The result has x's layout." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
+    called.__doc__ = _DOC.format(
+        name=name, numpy=function.__name__, values=values, about=about, more=", 2" * (operands - 1)
+    )
+    return follows("elementwise")(called)
+
+
+abs: Function = _unary(np.abs, "abs")
+acos: Function = _unary(np.arccos, "acos")
+acosh: Function = _unary(np.arccosh, "acosh")
+asin: Function = _unary(np.arcsin, "asin")
+asinh: Function = _unary(np.arcsinh, "asinh")
+atan: Function = _unary(np.arctan, "atan")
+atanh: Function = _unary(np.arctanh, "atanh")
+bitwise_invert: Function = _unary(np.invert, "bitwise_invert")
+ceil: Function = _unary(np.ceil)
+conj: Function = _unary(np.conj, "conj")
+cos: Function = _unary(np.cos)
+cosh: Function = _unary(np.cosh)
+exp: Function = _unary(np.exp)
+expm1: Function = _unary(np.expm1)
+floor: Function = _unary(np.floor)
+isfinite: Function = _unary(np.isfinite)
+isinf: Function = _unary(np.isinf)
+isnan: Function = _unary(np.isnan)
+log: Function = _unary(np.log)
+log10: Function = _unary(np.log10)
+log1p: Function = _unary(np.log1p)
+log2: Function = _unary(np.log2)
+logical_not: Function = _unary(np.logical_not)
+negative: Function = _unary(np.negative)
+positive: Function = _unary(np.positive)
+reciprocal: Function = _unary(np.reciprocal)
+round: Function = _unary(np.round)
+sign: Function = _unary(np.sign)
+signbit: Function = _unary(np.signbit)
+sin: Function = _unary(np.sin)
+sinh: Function = _unary(np.sinh)
+sqrt: Function = _unary(np.sqrt)
+square: Function = _unary(np.square)
+tan: Function = _unary(np.tan)
+tanh: Function = _unary(np.tanh)
+trunc: Function = _unary(np.trunc)
+
+add: Function = _binary(np.add)
+atan2: Function = _binary(np.arctan2, "atan2")
+bitwise_and: Function = _binary(np.bitwise_and)
+bitwise_left_shift: Function = _binary(np.left_shift, "bitwise_left_shift")
+bitwise_or: Function = _binary(np.bitwise_or)
+bitwise_right_shift: Function = _binary(np.right_shift, "bitwise_right_shift")
+bitwise_xor: Function = _binary(np.bitwise_xor)
+copysign: Function = _binary(np.copysign)
+divide: Function = _binary(np.divide)
+equal: Function = _binary(np.equal)
+floor_divide: Function = _binary(np.floor_divide)
+greater: Function = _binary(np.greater)
+greater_equal: Function = _binary(np.greater_equal)
+hypot: Function = _binary(np.hypot)
+less: Function = _binary(np.less)
+less_equal: Function = _binary(np.less_equal)
+logaddexp: Function = _binary(np.logaddexp)
+logical_and: Function = _binary(np.logical_and)
+logical_or: Function = _binary(np.logical_or)
+logical_xor: Function = _binary(np.logical_xor)
+maximum: Function = _binary(np.maximum)
+minimum: Function = _binary(np.minimum)
+multiply: Function = _binary(np.multiply)
+nextafter: Function = _binary(np.nextafter)
+not_equal: Function = _binary(np.not_equal)
+pow: Function = _binary(np.power, "pow")
+remainder: Function = _binary(np.remainder)
+subtract: Function = _binary(np.subtract)
+
+
+@follows("elementwise", np.real)
+def real(x: T, /) -> T:
+    """The real parts: a view, so that what is written into them is in the tensor.
+
+    >>> import rote.array_api as xp
+    >>> xp.real(xp.asarray([1 + 2j, 3])).to_global()
+    array([1., 3.])
+    """
+    return _part_of_complex("real", x)
+
+
+@follows("elementwise", np.imag)
+def imag(x: T, /) -> T:
+    """The imaginary parts: a view, as the real parts are; those of real numbers are read-only zeros.
+
+    >>> import rote.array_api as xp
+    >>> xp.imag(xp.asarray([1 + 2j, 3])).to_global()
+    array([2., 0.])
+    """
+    return _part_of_complex("imag", x)
+
+
+def _part_of_complex(name: str, x: T) -> T:
+    summed = isinstance(x, Distributed) and not (x.distribution.partial and x.distribution.layout.op != "sum")
+    if not summed:  # the real part of a product is no product of real parts
+        result: T = elementwise(name, getattr(np, name), (x,), {})
+        return result
+    zeros = name == "imag" and x.local.dtype.kind != "c"
+    return linked(x._with(getattr(x.local, name)), x, fixed=(lambda array: array) if zeros else None)
+
+
+@follows("elementwise")
+def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
+    """The elements limited to bounds, which are tensors, arrays, scalars or None.
+
+    >>> import rote.array_api as xp
+    >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
+    array([2, 5, 8])
+    """
+    return elementwise("clip", np.clip, (x, min, max), {})
+
+
+@follows("elementwise")
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """The elements of the first operand where the condition holds, and of the second elsewhere.
+
+    >>> import rote.array_api as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
+    array([1, 0])
+    """
+    return elementwise("where", np.where, (condition, x1, x2), {})
+
+
+@follows("elementwise", np.copyto)
+@fails_together("copyto")
+def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write values into a tensor, which keeps its layout.
+
+    Raises:
+        TypeError: `dst` is an array.
+    """
+    if not isinstance(dst, Distributed):
+        raise TypeError(
+            "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
+            "write numpy.copyto(array, x.to_global())"
+        )
+    _, (_, values, mask) = matched("copyto", (dst, src, where), dst)
+    np.copyto(writable(dst), values, casting=casting, where=mask)
+    changed(dst)
+
+
+@follows("elementwise", np.where, name="numpy.where")
+def _where(condition: Any, /, *values: Any) -> Any:
+    """Choose as `where` does; given a condition alone, do as `nonzero`."""
+    if not values:
+        return np.nonzero(condition)
+    if len(values) != 2:
+        raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
+    return where(condition, *values)
+
+
+def _nan_to_num(x: Any, copy: bool = True, *args: Any, **options: Any) -> Any:
+    """Replace NaNs and infinities; without a copy, the result is written into the tensor."""
+    result = elementwise("nan_to_num", lambda block: np.nan_to_num(block, True, *args, **options), (x,), {})
+    if copy:
+        return result
+    copyto(x, result)
+    return x
+
+
+def _answer(function: Function, *args: Any, **options: Any) -> Any:
+    return elementwise(function.__name__, function, args, options)
+
+
+_ANSWERED: tuple[Function, ...] = (
+    *(np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
+    *(np.around, np.round, np.fix, np.clip, np.sinc, np.i0),
+)
+"""Functions of NumPy, none of them ufuncs, that are called with blocks in place of tensors."""
+
+ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED} | {np.nan_to_num: _nan_to_num})

@@ -1,1 +1,0 @@
-"""Linear algebra by NumPy's names: products, stacks of matrices, orthogonal factors, norms."""

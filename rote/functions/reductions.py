@@ -1,0 +1,700 @@
+"""Reductions over modes of a tensor, by the names of the array API standard and of NumPy.
+
+Each rank reduces its block. The contributions of ranks are combined over the grid modes that split reduced modes, which
+is a redistribution from a partial layout:
+
+    operand          each rank sums over mode 0    contributions      all-reduce over grid mode 0    target
+    block[(0),(1)]   ------------------------->    block[(1)]+(0)     ------------------------->     block[(1)]
+
+`reduced` finds both layouts, `contributed` makes the contributions, and `combined` moves them to the target.
+
+Implementations of MPI differ in how they compare NaNs. So for extrema ranks contribute integers in the order of the
+numbers, with NaN beyond all others, as in NumPy.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from itertools import chain
+from math import prod as product
+from operator import index
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..caches import memoized
+from ..compiler.step import as_array, as_dtype
+from ..errors import LayoutError
+from ..grammar.nodes import Op
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout, layout_or_none
+from ..runtime.copy.regions import identity
+from .alignment import plain
+from .distributed import Array, Distributed
+from .elementwise import copyto, elementwise
+from .exact import exact_sum
+from .moves import asked, moved
+from .rules import UFUNC_METHODS, Function, family, follows
+
+__all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argmax", "argmin", "combined"]
+__all__ += ["computed_in", "contributed", "count_nonzero", "filled", "finished", "in_layout", "masked", "max", "min"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum"]
+__all__ += ["normal_axes", "number_of", "over", "prod", "reduce_by", "reduced", "reducible", "sum", "unordered"]
+
+Casting = Literal["same_kind", "unsafe"]
+
+Axis = int | tuple[int, ...] | None
+LayoutLike = Layout | str | None
+Modes = tuple[int, ...]
+Local = Callable[[Array, Modes | None], Any]
+T = TypeVar("T", bound=Distributed)
+
+UNSET: Any = np._NoValue
+"""The value that NumPy passes on for an argument that was not given."""
+
+
+class Over(NamedTuple):
+    """The modes to reduce, whether they are kept with extent 1, and the layout of the result, if a call names one."""
+
+    modes: Modes
+    keepdims: bool = False
+    layout: Layout | None = None
+
+
+class Reduced(NamedTuple):
+    """The distributions of the contributions to a reduction and of its result, and whether data moves between them."""
+
+    contributions: Distribution
+    target: Distribution
+    moves: bool
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------
+
+
+def over(x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike) -> Over:
+    """The arguments of a reduction of a tensor, checked; errors as of `normal_axes`."""
+    return Over(normal_axes(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
+
+
+def normal_axes(axis: Axis, order: int) -> Modes:
+    """The modes that `axis` names, as in NumPy: None is all of them, and negative ones count from the last.
+
+    For tensors of order 0, the axes 0 and -1 name no mode, as in NumPy's ufuncs.
+
+    Raises:
+        numpy.exceptions.AxisError: there is no mode of that number.
+        ValueError: a mode is named twice.
+        TypeError: an axis is not an integer.
+
+    >>> normal_axes(-1, 3), normal_axes(None, 2)
+    ((2,), (0, 1))
+    """
+    if axis is None:
+        return tuple(range(order))
+    if type(axis) is int and 0 <= axis < order:
+        return (axis,)
+    if order == 0 and type(axis) is int and axis in (0, -1):
+        return ()
+    named = axis if isinstance(axis, tuple) else (axis,)
+    if builtins.any(isinstance(each, bool | np.bool_) for each in named):
+        raise TypeError(f"an axis is an integer, not {axis}")
+    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
+
+
+def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
+    """The dtype of a reduction: `dtype`, or that of the elements and `out` together; None if neither is given.
+
+    >>> computed_in("f4", np.dtype("i8"), None), computed_in(None, np.dtype("i8"), None)
+    ('f4', None)
+    """
+    return np.result_type(own, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
+
+
+def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
+    """The tensor with `otherwise`, which the reduction ignores, in place of the elements outside the mask."""
+    if where is UNSET or where is True:
+        return x
+    return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
+
+
+def filled(x: Distributed, value: Any) -> Any:
+    """The tensor with a value, which the reduction ignores, in place of NaNs."""
+    if x.local.dtype.kind not in "fc":
+        return x
+    return elementwise("isnan", lambda block: np.where(np.isnan(block), block.dtype.type(value), block), (x,), {})
+
+
+def _missing(x: Distributed) -> Any:
+    return elementwise("isnan", np.isnan, (x,), {})
+
+
+def unordered(name: str) -> TypeError:
+    """The error that refuses complex numbers where an order is needed."""
+    return TypeError(
+        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()), where real parts come first"
+    )
+
+
+# --- layouts and contributions ------------------------------------------------------------------------------------
+
+
+@memoized(4096)
+def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
+    """The distributions of the contributions to a reduction, and of its result.
+
+    >>> from rote.layout.layout import parse
+    >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), Over((0,)), "max")
+    >>> print(where.contributions.layout, where.target.layout)
+    block[(1)]+max(0) block[(1)]
+    """
+    lay, order, modes = source.layout, len(source.shape), over.modes
+    # Of a view all modes are reduced (see `reducible`), so all its entries split reduced modes.
+    entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
+    split = [entry.grid_mode for entry in chain(*entries)]
+    left = list(lay.modes) if lay.view is None else [()] * order
+    extents = list(source.shape)
+    for m in modes:
+        left[m], extents[m] = (), 1
+    kept = [m for m in range(order) if over.keepdims or m not in modes]
+    ends, shape = tuple([left[m] for m in kept]), tuple([extents[m] for m in kept])
+    contributions = Layout(ends, op=op, partial=(*split, *lay.partial), rooted=lay.rooted)
+    target = over.layout or Layout(ends, rooted=lay.rooted)
+    first, last = (distribute(each, shape, source.grid) for each in (contributions, target))
+    return Reduced(first, last, first.meaning != last.meaning)
+
+
+def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | None = None) -> T:
+    """The tensor as a reduction takes it: not partial, or partial with the same operation.
+
+    A view is kept if all modes are reduced, because it does not matter then how they are read. Contributions of another
+    dtype than that of the reduction are combined first.
+    """
+    lay = x.distribution.layout
+    if lay.partial and (lay.op != op or (dtype is not None and dtype != x.local.dtype)):
+        x = moved(x, Layout(lay.modes, lay.view, rooted=lay.rooted), name)
+    return x if lay.view is None or len(modes) == len(x.distribution.shape) else plain(x, name)
+
+
+def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
+    """The tensor of contributions to a reduction; it is the result already if nothing moves.
+
+    Args:
+        x: a tensor as `reducible` returns it.
+        local: reduces a block over some of its modes or, for None, over all.
+    """
+    dist, block = x.distribution, x.local
+    if block.dtype.kind in "fc" and not block.flags.c_contiguous:
+        # Sums depend on the order in memory, in which the blocks of replicas may differ: their bits must not.
+        extents = zip(dist.roles, dist.grid.shape, strict=True)
+        if product([extent for role, extent in extents if role.name == "replicated"]) > 1:
+            block = np.ascontiguousarray(block)
+    block = np.asarray(local(block, None if dist.layout.view is not None else modes))
+    shape = where.contributions.local_shape(x.comm.rank)
+    if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
+        block = block.reshape(shape) if block.size == product(shape) else np.empty(shape, block.dtype)
+    return x._on(block, where.contributions if where.moves else where.target)
+
+
+def combined(name: str, contributions: T, where: Reduced) -> T:
+    """The result of a reduction, from the contributions of the ranks. Collective if data moves."""
+    if where.moves:
+        return asked(contributions, where.target.layout, name)
+    if contributions.distribution is where.target:
+        return contributions
+    return contributions._on(contributions.local, where.target)
+
+
+def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dtype: npt.DTypeLike | None) -> Any:
+    """Reduce by a ufunc, under the name of the function that calls this; `dtype` as for `sum`."""
+    element = None if dtype is None else as_dtype(dtype)
+    if x.distribution.partial or x.distribution.layout.view is not None:
+        x = reducible(name, x, over.modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
+    where = reduced(x.distribution, over, op)
+
+    def local(block: Array, axis: Modes | None) -> Any:
+        return ufunc.reduce(block, axis=axis, dtype=element, keepdims=over.keepdims)
+
+    return combined(name, contributed(x, over.modes, where, local), where)
+
+
+def in_layout(name: str, x: T, layout: LayoutLike) -> T:
+    """The tensor in the layout that a call names, if any; arithmetic on contributions changes it."""
+    lay = layout_or_none(layout)
+    return x if lay in (None, x.distribution.layout) else asked(x, lay, name)
+
+
+def finished(
+    name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, initial: Any = UNSET, casting: Casting = "unsafe"
+) -> Any:
+    """The result combined with `initial`, and written into `out`, of any dtype as in NumPy, if they are given."""
+    if ufunc is not None and initial is not UNSET and initial is not None:
+        lay = result.distribution.layout
+        result = in_layout(name, elementwise(name, ufunc, (result, as_array(initial, result.local.dtype)), {}), lay)
+    if out is None or out is UNSET:
+        return result
+    if not isinstance(out, Distributed):
+        raise LayoutError(f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local")
+    if out.distribution.shape != result.distribution.shape:
+        raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {out.distribution.shape}")
+    copyto(out, result, casting)
+    return out
+
+
+# --- sums, products and truth -------------------------------------------------------------------------------------
+
+
+def _sum(
+    name: str,
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+    exact: bool = False,
+) -> Any:
+    if name == "nansum":
+        x = filled(x, 0)
+    x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
+    element = x.local.dtype if dtype is None else as_dtype(dtype)
+    modes = over(x, axis, keepdims, layout)
+    if exact and element.kind in "fc":
+        x = reducible("sum", x, modes.modes, "")
+        ends = reduced(x.distribution, modes._replace(layout=None), "sum")
+        axes = modes.modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
+        result = exact_sum(x, axes, (ends.contributions, ends.target), element, modes.layout)
+    else:
+        result = reduce_by("sum", np.add, "sum", x, modes, dtype)
+    return finished(name, result, out, np.add, initial)
+
+
+@follows("reduction", np.sum)
+@family(_sum)
+def sum() -> None:
+    """The sum over some modes, or all. Collective if they are split.
+
+    Args:
+        axis: one mode, several, or None for all.
+        dtype: the dtype of the sum; if None, integers and bool are summed in the widest integers of their kind.
+        out: a tensor to write into; it keeps its layout.
+        initial: a value that is added to each sum.
+        where: a mask of the elements that are summed.
+        layout: the layout of the result; if None, that of the operand without the reduced modes.
+        exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
+    array([4, 6])
+    """
+
+
+@follows("reduction", np.nansum)
+@family(_sum)
+def nansum() -> None:
+    """The sum of the elements that are not NaN; arguments as for `sum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nansum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    4.0
+    """
+
+
+def _product(
+    name: str,
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
+    if name == "nanprod":
+        x = filled(x, 1)
+    x, dtype = masked(x, where, 1), computed_in(dtype, x.local.dtype, out)
+    result = reduce_by("prod", np.multiply, "prod", x, over(x, axis, keepdims, layout), dtype)
+    return finished(name, result, out, np.multiply, initial)
+
+
+@follows("reduction", np.prod)
+@family(_product)
+def prod() -> None:
+    """The product over some modes, or all; arguments and errors as for `sum`. Collective if they are split.
+
+    Each rank multiplies its own factors first. So if factors are so large and so small that a part of the product
+    overflows, which parts there are decides between a number, infinity and NaN, as the order does in NumPy: then sum
+    the logarithms of the factors.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
+    array([2, 0])
+    """
+
+
+@follows("reduction", np.nanprod)
+@family(_product)
+def nanprod() -> None:
+    """The product of the elements that are not NaN; arguments as for `sum`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    3.0
+    """
+
+
+_TRUTH: dict[str, tuple[np.ufunc, Op]] = {"any": (np.logical_or, "sum"), "all": (np.logical_and, "prod")}
+
+
+def _truth(
+    name: str,
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
+    ufunc, op = _TRUTH[name]
+    modes = over(x, axis, keepdims, layout)
+    return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), modes, np.dtype(bool)), out)
+
+
+@follows("reduction", np.any)
+@family(_truth)
+def any() -> None:
+    """Whether any element is true; arguments and errors as for `sum`. Collective if the modes are split.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
+    array([ True,  True])
+    """
+
+
+@follows("reduction", np.all)
+@family(_truth)
+def all() -> None:
+    """Whether all elements are true; arguments and errors as for `sum`. Collective if the modes are split.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
+    array([ True, False])
+    """
+
+
+@follows("reduction", np.count_nonzero)
+def count_nonzero(x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: LayoutLike = None) -> Any:
+    """The number of elements that are not zero. Collective if the modes are split.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
+    2
+    """
+    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims=keepdims, layout=layout)
+
+
+def number_of(name: str, condition: Function, x: Distributed, axis: Axis, **options: Any) -> Any:
+    """The number of elements for which a condition holds; it is computed by blocks. Other arguments as for `sum`."""
+    return sum(elementwise(name, condition, (x,), {}), axis, **options)
+
+
+# --- extrema and their indices ------------------------------------------------------------------------------------
+
+
+def _extremum(
+    name: str,
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
+    modes, dtype, shape = over(x, axis, keepdims, layout), x.local.dtype, x.distribution.shape
+    op: Op = "max" if name[-3:] == "max" else "min"
+    ufunc: Any = np.maximum if op == "max" else np.minimum
+    skips = name[:3] == "nan" and dtype.kind == "f"
+    bounded = initial is not UNSET and initial is not None
+    if dtype.kind == "c":
+        raise unordered(op)
+    if where is not UNSET and where is not True and not bounded:
+        raise ValueError(
+            f"the {op} of no elements is not defined\nwrite initial=, which is that where the mask has none"
+        )
+    if product(shape) == 0 and not bounded:
+        ufunc.reduce(np.empty(shape, dtype), axis=modes.modes)  # raises NumPy's error
+    if skips and modes.layout is not None and modes.layout.partial:  # NaNs are no contributions
+        modes = modes._replace(layout=None)
+    numbers = filled(x, identity(op, dtype)) if skips else x
+    numbers = reducible(op, masked(numbers, where, identity(op, dtype)), modes.modes, op)
+    ends = reduced(numbers.distribution, modes, op)
+
+    def local(block: Array, axis: Modes | None) -> Any:
+        start: Any = UNSET if block.size else identity(op, dtype)
+        return ufunc.reduce(block, axis=axis, keepdims=keepdims, initial=start)
+
+    result = _combined_extrema(op, contributed(numbers, modes.modes, ends, local), ends, op)
+    result = finished(name, result, None if skips else out, ufunc, initial)
+    if not skips:
+        return result
+    if initial is UNSET:
+        nothing = all(_missing(x), axis, None, keepdims, where, layout=modes.layout)
+        result = elementwise("where", np.where, (nothing, dtype.type(np.nan), result), {})
+        if np.isnan(result.local).any():
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+    return finished(name, in_layout(name, result, layout), out)
+
+
+@follows("reduction", np.max, np.amax)
+@family(_extremum)
+def max() -> None:
+    """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
+
+    Raises:
+        ValueError: there is no element, or a mask may leave none, without `initial`.
+        TypeError: the elements are complex.
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
+    array([3, 2])
+    """
+
+
+@follows("reduction", np.min, np.amin)
+@family(_extremum)
+def min() -> None:
+    """The smallest element, or NaN if there is one; arguments and errors as for `max`.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
+    array([1, 0])
+    """
+
+
+@follows("reduction", np.nanmax)
+@family(_extremum)
+def nanmax() -> None:
+    """The largest element that is not NaN; NaN, with a warning, if there is none.
+
+    Arguments and errors as for `max`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanmax(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    3.0
+    """
+
+
+@follows("reduction", np.nanmin)
+@family(_extremum)
+def nanmin() -> None:
+    """The smallest element that is not NaN; NaN, with a warning, if there is none.
+
+    Arguments and errors as for `min`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    1.0
+    """
+
+
+def _position(
+    name: str,
+    x: Distributed,
+    /,
+    axis: int | None = None,
+    out: Any = None,
+    *,
+    keepdims: bool = False,
+    layout: LayoutLike = None,
+) -> Any:
+    shape, dtype = x.distribution.shape, x.local.dtype
+    op: Op = "max" if name[-3:] == "max" else "min"
+    first: Any = np.argmax if op == "max" else np.argmin
+    if name[:3] == "nan" and dtype.kind == "f":
+        if any(all(_missing(x), axis)):
+            raise ValueError("All-NaN slice encountered")
+        x = filled(x, identity(op, dtype))
+    if dtype.kind == "c":
+        raise unordered(name)
+    if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
+        raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
+    if isinstance(axis, tuple | list):
+        raise TypeError(
+            f"{name} takes one axis, or None, not {axis}\n"
+            f"write x.reshape(…, -1).{name}(-1), where several axes are one, and numpy.unravel_index of the result"
+        )
+    if axis is not None and type(axis) is not int and not isinstance(axis, bool | np.bool_):
+        axis = index(axis)
+    modes = normal_axes(axis, len(shape))
+    axis = modes[0] if axis is not None and modes else None
+    if product(shape) == 0:
+        first(np.empty(shape, dtype), axis)  # raises NumPy's error
+    x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
+    dist, block, rank = x.distribution, x.local, x.comm.rank
+    ends = reduced(dist, Over(modes, keepdims, layout_or_none(layout)), "min")
+    # In two steps: the best value of all ranks, then the least index of the ranks that have it.
+    least = np.iinfo(np.int64).max
+    places: Any = np.empty(0, np.int64)
+    if block.size:
+        nearest = np.asarray(first(block, axis, keepdims=True))
+        places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
+    if ends.moves:
+        wide = reduced(dist, Over(modes, True), op)
+        if block.size:
+            best = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
+        else:
+            extents = wide.contributions.local_shape(rank)
+            best, places = np.full(extents, identity(op, dtype)), np.full(extents, least)
+        best = best + dtype.type(0)  # of -0.0 and 0.0, which are equal, the first counts
+        of_all = _combined_extrema(name, x._on(best, wide.contributions), wide, op).local
+        places = np.where((best == of_all) | ((best != best) & (of_all != of_all)), places, least)
+    block = np.asarray(places, np.int64).reshape(ends.contributions.local_shape(rank))
+    result = combined(name, x._on(block, ends.contributions), ends)
+    return result if out is None else finished(name, result, out)
+
+
+@follows("reduction", np.argmax)
+@family(_position)
+def argmax() -> None:
+    """The index of the largest element, the first of several; a NaN counts as the largest.
+
+    Args:
+        axis: one mode, or None for the index into the flattened tensor.
+        out: a tensor of integers to write into; it keeps its layout.
+        layout: the layout of the result, as in `sum`.
+
+    Raises:
+        AxisError: there is no such mode.
+        TypeError: the elements are complex, `axis` is not an integer, or `out` is not of integers.
+        ValueError: there is no element; of `nanargmax`, also if all are NaN.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
+    1
+    """
+
+
+@follows("reduction", np.argmin)
+@family(_position)
+def argmin() -> None:
+    """The index of the smallest element, the first of several; a NaN counts as the smallest.
+
+    Arguments and errors as for `argmax`.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
+    array([0, 1])
+    """
+
+
+@follows("reduction", np.nanargmax)
+@family(_position)
+def nanargmax() -> None:
+    """The index of the largest element that is not NaN. Arguments and errors as for `argmax`.
+
+    Raises:
+        ValueError: a slice along the axis has only NaNs.
+
+    >>> from rote import DistTensor
+    >>> int(np.nanargmax(DistTensor.from_global([3.0, np.nan, 7.0], "block[(0)]")))
+    2
+    """
+
+
+@follows("reduction", np.nanargmin)
+@family(_position)
+def nanargmin() -> None:
+    """The index of the smallest element that is not NaN. Arguments and errors as for `nanargmax`.
+
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.nanargmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
+    0
+    """
+
+
+def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
+    """The global indices along a mode of the elements of a block at local indices."""
+    if not dist.splits[mode]:
+        return local
+    held = dist.index_sets(rank)[mode]
+    if local.size > 8:
+        return held.to_array()[local]
+    return np.array([*map(held.at, local.reshape(-1).tolist())], np.int64).reshape(local.shape)
+
+
+def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:
+    """The index into the flattened tensor, from the index into the flattened block of a rank."""
+    if not builtins.any(dist.splits):
+        return nearest
+    parts = [_global(np.asarray(at), dist, rank, mode) for mode, at in enumerate(np.unravel_index(nearest, block))]
+    return np.asarray(np.ravel_multi_index(tuple(parts), dist.shape))
+
+
+_KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.dtype("f8"): np.dtype("i8")}
+
+
+def _combined_extrema(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
+    """The extrema of the contributions of ranks; NaN where any of them is NaN."""
+    values = x.local
+    if not where.moves or where.target.partial or values.dtype.kind != "f":
+        return combined(name, x, where)
+    missing, integer = np.isnan(values), _KEYS.get(values.dtype)
+    if integer is None:  # numbers wider than any integer: NaNs are reduced separately
+        result = combined(name, x, where)
+        nan = missing if op == "max" else ~missing
+        nan = combined(name, x._with(nan), where).local
+        return result._with(np.where(nan if op == "max" else ~nan, np.nan, result.local))
+    info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
+    keys = np.where(missing, info.max if op == "max" else info.min, _in_order(bits))
+    result = combined(name, x._with(keys), where)
+    return result._with(_in_order(result.local).view(values.dtype))
+
+
+def _in_order(bits: Array) -> Array:
+    """The bits of numbers as integers in their order, and back: if the sign is set, all other bits are flipped."""
+    info = np.iinfo(bits.dtype)
+    return np.asarray(bits ^ ((bits >> (info.bits - 1)) & info.max))
+
+
+# --- methods of ufuncs --------------------------------------------------------------------------------------------
+
+
+def _by_ufunc(ufunc: np.ufunc, function: Function) -> Function:
+    """The method `reduce` of a ufunc, made from a function that takes no dtype."""
+
+    def called(x: Any, /, axis: Axis = 0, dtype: Any = None, out: Any = None, **options: Any) -> Any:
+        if function in (max, min):
+            return function(x if dtype is None else x.astype(dtype), axis, out, **options)
+        if dtype is not None and as_dtype(dtype).kind != "b":
+            raise TypeError(f"numpy.{ufunc.__name__}.reduce gives truth values, not {as_dtype(dtype)}")
+        initial = options.pop("initial", UNSET)
+        return finished(function.__name__, function(x, axis, **options), out, ufunc, initial)
+
+    return called
+
+
+UFUNC_METHODS.update({(np.add, "reduce"): sum, (np.multiply, "reduce"): prod})
+for _ufunc, _function in ((np.maximum, max), (np.minimum, min), (np.logical_or, any), (np.logical_and, all)):
+    UFUNC_METHODS[_ufunc, "reduce"] = _by_ufunc(_ufunc, _function)

@@ -1,1 +1,0 @@
-"""Sorting and searching, unique elements and their counts, medians and quantiles."""

@@ -1,0 +1,254 @@
+"""Tensors moved to other layouts, one by one or together, and to other sets of ranks.
+
+The compiled plan of a move is bound to the ranks once, and kept by the communicator for the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..compiler.compile import compile
+from ..compiler.plan import Plan
+from ..errors import LayoutError
+from ..functions.distributed import Array, Distributed, check_out, linked
+from ..functions.moves import announce, implicit_cause, records_open
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import grid_shape
+from ..layout.layout import Layout, as_layout
+from ..layout.refine import without_roots
+from ..runtime.bundle import BoundPlans
+from ..runtime.choose import Tune
+from ..runtime.comm import segments
+from ..runtime.comm.agreement import CHECKS, agree, collective_errors, floating_errors, floating_errors_raise, gathered
+from ..runtime.comm.cache import cached
+from ..runtime.comm.protocol import Comm
+from ..runtime.ends import bound_without_overlap, compare_ends, run_without_overlap
+from ..runtime.exchange.messages import sub_comm
+from ..runtime.methods import tuned
+from ..runtime.placement import GridLike, place, same_everywhere
+from ..runtime.plans import BoundPlan, bind
+from .bound_move import BoundMove
+
+__all__ = ["bound_move", "from_roots", "grid_comm", "move_into", "on_roots", "program_to", "redistribute"]
+
+T = TypeVar("T", bound=Distributed)
+
+_KEPT = 64  # redistributions that one communicator keeps
+_KEPT_LISTS = 16  # and redistributions of lists
+
+
+def program_to(
+    x: Distributed, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None, into: str = ""
+) -> BoundPlan:
+    """The program that moves a tensor's blocks to another layout, and into what, in words. Collective."""
+    source, dtype, comm, layout = x._distribution, x._local.dtype, x._comm, as_layout(layout)
+    key = (source, dtype, layout, method, tune, wire, into)
+
+    def make() -> BoundPlan:
+        on = source.grid if grid is None else grid_shape(grid, comm.size)
+        plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
+        methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
+        return bind(plan, comm, methods)
+
+    call = "redistribute", (*key, grid)
+    if grid is not None:
+        agree(comm, *call)
+        return make()
+    return cached(comm, "redistributions", key, make, _KEPT, call)
+
+
+def bound_move(
+    x: T, layout: Layout | str, out: T | None, grid: GridLike, method: str, tune: Tune, wire: str | None
+) -> BoundMove[T]:
+    """The move of a tensor to another layout, bound to the memory of `out` or of a new tensor. Collective."""
+    program = program_to(x, layout, grid, method, tune, wire)
+    target = program.plan.target
+    if out is None:
+        out = x._on(segments.empty(target.local_shape(x.comm.rank), program.plan.dtype, lasting=True), target)
+    with collective_errors(x.comm):
+        _check_target(out, program.plan)
+    return BoundMove(x, out, program)
+
+
+def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
+    """Move a tensor into another; for small ones, the calls are kept for the next time. Collective.
+
+    Raises:
+        LayoutError: `out` does not have the program's target distribution and dtype, or is read-only.
+    """
+    if not program.is_small:
+        with collective_errors(x.comm):
+            _check_target(out, program.plan)
+        run_without_overlap(x.comm, program, x.local, out.local)
+        return
+    key, prepared = (id(x), id(out)), program.prepared
+    number, calls = prepared.runs.get(key, (0, []))
+    if not number:  # perhaps on this rank alone, so that it asks nobody
+        _check_target(out, program.plan)
+    compared = compare_ends(x.comm, x.local, out.local, number)
+    if not compared.same:
+        calls = bound_without_overlap(x.comm, program.bound, x.local, out.local, compared.overlaps)
+        # The comparison was a barrier already, but not for a rank that first copies its block.
+        if compared.waited and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
+            calls = calls[1:]
+        x.comm.cache["prepared"] = last = x.comm.cache.get("prepared", 0) + 1  # no other run has this number
+        prepared.keep(key, x, out, (last, calls))
+    if program.computes and floating_errors_raise():
+        with floating_errors(x.comm, "a move"):
+            for call in calls:
+                call()
+        return
+    for call in calls:
+        call()
+
+
+def _check_target(out: Distributed, plan: Plan) -> None:
+    """Refuse an `out` that is not a tensor, has not the plan's target distribution and dtype, or is read-only."""
+    if not isinstance(out, Distributed):
+        raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
+    if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
+        raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
+    check_out(out)
+
+
+def redistribute(
+    tensors: Sequence[T],
+    layout: Layout | str | Sequence[Layout | str],
+    grid: GridLike = None,
+    wire: str | None = None,
+) -> list[T]:
+    """Move tensors to other layouts together: one message per step goes from a rank to another. Collective.
+
+    A hundred small tensors, of any shapes, dtypes and layouts, cost about as much as one. Each result equals that of
+    `x.redistribute(layout)`, bit for bit. Tensors of more than 256 KiB, and those whose elements a collective of MPI
+    adds up, are moved separately. The workspace is at most 32 MiB in addition to the tensors.
+
+    Args:
+        tensors: tensors of one communicator, in the same order on all ranks.
+        layout: one new layout for all tensors, which must have its order; or one for each.
+        grid: the grid of the new layouts, over the same ranks, as in `from_global`; if None, each tensor keeps its own.
+        wire: "f4" rounds elements to single precision in messages, as in `x.redistribute`; all must be f8 or c16.
+
+    Returns:
+        The new tensors, in the same order.
+
+    Raises:
+        LayoutError: a layout does not fit, there are not as many layouts as tensors, the tensors have several
+            communicators, or ranks give them in different orders.
+        PlanError, CommError: as `x.redistribute`; or `wire` is given, and a tensor is not of double precision.
+        TypeError: one of `tensors` is not a tensor.
+
+    >>> import numpy as np, rote
+    >>> def program(comm):
+    ...     weights = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]", comm)
+    ...     counts = rote.DistTensor.from_global(np.arange(5), "block[(0)]", comm)
+    ...     new = rote.redistribute([weights, counts], ["block[(),(0)]", "[(0)]"])
+    ...     return [x.local.tolist() for x in new]
+    >>> rote.run(program, ranks=2)[1]
+    [[[2.0], [5.0]], [1, 3]]
+    """
+    if isinstance(layout, Layout | str):
+        layouts = [as_layout(layout)] * len(tensors)
+    else:
+        layouts = [*map(as_layout, layout)]
+    _check(tensors, layouts)
+    if not tensors:
+        return []
+    comm = tensors[0].comm
+    ends = tuple([(x.distribution, x.local.dtype, target) for x, target in zip(tensors, layouts, strict=True)])
+
+    def make() -> BoundPlans:
+        plans: list[Plan] = []
+        for source, dtype, target in ends:
+            on = source.grid if grid is None else grid_shape(grid, comm.size)
+            plans.append(compile(source, distribute(target, source.shape, on), dtype, wire=wire))
+        return BoundPlans(plans, comm)
+
+    bound = cached(comm, "lists", (ends, wire), make, _KEPT_LISTS) if grid is None else make()
+    if CHECKS:
+        agree(comm, "redistribute of several tensors", ends)
+    if implicit_cause.get() or records_open.get():
+        for x, plan in zip(tensors, bound.plans, strict=True):
+            announce(x, plan.cost.bytes, plan.__str__)
+    blocks = bound([x.local for x in tensors])
+    return [tensors[0]._on(block, plan.target) for block, plan in zip(blocks, bound.plans, strict=True)]
+
+
+def _check(tensors: Sequence[T], layouts: Sequence[Layout]) -> None:
+    if isinstance(tensors, Distributed):
+        raise TypeError("redistribute takes a list of tensors; write x.redistribute(layout) for one")
+    for number, x in enumerate(tensors):
+        if not isinstance(x, Distributed):
+            raise TypeError(f"redistribute takes a list of tensors, but the one at {number} is a {type(x).__name__}")
+        if x.comm is not tensors[0].comm:
+            raise LayoutError(
+                f"tensors are redistributed together over one communicator, but the one at {number} has another; "
+                "give the same comm to all"
+            )
+    if len(layouts) != len(tensors):
+        raise LayoutError(f"{len(tensors)} tensors want as many layouts, or one for all; not {len(layouts)}")
+
+
+def grid_comm(x: Distributed, grid_modes: Sequence[int]) -> Comm:
+    """The communicator of the ranks that differ from this one only along some grid modes."""
+    grid = x.distribution.grid
+    if {*grid_modes} - {*range(grid.order)} or len({*grid_modes}) < len(grid_modes):
+        raise LayoutError(f"grid {grid} has the modes {(*range(grid.order),)}, each of them once; not {grid_modes}")
+    return sub_comm(x.comm, grid, tuple(sorted(grid_modes)))
+
+
+def on_roots(x: T) -> T | None:
+    """The tensor on the communicator of the ranks that hold it; None on all other ranks."""
+    dist = x.distribution
+    _check_rooted(dist)
+    comm = grid_comm(x, _others(dist))
+    return linked(x._wrap(x.local, without_roots(dist), comm), x) if dist.holds(x.comm.rank) else None
+
+
+def from_roots(
+    x: Distributed | None, layout: Layout | str, shape: Iterable[int] | int, comm: Comm, grid: GridLike
+) -> tuple[Array, Distribution, Comm]:
+    """Of a tensor that only some ranks hold: the block of each rank, and the distribution over all of them."""
+    with collective_errors(comm):
+        dist = place(shape, layout, comm, grid)
+        _check_rooted(dist)
+        _check_part(x, dist, comm.rank)
+    dtypes: list[np.dtype[Any] | None] = gathered(comm, "from_roots", None if x is None else x.local.dtype)
+    element = next(dtype for dtype in dtypes if dtype is not None)
+    block = np.empty(dist.local_shape(comm.rank), element) if x is None else x.local
+    same_everywhere(comm, dist, block.dtype)
+    return block, dist, comm
+
+
+def _others(dist: Distribution) -> tuple[int, ...]:
+    """The grid modes that are not rooted."""
+    rooted = {g for g, _ in dist.layout.rooted}
+    return tuple(g for g in range(dist.grid.order) if g not in rooted)
+
+
+def _check_rooted(dist: Distribution) -> None:
+    if not dist.layout.rooted:
+        raise LayoutError(
+            f"{dist.layout} is not rooted, so all ranks hold a part\n"
+            "write a layout such as 'block[(0),()]|(1)', by which only coordinate 0 of grid mode 1 holds data"
+        )
+
+
+def _check_part(x: Distributed | None, dist: Distribution, rank: int) -> None:
+    """Refuse a tensor that is not this rank's part of the rooted one, a missing part, and one too many."""
+    if (x is not None) != dist.holds(rank):
+        has, given = ("a part", "none is given") if x is None else ("nothing", "a tensor is given")
+        raise LayoutError(f"rank {rank} holds {has} of {dist}, but {given}\nwrite None on the ranks that hold nothing")
+    if x is None:
+        return
+    wanted, others = without_roots(dist), _others(dist)
+    coordinates = dist.grid.coordinates(rank)
+    number = wanted.grid.rank([coordinates[g] for g in others])
+    if x.distribution != wanted or x.comm.rank != number:
+        raise LayoutError(
+            f"rank {rank} gives {x.distribution} as rank {x.comm.rank} of those that hold it, but {dist} is "
+            f"{wanted} there, as rank {number}"
+        )
