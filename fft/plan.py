@@ -17,39 +17,37 @@ from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
+from rote.runtime.calibrate import known_machine
+from rote.runtime.choose import Progress, Tune, time_limit
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.tuning.autotune import Progress
-from rote.runtime.tuning.calibrate import known_machine
-from rote.runtime.tuning.limits import Tune, time_limit
 from rote.tensor import DistTensor
 
-from .families.choose import Choice, best, compared
-from .families.gathered import warn_if_gathered
+from .families.choose import Choice, best, choices_for, compared, walk_for, warn_if_gathered
 from .families.registry import is_text
-from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
 from .program.fields import Pair, bind_pair, list_moves, transformed
-from .request.arguments import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
+from .request import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
-from .walk.walk import Walk, describe
+from .walk.walk import Walk, describe, walk_card, walk_page
 
 if TYPE_CHECKING:
-    from .program.spectrum import Wavenumbers
-    from .tuning.confirmation import Tuned
-    from .tuning.walks import Tried
+    from .program.ends import Wavenumbers
+    from .tuning import Decision, Tried
     from .walk.wavenumbers import Nyquist
 
 __all__ = ["FFT"]
 
 Array = npt.NDArray[Any]
 
+_FOREIGN = "the transform and the tensor are on different communicators; give both the same comm"
+
 
 class FFT(TransformEnds):
     """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
-    On a single rank any thread may call it; simultaneous calls take turns at its scratch memory. (Functions such as
-    `fftn` have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time; other
-    threads need another one, such as `comm.split(0, comm.rank)`.
+    On a single rank any thread may call it; simultaneous calls use its scratch memory one after the other. (Functions
+    such as `fftn` have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time;
+    other threads need another one, such as `comm.split(0, comm.rank)`.
 
     Args:
         shape: of the whole tensor.
@@ -61,7 +59,7 @@ class FFT(TransformEnds):
         axes: as in NumPy; all if None. A real transform halves the last of them.
         algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2 or more), "rows" (order
             1), "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
-            ranks), or "auto": the cheapest by the cost model, of those in which no rank holds much more than its share,
+            ranks), or "auto": the cheapest by the cost model, of those in which no rank holds much more than its part,
             if there are any. Or the text of a walk, a line per layout, as `f.walk` prints it.
         norm: "backward", "ortho" or "forward", as in NumPy.
         output: the layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
@@ -77,16 +75,16 @@ class FFT(TransformEnds):
         tune: "model" estimates what is fastest. Samples of new lengths are timed, once, to find the fastest library, so
             the bits are the same while arguments, libraries and wisdom are; with ROTE_WISDOM= (empty) nothing is timed,
             and they are the same in every run. "measure" times for some seconds, and "patient" for longer: the plans of
-            local transforms and, with "auto", the few walks that the model finds cheapest. Only what clearly leads the
-            model's choice is taken, the same on all ranks, but the last bits may differ from run to run. It is kept
-            (see `rote.wisdom`), and tuned anew if it leads no more.
+            local transforms and, with "auto", the few walks that the model finds cheapest. Only what is clearly faster
+            than the model's choice is taken, the same on all ranks, but the last bits may differ from run to run. It is
+            kept (see `rote.wisdom`), and tuned anew once it is no longer faster.
         threads: per rank, for local transforms; all ranks together should not have more threads than cores.
         method: how messages travel between ranks: a name in `rote.methods`, or "auto".
         machine: for which moves are compiled, and "auto" chooses; if None, the default one, or for "auto" the one that
             `rote tune` measured on as many ranks.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what clearly leads
-            is taken, or the model's choice. A turn that has begun is finished. None for the default time.
+        tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what is clearly
+            faster is taken, or the model's choice. A run that has begun is finished. None for the default time.
         wire: "f4" rounds double precision to single while it travels: half the bytes, and a relative error, in 2-norm,
             of at most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
 
@@ -145,7 +143,7 @@ class FFT(TransformEnds):
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()  # that "auto" has had
         self._machine = DEFAULT  # that ranked them
-        self._tuned: Tuned | None = None
+        self._tuned: Decision | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
@@ -157,10 +155,12 @@ class FFT(TransformEnds):
                 walk = walk_for(arguments, algorithm)
             check_ranks(walk.source.grid, self._comm.size)
             if tune != "model":
-                from .tuning.confirmation import tuned
+                from .tuning import tuned
 
                 self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
-                walk, self._options = self._tuned.walk, self._tuned.options
+                walk = self._tuned.walk
+                if not (self._tuned.confirmed and self._tuned.confirmed.taken):
+                    self._options = self._options.untuned()
             moved_on = self._options.machine_on(self._comm) if algorithm == "auto" else as_machine(machine)
             same = (walk.wire, walk.machine) == (wire, moved_on)  # ranks of one process share the walk, and its plans
             self.walk: Walk = walk if same else replace(walk, wire=wire, machine=moved_on)
@@ -181,11 +181,11 @@ class FFT(TransformEnds):
 
     @property
     def workspace_bytes(self) -> int:
-        """The bytes that this rank needs beside input and output: two of the largest blocks or messages of the walk.
+        """The bytes that this rank needs besides input and output: two of the largest blocks or messages of the walk.
 
-        Both directions share them. Messages may lie in the output for a while, or beside the blocks ("pipelined");
-        fields may take 2 MiB more. The memory is allocated at the first run, or when all ranks first ask: collective
-        until then.
+        Both directions use the same memory. Messages may be in the output for a while, or next to the blocks
+        ("pipelined"); fields may take 2 MiB more. The memory is allocated at the first run, or when all ranks first ask
+        for it: collective until then.
         """
         return self._bound().nbytes
 
@@ -269,7 +269,7 @@ class FFT(TransformEnds):
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
         True
         """
-        from .program.spectrum import wavenumber_tensors
+        from .program.ends import wavenumber_tensors
 
         return wavenumber_tensors(self.walk, self._axes, self._comm, L, nyquist)
 
@@ -286,7 +286,7 @@ class FFT(TransformEnds):
         >>> [k.shape for k in f.local_wavenumbers()]
         [(4, 1), (1, 5)]
         """
-        from .program.spectrum import local_wavenumbers
+        from .program.ends import local_wavenumbers
 
         return local_wavenumbers(self.walk, self._axes, self._comm, L, nyquist)
 
@@ -316,11 +316,11 @@ class FFT(TransformEnds):
         >>> (f.shell_sums(abs(f.forward(u)) ** 2) / 2).round(12).tolist()
         [0.0, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]
         """
-        from .program.spectrum import shell_sums
+        from .program.ends import shell_sums
 
         check_tensor(values, "shell_sums")
         if values.comm is not self._comm:
-            raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
+            raise LayoutError(_FOREIGN)
         return shell_sums(self.walk, self._axes, values, L)
 
     def to_html(self) -> str:
@@ -329,19 +329,15 @@ class FFT(TransformEnds):
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True
         """
-        from .walk.pages import walk_page
-
         return walk_page(self.walk, self.axes, str(self))
 
     def _repr_html_(self) -> str:
-        from .walk.pages import walk_card
-
         return walk_card(self.walk, self.axes)
 
     def _bound(self, norm: str | None = None) -> Pair:
-        """Both directions, bound to memory and to the other ranks. Collective the first time that a norm is asked for.
+        """Both directions, bound to memory and to the other ranks. Collective for the first call of a norm.
 
-        Those of all norms take turns in one scratch.
+        All norms use one scratch memory, one after the other.
         """
         wanted = self._norm if norm is None else check_norm(norm)
         if wanted not in self._pairs:
@@ -357,7 +353,7 @@ class FFT(TransformEnds):
             check_tensor(x, name)
             check_tensor(out, f"{name}'s out")
         if x.comm is not self._comm:
-            raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
+            raise LayoutError(_FOREIGN)
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
         if records_open.get():

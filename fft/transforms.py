@@ -19,20 +19,19 @@ from rote.grammar.nodes import CastName, TransformName
 
 __all__ = ["AFTER", "CASTS", "COMPLEX", "FORWARD", "FOURIER", "FUNCTIONS", "HALVING", "KINDS", "REAL_TO_REAL"]
 __all__ += ["RESAMPLED", "RESTORING", "ActionKind", "Function", "Kind", "Kinds", "MaybeKind", "TransformKind"]
-__all__ += ["by_axis", "check_kind", "complex_dtype", "goes_back", "in_order", "is_forward", "kinds", "real_dtype"]
+__all__ += ["check_kind", "complex_dtype", "goes_back", "in_order", "kinds", "real_dtype"]
 
 Kind = TransformName
 MaybeKind = Kind | Literal[""]
 """A kind; or none, where the text of a walk says it, or nothing is transformed."""
 
-ActionKind = Kind | CastName | Literal["twiddle", "convolve"]
-"""What the lines of a walk call a transform: a kind, a change of dtype, or what is due at that place."""
+ActionKind = Kind | CastName
+"""A transform of digits, or a change of dtype."""
 
 RealSide = Literal["neither", "input", "output", "both"]
 
-Kinds = str | tuple[MaybeKind, ...]
-"""A key of `FUNCTIONS` for all axes, or a kind for each. Along several axes "rfft" and "irfft" are real along the last,
-and complex along the others. "idct2" is "dct3" on the way back, from the first axis to the last."""
+Kinds = tuple[MaybeKind, ...]
+"""The kind of each axis, in NumPy's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ AFTER: dict[str, Kind] = {
     **{KINDS[name].others: name for name in HALVING},
     **{name: KINDS[name].others for name in RESTORING},
 }
-"""The kinds that wait, beside a real axis, and those that they wait for: numbers are real at the first or the last."""
+"""The kinds that wait where there is a real axis, and those that they wait for: numbers are real first or last."""
 
 CASTS: dict[str, CastName] = {"complex": "real", "real": "complex"}
 """The changes of dtype, each with the one that undoes it."""
@@ -176,19 +175,19 @@ kinds: Mapping[str, TransformKind] = {name: KINDS[function.kind] for name, funct
 """The row of each name of a transform along an axis; that of "idct2", the way back of "dct2", is the one of "dct3"."""
 
 
-def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:
-    """The kind of each axis.
+def kinds_along(function: str, count: int) -> Kinds:
+    """The kinds of some axes for a key of `FUNCTIONS`, or for "".
 
-    >>> by_axis("rfft", (1, 0)), by_axis("idct2", (0, 1))
-    ({1: 'fft', 0: 'rfft'}, {0: 'dct3', 1: 'dct3'})
+    "rfft" and "irfft" are complex along all axes but the last.
+
+    >>> kinds_along("rfft", 2), kinds_along("idct2", 2)
+    (('fft', 'rfft'), ('dct3', 'dct3'))
     """
-    if not isinstance(kinds, str):
-        return dict(zip(axes, kinds, strict=True))
-    if not kinds:
-        return dict.fromkeys(axes, "")
-    row = KINDS[FUNCTIONS[kinds].kind]
-    kind: dict[int, MaybeKind] = dict.fromkeys(axes, row.others)
-    return kind | dict.fromkeys(axes[-1:], row.name)
+    unnamed: MaybeKind = ""
+    if not function or not count:
+        return (unnamed,) * count
+    row = KINDS[FUNCTIONS[function].kind]
+    return (*(row.others,) * (count - 1), row.name)
 
 
 def check_kind(name: object) -> None:
@@ -200,7 +199,7 @@ def check_kind(name: object) -> None:
 
 
 def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
-    """Axes in NumPy's order, a real one last, and their kinds, of which `by_axis` makes the given ones again.
+    """Axes in NumPy's order, a real one last, and their kinds.
 
     Args:
         kind: of each axis, in the order in which they are given.
@@ -210,7 +209,7 @@ def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kind
         LayoutError: a kind is unknown, or they do not fit each other, or the tensor.
 
     >>> in_order({0: "rfft", 1: "fft"}, True), in_order({0: "dct2", 1: "rfft"}, True)
-    (((1, 0), 'rfft'), ((0, 1), ('dct2', 'rfft')))
+    (((1, 0), ('fft', 'rfft')), ((0, 1), ('dct2', 'rfft')))
     """
     for name in kind.values():
         check_kind(name)
@@ -224,21 +223,12 @@ def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kind
         raise LayoutError("rfft takes real numbers; give a real dtype, or write fft")
     if complex_kinds and not halved and real:
         raise LayoutError("fft takes complex numbers; make one axis rfft, or give a complex dtype")
-    if {*kinds} <= {*FOURIER}:
-        return axes, ("rfft" if real else "fft")
-    if len({*kinds}) == 1:
-        return axes, kinds[0]
     return axes, kinds
 
 
 def goes_back(kind: str) -> bool:
     """Whether a kind leads from spectra back to signals; "" does not."""
     return bool(kind) and KINDS[kind].backward
-
-
-def is_forward(kinds: Kinds) -> bool:
-    """Whether the axes go from the last to the first, so that the way back leads to where it began."""
-    return not (isinstance(kinds, str) and kinds and FUNCTIONS[kinds].backward)
 
 
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}

@@ -1,32 +1,116 @@
-"""The choice of a walk: the walk of a family, the one that a text describes, or the cheapest by the cost model."""
+"""The choice of a walk: that of a family, the one that a text describes, or the cheapest of all by the cost model.
+
+A choice is a walk with its price, or the reason why a family has none. No plan is compiled for a price: a move is
+priced as one step. "auto" prefers walks in which no rank comes to hold much more than its part of the tensor, then the
+cheapest. No function here needs a running rank, so walks can be compared for any number of ranks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import prod
+from math import inf, log2, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from rote.caches import memoized
+from rote.compiler.cost import duration, flow
 from rote.compiler.explain import in_bytes, in_seconds, on_machine
-from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.machine import DEFAULT, Machine, as_machine
 from rote.compiler.movement.volumes import largest_block
-from rote.errors import LayoutError, PlanError, counted
-from rote.layout.builder import L
-from rote.layout.grid import Grid
-from rote.layout.layout import Distribution, Layout, as_layout
+from rote.compiler.rules import one_step
+from rote.compiler.step import LOCAL
+from rote.errors import GatherWarning, LayoutError, PlanError, counted
+from rote.grammar import StageSyntax
+from rote.grammar.nodes import BLOCK
+from rote.layout.distribution import Distribution, distribute
+from rote.layout.expressions import L
+from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
+from rote.layout.layout import Layout, as_layout
+from rote.runtime.comm.protocol import Comm
 
-from ..request.request import TransformRequest, components
+from ..request import Arguments, TransformRequest, as_arguments, components, planned_request
 from ..transforms import COMPLEX
-from ..walk.price import NONE, Price, Prices
-from ..walk.typecheck import StageSpec, build
-from ..walk.walk import Walk
-from .gathered import crowded, gathered_bytes
-from .registry import check_algorithm, is_text, lines_of, read_lines, start, transposed
+from ..walk.check import build
+from ..walk.walk import Stage, Transform, Walk
+from .ragged import ragged
+from .registry import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transposed
 
-__all__ = ["Choice", "best", "choices", "compared", "farther", "preferred", "ranking", "walk_of", "walks"]
+__all__ = ["NONE", "Choice", "Price", "Prices", "best", "choices", "choices_for", "compare", "compared", "crowded"]
+__all__ += ["farther", "gathered_bytes", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
+__all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
+_TRANSFORMED = 0.25  # a transform's time, in times of a copy, per doubling of the points
+_CROWDED = 2  # times its part of the tensor that a rank may hold
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The cost of a walk by the model.
+
+    Attributes:
+        seconds: the model's time of its moves and transforms, on the slowest rank.
+        moves: the number of moves in which ranks communicate.
+        received: the most bytes that a rank receives in a move, summed over all moves.
+        total: bytes that all ranks receive.
+    """
+
+    seconds: float
+    moves: int
+    received: int
+    total: int
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """The sort key of walks: the slowest rank's time, as far as it tells them apart, then the total."""
+        return float(f"{self.seconds:.9g}"), self.total
+
+
+NONE = Price(inf, 0, 0, 0)
+"""The price if there is no walk."""
+
+_FREE = Price(0.0, 0, 0, 0)
+
+
+class Prices:
+    """The prices of walks on one machine; walks that are compared share moves, and each is priced once.
+
+    Attributes:
+        machine: the times of the machine.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._known: dict[tuple[Distribution, Distribution, int], Price] = {}
+
+    def __call__(self, walk: Walk) -> Price:
+        copy_time = max(self.machine.along(walk.source.grid.order).copy_time)
+        moves = [self._move(*end) for end in walk.ends]
+        seconds = sum(move.seconds for move in moves)
+        for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
+            points = prod(stage.before.view_shape[m] for m in stage.acted_modes)
+            block_bytes = prod(stage.before.max_local_shape()) * dtype.itemsize
+            seconds += block_bytes * log2(max(points, 1)) * _TRANSFORMED * copy_time
+        received, total = sum(move.received for move in moves), sum(move.total for move in moves)
+        return Price(seconds, sum(move.moves for move in moves), received, total)
+
+    def _move(self, before: Distribution, after: Distribution, dtype: np.dtype[Any]) -> Price:
+        key = before, after, dtype.itemsize
+        if key not in self._known:
+            self._known[key] = _FREE
+            step = one_step(before, after)
+            if step is not None and step.kind not in LOCAL:
+                elements = flow(step).elements
+                received = int(elements.max())
+                total = int(elements.sum(dtype=object)) * (step.ranks.size // elements.size)
+                seconds = duration(step, dtype.itemsize, self.machine).seconds
+                self._known[key] = Price(seconds, 1, received * dtype.itemsize, total * dtype.itemsize)
+        return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +183,9 @@ def walk_of(
     if is_text(algorithm):
         lines = read_lines(algorithm)
         if output is not None:
-            lines.append(StageSpec(as_layout(output)))
+            lines.append(StageSyntax(as_layout(output)))
         walk = build(source, lines, request)
-        _check_said(walk, request)
+        _check_kinds(walk, request)
         return walk
     check_algorithm(algorithm, source.layout)
     if algorithm == "auto":
@@ -112,7 +196,7 @@ def walk_of(
     return build(source, lines_of(algorithm, source, request, output), request)
 
 
-def _check_said(walk: Walk, request: TransformRequest) -> None:
+def _check_kinds(walk: Walk, request: TransformRequest) -> None:
     """Refuse a walk, given as text, that does something other than the request."""
     for axis, wanted in request.kind.items():
         done = walk.kinds[axis]
@@ -123,6 +207,57 @@ def _check_said(walk: Walk, request: TransformRequest) -> None:
                 f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {request.given(axis)} "
                 "are asked for; write resize in front of the transform, or leave out s"
             )
+
+
+def choices_for(arguments: Arguments, machine: Machine = DEFAULT) -> tuple[Choice, ...]:
+    """The walks of all families in order of preference on a machine; then the families without one, and why."""
+    request, output = arguments.request, arguments.output
+    if arguments.layout is None:
+        return ranking(arguments.shape, arguments.ranks, request, arguments.grid, output, machine)
+    return choices(_source(arguments, "auto"), request, output, machine)
+
+
+def walk_for(arguments: Arguments, algorithm: str) -> Walk:
+    """The walk of a family, the walk that a text describes, or the cheapest on the default machine.
+
+    Raises:
+        LayoutError: the algorithm does not fit the arguments.
+    """
+    if algorithm == "auto":
+        return best(choices_for(arguments))
+    return walk_of(_source(arguments, algorithm), arguments.request, algorithm, arguments.output)
+
+
+def reread(arguments: Arguments, text: str, grid: Grid) -> Walk:
+    """Read the text of a walk that was chosen earlier for equal arguments.
+
+    Raises:
+        LayoutError: it does not fit the arguments: another transform, grid, or layout at either end.
+    """
+    walk = walk_of(distribute(read_lines(text)[0].layout, arguments.shape, grid), arguments.request, text)
+    if grid.size != arguments.ranks or arguments.grid not in (None, grid):
+        raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
+    for wanted, layout in ((arguments.layout, walk.source.layout), (arguments.output, walk.target.layout)):
+        if wanted not in (None, layout):
+            raise LayoutError(f"the walk is in {layout} where {wanted} is asked for")
+    return walk
+
+
+def _source(arguments: Arguments, algorithm: str) -> Distribution:
+    """The distribution in which the walk starts: the requested layout, or the one in which the algorithm begins."""
+    layout, grid, shape, request = arguments.layout, arguments.grid, arguments.shape, arguments.request
+    if layout is None and is_text(algorithm):
+        layout = read_lines(algorithm)[0].layout
+    if layout is not None:
+        if grid is None:
+            grid = Grid.of(arguments.ranks, max((*layout.grid_modes, 0)) + 1)
+        return distribute(layout, shape, grid)
+    check_algorithm(algorithm)
+    family = FAMILIES[algorithm]
+    if grid is None:
+        split = [axis for axis in request.axes if axis != request.real]
+        grid = Grid.of(arguments.ranks, family.grid_order or max(len(split), 1))
+    return distribute(family.start(shape, grid, request), shape, grid)
 
 
 @memoized(64, once=True)
@@ -152,7 +287,7 @@ def ranking(
     """The walks of all families on one grid, or on all grids of so many ranks, in the order of `preferred`.
 
     >>> import numpy as np
-    >>> from ..request.request import as_request
+    >>> from ..request import as_request
     >>> wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
     >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
     ['slab', 'cyclic']
@@ -168,105 +303,6 @@ def ranking(
     return preferred(candidates)
 
 
-def _spread(choice: Choice) -> bool:
-    """Whether there is a walk in which no rank holds much more than its part of the tensor."""
-    return choice.walk is not None and not crowded(choice.walk)
-
-
-def _field(candidates: Sequence[Choice]) -> list[Choice]:
-    """The choices that may be taken, in order: those whose ends have no view, unless all have one.
-
-    Of these only the choices that spread the tensor; if none does, those that gather nothing; if all gather, all.
-    """
-    field = [choice for choice in candidates if choice.plain] or [choice for choice in candidates if choice.walk]
-    spread = [choice for choice in field if _spread(choice)]
-    return spread or [choice for choice in field if choice.walk and not gathered_bytes(choice.walk)] or field
-
-
-def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Sort choices by the preference of "auto", which takes the first.
-
-    The estimates cannot distinguish walks within 10 % of the cheapest. Among these, a walk comes first if its spectrum
-    is split by the same kinds as the tensor (block or cyclic); then fewer moves, fewer stages and block layouts decide.
-    The rest are sorted by time, and choices without a walk come last. Walks that read modes through a view are a last
-    resort; so are walks in which ranks hold much more than their parts, and above all those that gather.
-    """
-    ranked = sorted(candidates, key=lambda choice: choice.price.order)
-    field = _field(ranked)
-    near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
-    near.sort(key=_virtues)
-    first = {id(choice) for choice in near}
-    return (*near, *(choice for choice in ranked if id(choice) not in first))
-
-
-def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
-    """The distinct walks that "auto" may take, in order.
-
-    Raises:
-        LayoutError: there is no walk.
-    """
-    every: dict[Walk, Choice] = {}
-    for choice in _field(candidates):
-        if choice.walk is not None:
-            every.setdefault(choice.walk, choice)
-    if not every:
-        raise LayoutError(candidates[0].why)
-    return every
-
-
-def best(candidates: Sequence[Choice]) -> Walk:
-    """The walk that "auto" takes from sorted candidates.
-
-    Raises:
-        LayoutError: there is no walk.
-    """
-    return next(iter(walks(candidates)))
-
-
-def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """Another walk of a choice's family from its source, in which entries move to the farthest suitable mode."""
-    return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
-
-
-def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list[str]:
-    """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
-
-    Args:
-        candidates: choices in the order of `preferred`.
-        walk: the chosen walk.
-        machine: the machine that ranked the candidates.
-    """
-    taken = next((choice for choice in candidates if choice.walk == walk), None)
-    named: dict[str, Choice] = {}
-    for choice in sorted(candidates, key=lambda choice: choice is not taken):
-        named.setdefault(choice.name, choice)
-    lines = []
-    for name, choice in named.items():
-        if choice.walk is None:
-            lines.append(f"  {name} has no walk: {choice.why}")
-            continue
-        more = "" if not taken or not taken.seconds else f", {choice.seconds / taken.seconds:.2f} times as long"
-        if choice is taken:
-            more = ", taken"
-        elif not choice.plain:
-            more += ", if you ask for its view"
-        elif not _spread(choice):
-            more += ", but ranks come to hold more than their parts"
-        if not lines:
-            more = f" {on_machine(machine)}{more}"
-        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
-    return lines
-
-
-def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
-    """The sort key among walks that are about equally fast."""
-    assert choice.walk is not None
-    ends = choice.walk.source, choice.walk.target
-    before, after = ({split.kind.name for split in chain(*end.splits) if split.parts > 1} for end in ends)
-    blocks = before | after <= {"block"}
-    return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
-
-
 def _from_start(
     name: str,
     shape: tuple[int, ...],
@@ -277,7 +313,7 @@ def _from_start(
 ) -> Choice:
     """The choice of a family from its own start on a grid; only a layout of the user's may split components."""
     try:
-        source = start(name, shape, grid, request).on(shape, grid)
+        source = FAMILIES[name].start(shape, grid, request).on(shape, grid)
     except LayoutError as error:
         why = str(error)
     else:
@@ -317,3 +353,221 @@ def _grids(ranks: int, order: int) -> list[Grid]:
         shapes = longer
         every += [shape for shape in shapes if prod(shape) == ranks]
     return [Grid(shape) for shape in every]
+
+
+def _spread(choice: Choice) -> bool:
+    """Whether there is a walk in which no rank holds much more than its part of the tensor."""
+    return choice.walk is not None and not crowded(choice.walk)
+
+
+def _field(candidates: Sequence[Choice]) -> list[Choice]:
+    """The choices that may be taken, in order: those whose ends have no view, unless all have one.
+
+    Of these only the choices that spread the tensor; if none does, those that gather nothing; if all gather, all.
+    """
+    field = [choice for choice in candidates if choice.plain] or [choice for choice in candidates if choice.walk]
+    spread = [choice for choice in field if _spread(choice)]
+    return spread or [choice for choice in field if choice.walk and not gathered_bytes(choice.walk)] or field
+
+
+def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Sort choices by the preference of "auto", which takes the first.
+
+    The estimates cannot distinguish walks within 10 % of the cheapest. Among these, a walk comes first if its spectrum
+    is split by the same kinds as the tensor (block or cyclic); then fewer moves, fewer stages and block layouts decide.
+    The rest are sorted by time, and choices without a walk come last. Walks that read modes through a view are a last
+    resort; so are walks in which ranks hold much more than their parts, and above all those that gather.
+    """
+    ranked = sorted(candidates, key=lambda choice: choice.price.order)
+    field = _field(ranked)
+    # Sorted stably, so that walks that nothing tells apart stay in the order of their prices.
+    near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
+    near.sort(key=_near_order)
+    first = {id(choice) for choice in near}
+    return (*near, *(choice for choice in ranked if id(choice) not in first))
+
+
+def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
+    """The distinct walks that "auto" may take, in order.
+
+    Raises:
+        LayoutError: there is no walk.
+    """
+    every: dict[Walk, Choice] = {}
+    for choice in _field(candidates):
+        if choice.walk is not None:
+            every.setdefault(choice.walk, choice)
+    if not every:
+        raise LayoutError(candidates[0].why)
+    return every
+
+
+def best(candidates: Sequence[Choice]) -> Walk:
+    """The walk that "auto" takes from sorted candidates.
+
+    Raises:
+        LayoutError: there is no walk.
+    """
+    return next(iter(walks(candidates)))
+
+
+def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
+    """Another walk of a choice's family from its source, in which entries move to the farthest suitable mode."""
+    return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
+
+
+def _near_order(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
+    """The sort key among walks that are about equally fast."""
+    assert choice.walk is not None
+    ends = choice.walk.source, choice.walk.target
+    before, after = ({split.kind.name for split in chain(*end.splits) if split.parts > 1} for end in ends)
+    blocks = before | after <= {BLOCK.name}
+    return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
+
+
+def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list[str]:
+    """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
+
+    Args:
+        candidates: choices in the order of `preferred`.
+        walk: the chosen walk.
+        machine: the machine that ranked the candidates.
+    """
+    taken = next((choice for choice in candidates if choice.walk == walk), None)
+    named: dict[str, Choice] = {}
+    for choice in sorted(candidates, key=lambda choice: choice is not taken):
+        named.setdefault(choice.name, choice)
+    lines = []
+    for name, choice in named.items():
+        if choice.walk is None:
+            lines.append(f"  {name} has no walk: {choice.why}")
+            continue
+        more = "" if not taken or not taken.seconds else f", {choice.seconds / taken.seconds:.2f} times as long"
+        if choice is taken:
+            more = ", taken"
+        elif not choice.plain:
+            more += ", if you ask for its view"
+        elif not _spread(choice):
+            more += ", but ranks come to hold more than their parts"
+        if not lines:
+            more = f" {on_machine(machine)}{more}"
+        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
+    return lines
+
+
+def compare(
+    shape: Sequence[int] | int,
+    ranks: int,
+    layout: Layout | str | None = None,
+    grid: Grid | Sequence[int] | int | None = None,
+    dtype: npt.DTypeLike = "c16",
+    axes: Sequence[int] | int | None = None,
+    output: Layout | str | None = None,
+    kinds: Mapping[int, str] | str | None = None,
+    s: Sequence[int] | int | None = None,
+    resample: Sequence[int] | int | None = None,
+    machine: Machine | None = None,
+) -> tuple[Choice, ...]:
+    """Compare the walks of all families of FFTs on any number of ranks, which need not exist.
+
+    If neither layout nor grid is given, all grids of so many ranks are compared, which takes seconds for tens of
+    thousands of ranks.
+
+    Args:
+        shape: the shape of the whole tensor.
+        ranks: the number of ranks.
+        layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
+        machine: the machine whose times price the walks, and for which their moves are compiled; the default one if
+            None.
+
+    Returns:
+        One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`
+        (the distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes`
+        (approximate memory on a rank) and `walk`, whose `moves` are the plans and whose `plot()` draws it. If a family
+        has no walk, `walk` is None and `why` gives the reason; these come last.
+
+    Raises:
+        LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
+
+    >>> for choice in compare((64, 64, 64), ranks=4)[:3]:
+    ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)
+    slab 4 1 786432
+    cyclic 4 1 786432
+    cyclic 2x2 1 786432
+    """
+    extents, size = tensor_shape(shape), integer(ranks, "the number of ranks")
+    if size < 1:
+        raise LayoutError(f"an FFT runs on 1 rank or more, not {size}")
+    on = None if grid is None else Grid(grid_shape(grid, size))
+    if on is not None and on.size != size:
+        raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")
+    request = planned_request(extents, dtype, axes, kinds, False, s, resample)
+    arguments = as_arguments(extents, request, size, layout, on, output)
+    return choices_for(arguments, as_machine(machine))
+
+
+def crowded(walk: Walk) -> bool:
+    """Whether a walk gathers a split axis on every rank, or fills some rank to more than twice what it has at first."""
+    before = max(_times(walk.source), 1.0)
+    fullest = max((_times(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
+    return fullest > _CROWDED * before or gathered_bytes(walk) > 0
+
+
+def gathered_bytes(walk: Walk) -> int:
+    """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is.
+
+    >>> import numpy as np
+    >>> from rote.layout.layout import parse
+    >>> from .choose import walk_of
+    >>> from ..request import as_request
+    >>> source = parse("block[(0)]").on(1000, 4)
+    >>> [gathered_bytes(walk_of(source, as_request((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
+    [0, 8000]
+    """
+    copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
+    for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
+        held = prod(stage.before.max_local_shape())
+        if held > own and _transforms(stage) and _copies(stage.before) > copies:
+            most = max(most, held * dtype.itemsize)
+    return most
+
+
+def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: int) -> None:
+    """Warn on rank 0 if a walk gathers, with the bytes that each rank holds and advice on how to avoid it.
+
+    Args:
+        depth: the number of calls between the user's call and this one.
+    """
+    nbytes = gathered_bytes(walk)
+    if not nbytes or comm.rank:
+        return
+    own = prod(walk.source.max_local_shape()) * walk.dtype.itemsize
+    warnings.warn(
+        f"each of {counted(comm.size, 'rank')} comes to hold {in_bytes(nbytes)} of {walk.source}, a whole axis of "
+        f"it, in place of its {in_bytes(own)}; {_advice(walk.source, request)}",
+        GatherWarning,
+        stacklevel=depth + 2,
+    )
+
+
+def _advice(source: Distribution, request: TransformRequest) -> str:
+    try:
+        ragged(source, request)
+    except LayoutError as error:
+        whole = [a for a in range(len(source.shape)) if a not in request.axes]
+        another = f"with axis {whole[0]} over the ranks" if whole else "as a part of a tensor of more axes"
+        return f"{error}; on 1 rank, or {another}, nothing is gathered"
+    return 'algorithm="ragged", or "auto", gathers nothing, for any number of points and of ranks'
+
+
+def _transforms(stage: Stage) -> bool:
+    return any(isinstance(action, Transform) for action in stage.done)
+
+
+def _copies(dist: Distribution) -> int:
+    return dist.grid.size // prod(split.parts for split in chain(*dist.splits))
+
+
+def _times(dist: Distribution) -> float:
+    """The elements of the fullest rank, relative to an even part of the tensor."""
+    return dist.grid.size * prod(dist.max_local_shape()) / max(prod(dist.view_shape), 1)

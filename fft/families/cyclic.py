@@ -4,7 +4,7 @@ An axis of n points that is cyclic over p ranks is read as `(t s=p)`, with s on 
 is transformed and multiplied by twiddles. Then t is read as `(b r=p)`, the grid mode moves from s to r (eq. 13-17), and
 s is transformed. The spectrum, read as `(s b r)`, is cyclic again. This takes one all-to-all, and p must divide n/p. On
 more ranks s is processed in levels of n/p, with one all-to-all each (the group-cyclic distribution of Inda and
-Bisseling 2001). The axes share one all-to-all per level, or move one after the other.
+Bisseling 2001). The axes share one all-to-all per level ("cyclic"), or move one after the other ("volumetric").
 """
 
 from __future__ import annotations
@@ -15,34 +15,70 @@ from itertools import chain, count, islice
 from math import prod
 
 from rote.errors import LayoutError
+from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
-from rote.layout.grid import Grid
-from rote.layout.layout import Distribution, Layout
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid, divisors
+from rote.layout.layout import Layout
+from rote.layout.refine import fitted
 from rote.layout.view import View
 
-from ..request.request import TransformRequest
-from ..transforms import KINDS
-from ..walk.resize import begin, sized
-from ..walk.typecheck import TWIDDLE, StageSpec
-from ..walk.walk import Resize, Transform
-from .factors import levels
+from ..request import TransformRequest
+from ..transforms import FOURIER, KINDS
+from ..walk.check import Line
+from .transpose import Actions, begin, sized, transpose
 
-__all__ = ["cyclic"]
+__all__ = ["levels", "volumetric"]
+
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """The lines of a walk that transforms cyclic axes, and axes that are whole on every rank.
+def volumetric(name: str, source: Distribution, request: TransformRequest) -> list[Line]:
+    """The lines of a walk that transforms cyclic axes in digits, and all others by transposes.
+
+    If no axis is cyclic, the first step makes all split axes cyclic.
 
     Args:
-        source: the distribution of the tensor; every split axis of the request must be elementwise cyclic.
-        request: a transform of kind "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be
-            whole. Modes that are not among its axes stay as they are.
-        together: whether all axes share one all-to-all per level, instead of moving one after the other.
+        name: "cyclic" or "volumetric".
+        source: the distribution of the tensor, whose layout has no view and is neither partial nor rooted.
+        request: a transform of kinds that are made of transforms of digits.
 
     Raises:
-        LayoutError: an axis is split otherwise, or its ranks do not fit its points; the message says which numbers do.
+        LayoutError: the family does not take such a tensor or request.
+    """
+    if not {*request.kind.values()} <= {*FOURIER}:
+        raise LayoutError(
+            f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, pencil or "
+            "rows"
+        )
+    if source.layout.view is not None or source.layout.partial or source.layout.rooted:
+        raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
+    axes, real, together = request.axes, request.real, name == "cyclic"
+    split = [a for a in axes if source.splits[a]]
+    if not split:
+        return transpose(source, request)
+    others = [a for a in split if {s.kind for s in source.splits[a]} != {CYCLIC}]
+    if len(others) == len(split):
+        modes = list(source.layout.modes)
+        for a in split:
+            modes[a] = tuple(Entry(e.grid_mode) for e in modes[a])
+        start = Layout(tuple(modes)).on(source.shape, source.grid)
+        return [StageSyntax(source.layout), *_cyclic(start, request, together)]
+    if others and not request.forward and real is not None and real not in others:
+        others.append(real)  # the real axis comes last in an inverse transform
+    first = request.of(tuple(a for a in axes if a not in others))
+    lines = _cyclic(source, first, together)
+    if not others:
+        return lines
+    between = fitted(source, request.after(source.shape, first.axes))
+    return [*lines, *transpose(between, request.of(tuple(others)))]
+
+
+def _cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[Line]:
+    """The lines of a walk that transforms axes that are elementwise cyclic, or whole on every rank.
+
+    Modes that are not among the axes of the request stay as they are.
     """
     axes, real = request.axes, request.real
     if real is not None and source.splits[real]:
@@ -51,10 +87,10 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
             f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
         )
     dist, resizes = begin(source, request, [axis for axis in axes if source.splits[axis]])
-    lines = [StageSpec(source.layout, resizes)] if resizes else []
+    lines = [StageSyntax(source.layout, actions=resizes)] if resizes else []
     grids = _Grids(dist, axes)
     tracks = [_axis(dist, axis, axis in axes, grids) for axis in range(dist.order)]
-    split = [axis for axis in tracks if isinstance(axis, _CyclicAxis)]
+    split = [axis for axis in tracks if axis.levels]
     first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
         first[real] = replace(first[real], turned=())
@@ -62,19 +98,19 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
     for moving in _rounds(split, together):
         ending = [axis for axis in moving if axis.at_last]
         if ending:
-            lines.append(_line(_segments(tracks, ending, _CyclicAxis.cut)))
-        segments = _segments(tracks, moving, _CyclicAxis.move)
+            lines.append(_line(_segments(tracks, ending, _Axis.cut)))
+        segments = _segments(tracks, moving, _Axis.move)
         due = any(axis.waits for axis in moving)
         lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(split)))
     if split:
         lines.append(_line([axis.close() for axis in tracks], grid=source.grid))
-    last: list[Transform | Resize] = []
+    last: list[ActionSyntax] = []
     for axis, kept in zip(axes, request.kept, strict=True):
         if tracks[axis] in split and request.cut(axis):
-            last.append(Resize("resample", axis, dist.shape[axis], kept))
+            last.append(ActionSyntax("resample", (axis,), (kept,)))
     if not request.forward and real is not None:
-        last += sized(Transform(KINDS[request.kind[real]].name, (real,)), {real: real}, dist.shape, request)
-    lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
+        last += sized(request.kind[real], (real,), {real: real}, dist.shape, request)
+    lines[-1] = replace(lines[-1], actions=(*lines[-1].actions, *last))
     return lines
 
 
@@ -111,7 +147,7 @@ class _Grids:
         number = count()
         self.numbers = [tuple(islice(number, len(part))) for part in self._shape]
 
-    def at(self, axes: Sequence[_CyclicAxis]) -> Grid:
+    def at(self, axes: Sequence[_Axis]) -> Grid:
         """The grid at this point of the walk: the levels of axes that are done stand in reverse order."""
         shape = list(self._shape)
         for axis in axes:
@@ -121,24 +157,25 @@ class _Grids:
         return Grid(tuple(chain(*shape)))
 
 
-def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Track:
+def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Axis:
     splits, own, letter = source.splits[axis], source.layout.modes[axis], chr(ord("a") + axis)
+    whole = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
     if not wanted or not splits:
-        working = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
-        return _StillAxis(letter, own, working, wanted)
+        return _Axis(letter, own, whole, wanted)
     grid_modes = tuple(g for s in reversed(splits) for g in grids.numbers[s.grid_mode])
     sizes = tuple(s.parts for s in reversed(splits))
-    return _CyclicAxis(letter, own, grid_modes, sizes, grids.levels.get(splits[0].grid_mode, (prod(sizes),)))
+    levels = grids.levels.get(splits[0].grid_mode, (prod(sizes),))
+    return _Axis(letter, own, whole, wanted, grid_modes, sizes, levels)
 
 
-def _segments(tracks: Sequence[_Track], moving: Sequence[_CyclicAxis], read: _Read) -> list[_Segment]:
+def _segments(tracks: Sequence[_Axis], moving: Sequence[_Axis], read: Callable[[_Axis], _Segment]) -> list[_Segment]:
     """The segments of a line that reads some axes in a new way, and all others as the line before."""
-    return [read(axis) if isinstance(axis, _CyclicAxis) and axis in moving else axis.stay() for axis in tracks]
+    return [read(axis) if axis in moving else axis.stay() for axis in tracks]
 
 
 def _turned(
-    tracks: Sequence[_Track], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
-) -> tuple[Transform | Resize, ...]:
+    tracks: Sequence[_Axis], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
+) -> Actions:
     """The transforms of the modes that the segments mark, a real one last; digits keep their extents."""
     places: dict[int, int] = {}  # the axis of each transformed mode
     first = 0
@@ -149,15 +186,15 @@ def _turned(
     if not modes:
         return ()
     row = KINDS[request.kind[places[modes[-1]]]]
-    digits = tuple(m for m in modes if isinstance(tracks[places[m]], _CyclicAxis))
+    digits = tuple(m for m in modes if tracks[places[m]].levels)
     whole = tuple(m for m in modes if m not in digits)
-    done = sized(Transform(row.name, whole), places, dist.shape, request) if whole else ()
+    done = sized(row.name, whole, places, dist.shape, request) if whole else ()
     if len(done) <= 1:
-        return (Transform(row.name, modes),)
-    return (*done, Transform(row.others, digits)) if digits else done
+        return (ActionSyntax(row.name, modes),)
+    return (*done, ActionSyntax(row.others, digits)) if digits else done
 
 
-def _rounds(split: Sequence[_CyclicAxis], together: bool) -> list[list[_CyclicAxis]]:
+def _rounds(split: Sequence[_Axis], together: bool) -> list[list[_Axis]]:
     """The axes that move in each all-to-all: all that have a level left, or one axis at a time."""
     if not together:
         return [[axis] for axis in split for _ in axis.levels]
@@ -165,15 +202,13 @@ def _rounds(split: Sequence[_CyclicAxis], together: bool) -> list[list[_CyclicAx
     return [[axis for axis in split if len(axis.levels) > level] for level in range(most)]
 
 
-def _line(
-    segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
-) -> StageSpec:
+def _line(segments: Sequence[_Segment], actions: Actions = (), due: bool = False, grid: Grid | None = None) -> Line:
     """The line that the segments form, with a twiddle after its transforms if one is due."""
     modes = chain(*(segment.modes for segment in segments))
     items = chain(*(segment.items for segment in segments))
-    if due and done:
-        done = (*done, TWIDDLE)
-    return StageSpec(Layout(tuple(modes), View(tuple(items))), done, grid)
+    if due and actions:
+        actions = (*actions, ActionSyntax(TWIDDLE))
+    return StageSyntax(Layout(tuple(modes), View(tuple(items))), None if grid is None else grid.shape, actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,38 +220,17 @@ class _Segment:
     turned: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _StillAxis:
-    """An axis without digits: whole on every rank, or not transformed. `entries` are `own` on the grid of the walk."""
-
-    letter: str
-    own: tuple[Entry, ...]
-    entries: tuple[Entry, ...]
-    wanted: bool
-
-    def first(self) -> _Segment:
-        """The axis in the first line, which transforms it if it is wanted."""
-        return replace(self.stay(), turned=(0,) * self.wanted)
-
-    def stay(self) -> _Segment:
-        """The axis on the grid of the walk."""
-        return _Segment([Name(self.letter)], [self.entries])
-
-    def close(self) -> _Segment:
-        """The axis on the grid of the source."""
-        return _Segment([Name(self.letter)], [self.own])
-
-
-@dataclass(slots=True)
-class _CyclicAxis:
-    """An axis that is transformed in digits, with its present digits and the way a line reads them.
+@dataclass(slots=True, eq=False)
+class _Axis:
+    """An axis in the middle of the walk: its digits, and the way a line reads them.
 
     Attributes:
         letter: the first letter of the names of its digits.
-        own: the entries in the source.
+        own, whole: the entries in the source, and the same on the grid of the walk, for an axis that has no digits.
+        wanted: whether it is transformed.
         grid_modes: the grid modes of the walk that split it, the last entry's first.
         sizes: the number of parts of each entry, the last one first.
-        levels: the sizes of the all-to-alls, in ranks.
+        levels: the sizes of the all-to-alls, in ranks; none if it is whole on every rank, or not transformed.
         digits: for each digit of the axis, the grid modes that split it.
         rows: the modes that a line reads, each as a list of digits.
         level: the number of all-to-alls that are done.
@@ -224,16 +238,17 @@ class _CyclicAxis:
 
     letter: str
     own: tuple[Entry, ...]
-    grid_modes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    levels: tuple[int, ...]
+    whole: tuple[Entry, ...]
+    wanted: bool
+    grid_modes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    levels: tuple[int, ...] = ()
     digits: list[tuple[int, ...]] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
     level: int = 0
 
     @property
     def at_last(self) -> bool:
-        """Whether the next level is the last."""
         return self.level == len(self.levels) - 1
 
     @property
@@ -246,7 +261,8 @@ class _CyclicAxis:
         return f"{self.letter}{_FIGURES[digit]}"
 
     def first(self) -> _Segment:
-        """The axis in the first line, read in digits."""
+        if not self.levels:
+            return replace(self.stay(), turned=(0,) * self.wanted)
         parts = self.sizes if len(self.levels) == 1 else self.levels
         self.digits = [(), *((g,) for g in self.grid_modes)]
         self.rows = [[k] for k in range(len(self.digits))]
@@ -255,10 +271,19 @@ class _CyclicAxis:
 
     def stay(self) -> _Segment:
         """The axis as the last line left it."""
+        if not self.levels:
+            return _Segment([Name(self.letter)], [self.whole])
         names = [tuple(map(self.name, row)) for row in self.rows]
         items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
         grid_modes = [chain(*(self.digits[k] for k in row)) for row in self.rows]
         return _Segment(items, [tuple(map(Entry, numbers)) for numbers in grid_modes])
+
+    # One level, p = 2 ranks and n = 8 points, so that t = 0 … 3 and s = 0, 1: index = 2 t + s, and rank s has all t.
+    #
+    #     first: (t s)   rank 0: 0 2 4 6    t is transformed
+    #     cut:   (b r) s          t becomes k = 2 b + r, whole on each rank
+    #     move:  s b r            rank r gets both s of its k: s is transformed to s', and k + 4 s' is cyclic again
+    #     close: (s b r)
 
     def cut(self) -> _Segment:
         """Read the last whole digit of the spectrum as `(b r)`, where the next move splits r."""
@@ -275,7 +300,7 @@ class _CyclicAxis:
         """Make the next digits of the signal whole and transform them; as many of the spectrum are split instead."""
         last, at = self.at_last, self.level
         self.level += 1
-        if not last:
+        if not last:  # the spectrum's digit before takes the grid mode of the signal's next digit
             self.digits[at], self.digits[at + 1] = self.digits[at + 1], ()
             return replace(self.stay(), turned=(at + 1,))
         dealt = len(self.sizes) if len(self.levels) == 1 else 1
@@ -287,14 +312,57 @@ class _CyclicAxis:
         self.rows = [[*s], [b], *([k] for k in held)]
         moved = self.stay()
         sigma = s[0]
-        self.digits = self.digits[: sigma + 1]
+        self.digits = self.digits[: sigma + 1]  # the digits of s are one after its transform
         self.rows[0] = [sigma]
         return replace(moved, turned=(0,))
 
     def close(self) -> _Segment:
-        """Read all digits as one axis again, in natural order."""
+        if not self.levels:
+            return _Segment([Name(self.letter)], [self.own])
         return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.own])
 
 
-_Track = _CyclicAxis | _StillAxis
-_Read = Callable[[_CyclicAxis], _Segment]
+def levels(points: int, ranks: int) -> tuple[int, ...]:
+    """The sizes of the all-to-alls of one axis, in ranks. They number log(ranks) / log(points / ranks), rounded up.
+
+    Raises:
+        LayoutError: the ranks do not divide the points, or do not fit; the message says which numbers do.
+
+    >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
+    ((8,), (4, 2), (4, 4, 4, 4, 4))
+    """
+    sizes = _levels(points, ranks)
+    if sizes is not None:
+        return sizes
+    rule = f"{ranks} ranks do not divide {points} points"
+    if points % ranks == 0:
+        rule = (
+            f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
+            "power of that times a divisor of it"
+        )
+    fits = [p for p in divisors(points) if _levels(points, p) is not None]
+    below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
+    multiple = points // ranks * ranks
+    fewer = next((n for n in range(multiple, 0, -ranks) if n < points and _levels(n, ranks) is not None), None)
+    more = next(n for n in range(multiple + ranks, points + ranks**2 + 1, ranks) if _levels(n, ranks) is not None)
+    near_points = " or ".join([str(n) for n in (fewer, more) if n])
+    near_ranks = " or ".join([str(p) for p in (below, above) if p])
+    raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")
+
+
+def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
+    """The result of `levels`; None if the ranks do not fit the points."""
+    if ranks == 1:
+        return ()
+    each, rest = divmod(points, ranks)
+    if rest or each < 2:
+        return None
+    if each % ranks == 0:
+        return (ranks,)
+    sizes: list[int] = []
+    while ranks > each:
+        ranks, rest = divmod(ranks, each)
+        if rest:
+            return None
+        sizes.append(each)
+    return (*sizes, ranks) if each % ranks == 0 else None

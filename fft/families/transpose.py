@@ -1,28 +1,56 @@
-"""The transpose family: whole modes are transformed, and entries move between modes.
+"""The families that transform whole axes: transposes of slabs and pencils, and the row-wise family.
 
-One rule covers slabs (Dalcin et al. 2019, eq. 12-14), pencils (eq. 21-25), and tensors of any order d on grids up to
-order d-1 (eq. 26-32).
+Transposes: entries move between modes, and one rule covers slabs (Dalcin et al. 2019, eq. 12-14), pencils (eq. 21-25),
+and tensors of any order d on grids up to order d-1 (eq. 26-32).
+
+Rows (Duy and Ozaki 2014, section 2): all modes but the last are read as one, and split in blocks. For a cube of n
+points per axis on P ranks, blocks consist of planes if P <= n, and of rows if n < P <= n². The published order, abc ->
+cab -> cba, leaves most of a block in place. `rows` searches for the orders that move least: first for the busiest rank,
+and among orders that are equally good for it, in total.
+
+Neither discarded elements nor zeros travel: a signal is cut to the length of its transform as early as possible, and
+padded just before its transform; a spectrum is cut as soon as it is complete. See `begin` and `sized`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
+from rote.caches import memoized
+from rote.compiler.movement.volumes import from_others, quickly_counted
 from rote.errors import LayoutError
+from rote.grammar import ActionSyntax, StageSyntax
+from rote.grammar.nodes import BLOCK, Entry, Fuse, Name, Tile
+from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
-from rote.layout.layout import Distribution, Layout
-from rote.layout.refine import fitted
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
+from rote.layout.refine import fitted, unfused_ends
+from rote.layout.view import View
 
-from ..request.request import TransformRequest, components
+from ..request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
-from ..walk.resize import begin, sized
-from ..walk.typecheck import StageSpec
-from ..walk.walk import Transform
+from ..walk.check import Line, recut
+from ..walk.walk import Resize
 
-__all__ = ["transpose"]
+__all__ = ["begin", "row_layout", "rows", "sized", "transpose"]
+
+Actions = tuple[ActionSyntax, ...]
+
+Order = tuple[int, ...]
+"""The axes in the order in which a row layout reads them: all but the last are fused."""
+
+Way = tuple[int, int, tuple[Order, ...]]
+"""The most elements that any rank receives on a way, the elements that all ranks receive, and the orders of the way."""
+
+_NEAR = 1.02  # ways whose busiest rank receives up to this many times the least count as equal: the total decides
+_MANY = 1024  # ranks: on more, orders whose blocks make too many pieces are left out
+_SEARCHED = 5  # up to so many axes all ways are tried: six axes have 375,000
 
 
-def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
+def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[Line]:
     """The lines of a walk of the transpose family, from a tensor's distribution.
 
     Each stage transforms all axes that are whole; then the entries of the next axis move to the nearest mode that is
@@ -37,20 +65,23 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
     Raises:
         LayoutError: the layout has a view, or is partial.
     """
-    _check(source)
+    if source.layout.view is not None or source.layout.partial:
+        what = "is partial" if source.layout.view is None else "reads modes through a view"
+        raise LayoutError(
+            f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
+        )
     forward, kind, real = request.forward, request.kind, request.real
     todo = sorted(request.axes, key=lambda a: a == real)
     if forward:
         todo.reverse()
     dist, resizes = begin(source, request)
-    lines = [StageSpec(source.layout, resizes)] if resizes else []
+    lines = [StageSyntax(source.layout, actions=resizes)] if resizes else []
     kept = components(source.shape, request)
     while True:
         now = _ready(dist, todo, kind)
         done = _transforms([a for a in request.axes if a in now], kind, forward)
-        places = {a: a for a in now}
-        actions = [sized(transform, places, dist.shape, request) for transform in done]
-        lines.append(StageSpec(dist.layout, tuple(chain(*actions))))
+        actions = [sized(name, modes, {a: a for a in now}, dist.shape, request) for name, modes in done]
+        lines.append(StageSyntax(dist.layout, actions=tuple(chain(*actions))))
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
@@ -65,15 +96,17 @@ def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> l
     return [a for a in whole if AFTER.get(kind[a]) not in waited]
 
 
-def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
-    """The transforms of some axes, in NumPy's order; cosines and sines while the numbers are real, if they ever are."""
-    by_kind = {name: tuple(a for a in now if kind[a] == name) for name in REAL_TO_REAL}
-    transforms = [Transform(name, axes) for name, axes in by_kind.items() if axes]
+def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> list[tuple[str, tuple[int, ...]]]:
+    """The kinds and axes of transforms, in NumPy's order; cosines and sines while the numbers are real, if they are."""
+    transforms: list[tuple[str, tuple[int, ...]]] = []
+    for name in REAL_TO_REAL:
+        axes = tuple(a for a in now if kind[a] == name)
+        if axes:
+            transforms.append((name, axes))
     fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
-    if not fourier:
-        return tuple(transforms)
-    last = Transform(KINDS[kind[fourier[-1]]].name, tuple(fourier))
-    return (*transforms, last) if forward else (last, *transforms)
+    if fourier:
+        transforms.insert(len(transforms) if forward else 0, (kind[fourier[-1]], tuple(fourier)))
+    return transforms
 
 
 def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
@@ -95,9 +128,163 @@ def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...]
     return moved
 
 
-def _check(source: Distribution) -> None:
-    if source.layout.view is not None or source.layout.partial:
-        what = "is partial" if source.layout.view is None else "reads modes through a view"
-        raise LayoutError(
-            f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
-        )
+def row_layout(order: Order) -> Layout:
+    """The layout that fuses all axes of an order but the last, and splits them in blocks over grid mode 0.
+
+    >>> print(row_layout((2, 0, 1)))
+    (c a) b: block[(0),()]
+
+    Raises:
+        LayoutError: there are fewer than three axes.
+    """
+    if len(order) < 3:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more; not of order {len(order)}")
+    names = tuple(chr(ord("a") + axis) for axis in order)
+    return Layout(((Entry(0, BLOCK),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
+
+
+def rows(source: Distribution, request: TransformRequest) -> list[Line]:
+    """The lines of a walk of the row-wise family, in the order of axes that moves least.
+
+    Args:
+        source: the distribution of a tensor of order 3 or more, on a grid of order 1.
+        request: a transform of all axes; at most one is real on one side and complex on the other.
+
+    Raises:
+        LayoutError: the family does not take such a tensor.
+    """
+    order, axes, kind, real = len(source.shape), request.axes, request.kind, request.real
+    if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
+    if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view):
+        raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
+    dist, resizes = begin(source, request)
+    start = _order(dist)
+    if start is None or _waits(start[-1], frozenset(), kind):
+        last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
+        others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
+        first, lines = (*others, last), [StageSyntax(source.layout, actions=resizes)]
+    else:
+        first, lines = start, []
+    front = _ways(first, frozenset(), dist, request)
+    if not front:
+        raise LayoutError(f"the rows of {dist.shape} on {dist.grid} ranks fit each other too badly")
+    near = [way for way in front if way[0] <= _NEAR * front[0][0]]
+    for way in near[-1][2]:
+        done = sized(kind[way[-1]], (1,), {1: way[-1]}, dist.shape, request)
+        lines.append(StageSyntax(row_layout(way), actions=done))
+    return lines
+
+
+def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:
+    """Whether an axis must wait for another: complex axes wait for "rfft", and "irfft" waits for complex axes."""
+    return any(kind[a] == AFTER.get(kind[axis]) for a in kind if a not in done)
+
+
+def _order(dist: Distribution) -> Order | None:
+    """The order in which a distribution reads the axes; None if it is not a row layout."""
+    order = tuple(digit.mode for digit in chain(*dist.digits))
+    return order if row_layout(order).on(dist.shape, dist.grid) == dist else None
+
+
+def _ways(order: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
+    """The Pareto-optimal ways on from an order, by busiest rank and total; the best for the busiest rank first.
+
+    Empty if the blocks of all orders fit each other too badly.
+    For more than `_SEARCHED` axes only the best next order is followed.
+    """
+    done = done | {order[-1]}
+    todo = [a for a in order if a not in done and not _waits(a, done, request.kind)]
+    if not todo:
+        return [(0, 0, (order,))]
+    steps: list[tuple[int, int, Order]] = []
+    weight = 2 if request.real in done else 1
+    shape = request.after(source.shape, [*done])
+    for axis in todo:
+        rest = tuple(a for a in order[:-1] if a != axis)
+        for place in range(len(rest) + 1):  # the transformed axis may go anywhere among the fused ones
+            next_order = (*rest[:place], order[-1], *rest[place:], axis)
+            moved = _moved(order, next_order, shape, source.grid)
+            if moved is not None:
+                steps.append((weight * moved[0], weight * moved[1], next_order))
+    ways: list[Way] = []
+    for most, total, next_order in steps if len(order) <= _SEARCHED else sorted(steps)[:1]:
+        further = _ways(next_order, done, source, request)
+        ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
+    front: list[Way] = []
+    for way in sorted(ways):
+        if not front or way[1] < front[-1][1]:
+            front.append(way)
+    return front
+
+
+@memoized(8192)  # five axes have 1920 pairs of orders
+def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int] | None:
+    """The most elements that any rank receives between two orders, and the elements that all ranks receive.
+
+    None on many ranks if the blocks of the two orders fit each other too badly to be compared quickly.
+    """
+    ends = unfused_ends(row_layout(before).on(shape, grid), row_layout(after).on(shape, grid))
+    if grid.size > _MANY and not quickly_counted(*ends):
+        return None
+    received = from_others(*ends)[0]
+    return int(received.max()), int(received.sum(dtype=object)) * (grid.size // received.size)
+
+
+def begin(source: Distribution, request: TransformRequest, early: Sequence[int] = ()) -> tuple[Distribution, Actions]:
+    """The distribution after the axes are cut or padded at the start, and the actions that do so.
+
+    Args:
+        source: the tensor's distribution.
+        request: the request, whose axes are cut at the start if no element has to travel for it.
+        early: the axes that are padded at the start, because they are never whole.
+    """
+    actions: list[ActionSyntax] = []
+    dist = source
+    for axis in request.axes if source.layout.view is None else ():
+        old, new = source.shape[axis], request.taken(axis)
+        if new < old or (axis in early and new > old):
+            try:
+                entries = recut(dist, axis, dist.layout.modes[axis], Resize("resize", axis, old, new))
+            except LayoutError:
+                continue  # it is cut when it is whole
+            modes = (*dist.layout.modes[:axis], entries, *dist.layout.modes[axis + 1 :])
+            shape = (*dist.shape[:axis], new, *dist.shape[axis + 1 :])
+            dist = replace(dist.layout, modes=modes).on(shape, dist.grid)
+            actions.append(ActionSyntax("resize", (axis,), (new,)))
+    return dist, tuple(actions)
+
+
+def sized(
+    kind: str, modes: tuple[int, ...], axes: Mapping[int, int], shape: Sequence[int], request: TransformRequest
+) -> Actions:
+    """A transform of whole axes, with the changes of their extents before and after it.
+
+    Args:
+        kind: of the last of the modes; the others have the kind that goes with it.
+        axes: the axis of each of the modes.
+        shape: the extents of all axes before the transform.
+
+    >>> from ..request import as_request
+    >>> import numpy as np
+    >>> wanted = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
+    >>> for action in sized("fft", (0, 1), {0: 0, 1: 1}, (4, 6), wanted):
+    ...     print(action.name, action.modes, action.extents)
+    resize (1,) (9,)
+    fft (1,) ()
+    resample (1,) (6,)
+    fft (0,) ()
+    """
+    taken = {m: request.taken(axes[m]) for m in modes}
+    pads = {m: ActionSyntax("resize", (m,), (n,)) for m, n in taken.items() if n != shape[axes[m]]}
+    cuts = [m for m in modes if request.cut(axes[m])]
+    if not cuts:
+        return (*pads.values(), ActionSyntax(kind, modes))
+    actions: list[ActionSyntax] = []
+    for m in reversed(modes):  # the real axis is the last, and whole spectra are cut after it
+        if m in pads:
+            actions.append(pads[m])
+        actions.append(ActionSyntax(kind if m == modes[-1] else KINDS[kind].others, (m,)))
+        if m in cuts:
+            actions.append(ActionSyntax("resample", (m,), (request.kept[request.axes.index(axes[m])],)))
+    return tuple(actions)

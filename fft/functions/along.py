@@ -9,121 +9,67 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from functools import cache
+from inspect import Signature, signature
+from typing import Any, Concatenate, Final, ParamSpec
 
 from rote.layout.layout import Layout
 from rote.tensor import DistTensor
 
-from ..request.arguments import check_real, check_tensor
-from .fourier import Axes, Lengths, Norming, transform
+from .fourier import Axes, Lengths, transform
 from .real import cosines
 
 __all__ = ["dct", "dst", "fft", "fft2", "idct", "idst", "ifft", "ifft2", "irfft", "irfft2", "rfft", "rfft2"]
 
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Along(Protocol):
-    """A transform along one axis."""
-
-    def __call__(
-        self,
-        x: DistTensor,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        wire: str | None = None,
-    ) -> DistTensor: ...
+P = ParamSpec("P")
 
 
-class Across(Protocol):
-    """A transform along two axes."""
-
-    def __call__(
-        self,
-        x: DistTensor,
-        s: Lengths = None,
-        axes: Axes = (-2, -1),
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        wire: str | None = None,
-    ) -> DistTensor: ...
+# Each of these is the signature of several functions. It returns the arguments of `transform`.
 
 
-class Waves(Protocol):
-    """A cosine or sine transform along one axis."""
-
-    def __call__(
-        self,
-        x: DistTensor,
-        type: int = 2,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        *,
-        orthogonalize: bool | None = None,
-    ) -> DistTensor: ...
+def _one_axis(
+    name: str,
+    x: DistTensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    wire: str | None = None,
+) -> tuple[Any, ...]:
+    return name, x, None if n is None else (n,), (axis,), norm, output, algorithm, wire, None, name
 
 
-def _along(name: str) -> Along:
-    def called(
-        x: DistTensor,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        wire: str | None = None,
-    ) -> DistTensor:
-        (check_real if name == "rfft" else check_tensor)(x, name)
-        return transform(name, x, None if n is None else (n,), (axis,), norm, output, algorithm, wire)
-
-    return _named(called, name, f"`{name}n` along one axis, as `numpy.fft.{name}`", "n: its length, and axis")
+def _two_axes(
+    name: str,
+    x: DistTensor,
+    s: Lengths = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    wire: str | None = None,
+) -> tuple[Any, ...]:
+    return name[:-1], x, s, axes, norm, output, algorithm, wire, None, name
 
 
-def _across(name: str) -> Across:
-    def called(
-        x: DistTensor,
-        s: Lengths = None,
-        axes: Axes = (-2, -1),
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        wire: str | None = None,
-    ) -> DistTensor:
-        (check_real if name == "rfft" else check_tensor)(x, f"{name}2")
-        return transform(name, x, s, axes, norm, output, algorithm, wire)
-
-    what = f"`{name}n` along two axes, by default the last ones, as `numpy.fft.{name}2`"
-    return _named(called, f"{name}2", what, "s: the two lengths, and axes")
-
-
-def _waves(name: str) -> Waves:
-    def called(
-        x: DistTensor,
-        type: int = 2,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        output: Layout | str | None = None,
-        algorithm: str = "auto",
-        *,
-        orthogonalize: bool | None = None,
-    ) -> DistTensor:
-        check_tensor(x, name)
-        lengths = None if n is None else (n,)
-        return transform(cosines(name, type), x, lengths, (axis,), Norming(norm, orthogonalize), output, algorithm)
-
-    return _named(called, name, f"`{name}n` along one axis, as `scipy.fft.{name}`", "n: its length, and axis")
+def _cosines(
+    name: str,
+    x: DistTensor,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
+) -> tuple[Any, ...]:
+    lengths = None if n is None else (n,)
+    return cosines(name, type), x, lengths, (axis,), norm, output, algorithm, None, orthogonalize, name
 
 
-_DOC = """The transform {what}.
+_DOC = """The transform `{many}` along {count}, as `{package}.fft.{name}`.
 
 Args:
     {lengths}: the same as `s` and `axes` of `{many}`, which also has the other arguments, the result and the errors.
@@ -133,25 +79,42 @@ Args:
 >>> bool(np.allclose(rote.fft.{name}(x).to_global(), rote.fft.{many}(x, axes={axes}).to_global()))
 True
 """
+_ONE = {"count": "one axis", "lengths": "n: its length, and axis", "axes": "(-1,)"}
+_TWO = {"count": "two axes, by default the last ones", "lengths": "s: the two lengths, and axes", "axes": "(-2, -1)"}
+_WORDS: dict[Callable[..., Any], dict[str, str]] = {
+    _one_axis: {**_ONE, "package": "numpy"},
+    _two_axes: {**_TWO, "package": "numpy"},
+    _cosines: {**_ONE, "package": "scipy"},
+}
 
 
-def _named(function: F, name: str, what: str, lengths: str) -> F:
-    """The function with a name and a docstring of its own."""
-    axes, many = ("(-2, -1)", f"{name[:-1]}n") if name.endswith("2") else ("(-1,)", f"{name}n")
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(name=name, what=what, lengths=lengths, many=many, axes=axes)
-    return function
+def _named(arguments: Callable[Concatenate[str, P], tuple[Any, ...]], name: str) -> Callable[P, DistTensor]:
+    """The function of a name, with the signature of `arguments` and a docstring of its own."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> DistTensor:
+        return transform(*arguments(name, *args, **kwargs))
+
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = _DOC.format(name=name, many=f"{name.rstrip('2')}n", **_WORDS[arguments])
+    vars(called)["__signature__"] = _without_name(arguments)
+    return called
 
 
-fft: Final[Along] = _along("fft")
-ifft: Final[Along] = _along("ifft")
-rfft: Final[Along] = _along("rfft")
-irfft: Final[Along] = _along("irfft")
-fft2: Final[Across] = _across("fft")
-ifft2: Final[Across] = _across("ifft")
-rfft2: Final[Across] = _across("rfft")
-irfft2: Final[Across] = _across("irfft")
-dct: Final[Waves] = _waves("dct")
-idct: Final[Waves] = _waves("idct")
-dst: Final[Waves] = _waves("dst")
-idst: Final[Waves] = _waves("idst")
+@cache
+def _without_name(arguments: Callable[..., Any]) -> Signature:
+    whole = signature(arguments)
+    return whole.replace(parameters=[*whole.parameters.values()][1:], return_annotation="DistTensor")
+
+
+fft: Final = _named(_one_axis, "fft")
+ifft: Final = _named(_one_axis, "ifft")
+rfft: Final = _named(_one_axis, "rfft")
+irfft: Final = _named(_one_axis, "irfft")
+fft2: Final = _named(_two_axes, "fft2")
+ifft2: Final = _named(_two_axes, "ifft2")
+rfft2: Final = _named(_two_axes, "rfft2")
+irfft2: Final = _named(_two_axes, "irfft2")
+dct: Final = _named(_cosines, "dct")
+idct: Final = _named(_cosines, "idct")
+dst: Final = _named(_cosines, "dst")
+idst: Final = _named(_cosines, "idst")

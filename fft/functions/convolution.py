@@ -8,7 +8,6 @@ tensor is shifted so that this part begins at index 0 of the transform.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,18 +16,19 @@ import numpy.typing as npt
 from rote.compiler.step import as_array
 from rote.errors import LayoutError
 from rote.functions.moves import moved
-from rote.layout.layout import Distribution, Layout
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
 from rote.layout.refine import fitted
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
-from ..families.factors import smooth
+from ..families.ragged import smooth
 from ..plan import FFT
-from ..request.arguments import check_tensor, normal_axes
+from ..request import check_tensor, normal_axes
 from ..transforms import complex_dtype, real_dtype
-from .fourier import fftn, rfftn
-from .shift import alike, placed, refuse_tiles
+from .fourier import Axes, fftn, rfftn
+from .frequencies import alike, placed, refuse_tiles
 
 __all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "part"]
 
@@ -36,8 +36,6 @@ ConvolveMode = Literal["full", "same", "valid", "wrap"]
 MODES: tuple[ConvolveMode, ...] = get_args(ConvolveMode)
 
 _KEPT = 6  # transforms that a communicator keeps for convolutions; each holds about two blocks of scratch
-
-Axes = Sequence[int] | int | None
 
 
 def convolve(
@@ -209,7 +207,6 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> Dis
 
 
 def _whole(layout: Layout, modes: list[int]) -> Layout:
-    """The layout with some modes whole."""
     for mode in modes:
         layout = layout.whole(mode)
     return layout

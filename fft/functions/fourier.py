@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from rote.compiler.machine import DEFAULT
 from rote.compiler.step import as_wire
@@ -15,16 +14,25 @@ from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
-from ..families.choose import walk_of
-from ..families.gathered import warn_if_gathered
+from ..families.choose import walk_of, warn_if_gathered
 from ..families.registry import is_text
 from ..program.fields import list_moves
 from ..program.program import BoundWalk, bind_walks
-from ..request.arguments import USUAL, Options, check_extents, check_norm, check_real, check_tensor, normal_axes, scale
-from ..request.request import as_request, given_lengths
+from ..request import (
+    USUAL,
+    Options,
+    as_request,
+    check_extents,
+    check_norm,
+    check_real,
+    check_tensor,
+    given_lengths,
+    normal_axes,
+    scale,
+)
 from ..transforms import FOURIER, FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["Axes", "Lengths", "Norming", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
+__all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
 
 _DEPTH = 4  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -116,7 +124,6 @@ def rfftn(
     >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
-    check_real(x, "rfftn")
     return transform("rfft", x, s, axes, norm, output, algorithm, wire)
 
 
@@ -148,33 +155,31 @@ def irfftn(
     return transform("irfft", X, s, axes, norm, output, algorithm, wire)
 
 
-class Norming(NamedTuple):
-    """The norm of a cosine or sine transform, and whether it is orthogonal but for a factor; None as the norm is."""
-
-    norm: str | None
-    orthogonalize: bool | None
-
-
 def transform(
     kind: str,
     x: DistTensor,
     s: Lengths,
     axes: Axes,
-    norm: str | Norming | None,
+    norm: str | None,
     output: Layout | str | None,
     algorithm: str,
     wire: str | None = None,
+    orthogonalize: bool | None = None,
+    name: str = "",
 ) -> DistTensor:
-    """The transform of a kind (a key of `FUNCTIONS`); the rest is as for `fftn`. Public functions call it directly."""
+    """The transform of a kind (a key of `FUNCTIONS`); the rest is as for `fftn` and `dctn`.
+
+    Public functions call it directly: a warning counts the calls from here to the user's.
+
+    Args:
+        name: of the public function, for errors; that of the one for any axes if empty.
+    """
     function = FUNCTIONS[kind]
-    check_tensor(x, function.name)
+    (check_real if kind == "rfft" else check_tensor)(x, name or function.name)
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
     distribution, block, comm = x.distribution, x.local, x.comm
     named, lengths = normal_axes(axes, len(distribution.shape), kind in FOURIER), given_lengths(s, "s")
-    orthogonalize = None
-    if isinstance(norm, Norming):
-        norm, orthogonalize = norm
     norm = check_norm(norm)
     if len({*named}) < len(named):
         return _one_by_one(kind, x, named, lengths, norm, output, algorithm, wire)

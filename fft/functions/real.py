@@ -12,8 +12,8 @@ from rote.errors import LayoutError
 from rote.layout.layout import Layout
 from rote.tensor import DistTensor
 
-from ..request.arguments import Norm, check_norm, check_real, check_tensor
-from .fourier import Axes, Lengths, Norming, transform
+from ..request import Norm, check_norm, check_tensor
+from .fourier import Axes, Lengths, transform
 
 __all__ = ["cosines", "dctn", "dht", "dstn", "hc2r", "hfft", "idctn", "idstn", "ihfft", "r2hc"]
 
@@ -52,7 +52,7 @@ def dctn(
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return transform(cosines("dct", type), x, s, axes, Norming(norm, orthogonalize), output, algorithm)
+    return transform(cosines("dct", type), x, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def idctn(
@@ -75,7 +75,7 @@ def idctn(
     >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return transform(cosines("idct", type), X, s, axes, Norming(norm, orthogonalize), output, algorithm)
+    return transform(cosines("idct", type), X, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def dstn(
@@ -97,7 +97,7 @@ def dstn(
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
-    return transform(cosines("dst", type), x, s, axes, Norming(norm, orthogonalize), output, algorithm)
+    return transform(cosines("dst", type), x, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def idstn(
@@ -120,7 +120,7 @@ def idstn(
     >>> idstn(dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return transform(cosines("idst", type), X, s, axes, Norming(norm, orthogonalize), output, algorithm)
+    return transform(cosines("idst", type), X, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def dht(
@@ -261,8 +261,7 @@ def ihfft(
     >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
     """
-    check_real(x, "ihfft")
-    X = transform("rfft", x, n, axis, _SWAPPED[check_norm(norm)], output, algorithm)
+    X = transform("rfft", x, n, axis, _SWAPPED[check_norm(norm)], output, algorithm, name="ihfft")
     np.conjugate(X.local, out=X.local)
     return X
 

@@ -57,8 +57,6 @@ class KernelConfig:
             ValueError: the value is not one that `as_dict` returns.
         """
         usual = cls().as_dict()
-        if isinstance(value, Mapping):
-            value = {"order": "columns", **value}  # older records have no order: columns was the only one
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
             raise ValueError(f"a config has {', '.join(usual)}")
         alike = all(type(value[name]) is type(usual[name]) for name in usual)

@@ -7,7 +7,7 @@ into their place and transformed there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,9 +17,9 @@ import numpy as np
 
 from rote.runtime.comm.protocol import Array
 from rote.runtime.comm.segments import at_line
-from rote.runtime.copy.strided import Copy
+from rote.runtime.copy.strided import Copy, run
 
-from .backends import composed
+from .by_parts import composed
 from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, view
 from .passes import BoundKernel
 from .threads import OnThreads, Pool, bind_kernel, parallel_for, with_threads
@@ -44,7 +44,12 @@ class Gather:
 
     While the block is read, one axis is transformed: the real one of a transform of real numbers, else the first one
     that is complex on both sides. The modes before all axes are cut into parts. The other axes of a part follow while
-    the part is in cache. Threads share the parts, or the tiles of a single part.
+    the part is in cache. Threads share the parts, or the tiles of a single part. Of a block whose axes are 1 and 2:
+
+        boxes of the ranks      tiles: axis 1     a part: axis 2     the new block
+        | rank 0 |              |   |   |   |     |           |      | part 0 |
+        | rank 1 |      ->      |   |   |   |  -> |           |  ->  | part 1 |
+        | rank 2 |              |   |   |   |     |           |      | part 2 |
 
     Args:
         kernel: the kernel of a rank's new block, for which `gathers` is true.
@@ -113,30 +118,35 @@ class Gather:
         views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
-    def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
+    def steps(self, reads: Reads, target: Array) -> list[tuple[int, Copy]]:
         """The work in steps, each with the index along the kernel's `step_axis` up to which it reads."""
         along = self.kernel.step_axis
         if len(self._workers) > 1:
             return [(self.kernel.shape[along], partial(self, reads, target))]
-        steps: list[tuple[int, Callable[[], object]]] = []
+        steps: list[tuple[int, Copy]] = []
         for part, tiles in zip(self._parts, reads, strict=True):
             steps += self._workers[0].steps(part, tiles, self._factors, target, along)
         return steps
 
-    def __call__(self, reads: Reads, target: Array) -> None:
-        """Read the block, and transform it into `target`."""
-        if self._workers:
-            items = list(zip(self._parts, reads, strict=True))
-            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._workers, items)
-
     def bound(self, reads: Reads, target: Array) -> list[Copy]:
         """The calls, in order, that read the block and transform it into `target`; they may be repeated."""
-        if len(self._workers) != 1 or sum(map(len, reads)) > _FEW:
-            return [partial(self, reads, target)]
-        calls = list[Copy]()
+        if len(self._workers) > 1:
+            return [partial(self._share, reads, target)]
+        calls, few = list[Copy](), sum(map(len, reads)) <= _FEW
         for part, part_reads in zip(self._parts, reads, strict=True):
-            calls += self._workers[0].bound(part, part_reads, self._factors, target)
+            if few:
+                calls += self._workers[0].bound(part, part_reads, self._factors, target)
+            else:  # to save memory, the calls of a part are made when it runs
+                calls.append(partial(self._workers[0], part, part_reads, self._factors, target))
         return calls
+
+    def __call__(self, reads: Reads, target: Array) -> None:
+        """Read the block, and transform it into `target`."""
+        run(self.bound(reads, target))
+
+    def _share(self, reads: Reads, target: Array) -> None:
+        items = list(zip(self._parts, reads, strict=True))
+        parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._workers, items)
 
 
 def _view(memory: Array, box: Box) -> Array:
@@ -145,7 +155,12 @@ def _view(memory: Array, box: Box) -> Array:
 
 
 class _Worker:
-    """A worker that does part after part: it transforms one axis in tiles, then the other axes by their kernels."""
+    """A worker that does part after part: it transforms one axis in tiles, then the other axes by their kernels.
+
+    A part that goes on in other axes, or in another dtype, may be read into a room of the worker's own:
+
+        boxes of the others' blocks -> tile: the read axis -> room or block -> the other axes -> block
+    """
 
     __slots__ = ("_pool", "_rests", "_room", "_tiles")
 
@@ -163,8 +178,10 @@ class _Worker:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # the part stays complex until the last pass
-        apart = bool(rest) and ((at_once and kernel.dtype != kernel.out_dtype) or _reads_apart(kernel, largest))
-        self._room = at_line(prod(largest) * kernel.dtype.itemsize) if later or apart else None
+        separate = bool(rest) and (
+            (at_once and kernel.dtype != kernel.out_dtype) or _reads_into_scratch(kernel, largest)
+        )
+        self._room = at_line(prod(largest) * kernel.dtype.itemsize) if later or separate else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
@@ -189,7 +206,7 @@ class _Worker:
 
     def steps(
         self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array, along: int
-    ) -> Iterator[tuple[int, Callable[[], object]]]:
+    ) -> Iterator[tuple[int, Copy]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
         start, stop = 0, part.shape[along]
         if along < len(part.range):
@@ -200,29 +217,26 @@ class _Worker:
         out = target[part.range]
         for number in range(len(reads)):
             tile, views = reads[number]
-            yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
+            yield start + tile.room[along].stop, partial(run, self._tiles[0].bound(tile, views, factors, out))
 
     def __call__(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
-        room, out = self._ends(part, target)
-        if len(self._tiles) == 1:
-            run = self._tiles[0]
-            for number in range(len(reads)):
-                run(*reads[number], factors, room)
-        else:
-            parallel_for(
-                self._pool, lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads))
-            )
-        if self._rests:
-            self._rests[part.shape](room, out)
+        """Do a part."""
+        run(self.bound(part, reads, factors, target))
 
     def bound(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
         """The calls, in order, that do a part; they may be repeated."""
+        (room, out), calls = self._ends(part, target), list[Copy]()
+
+        def read(tile: CopiedTile | BoundTile, number: int) -> None:
+            run(tile.bound(*reads[number], factors, room))
+
         if len(self._tiles) > 1:
-            return [partial(self, part, reads, factors, target)]
-        room, out = self._ends(part, target)
-        calls = list[Copy]()
-        for tile, views in reads:
-            calls += self._tiles[0].bound(tile, views, factors, room)
+            calls.append(partial(parallel_for, self._pool, read, self._tiles, range(len(reads))))
+        elif len(reads) > _FEW:  # to save memory, the calls of a tile are made when it is read
+            calls += [partial(read, self._tiles[0], number) for number in range(len(reads))]
+        else:
+            for tile, views in reads:
+                calls += self._tiles[0].bound(tile, views, factors, room)
         return [*calls, *self._rests[part.shape].bound(room, out)] if self._rests else calls
 
     def _ends(self, part: BlockPart, target: Array) -> tuple[Array, Array]:
@@ -239,23 +253,23 @@ def _copies(kernel: Kernel) -> bool:
     In planes that fit the shared cache, ducc0 takes 0.6 to 0.9 of the time that it takes in tiles, FFTW 0.8 to 1. Rows,
     which are then contiguous, as FFTW and ducc0 want them, take 0.8 to 1.1.
     """
-    first, library = min(kernel.axes), kernel.config.library
+    first, prefers_tiles = min(kernel.axes), kernel.backend.prefers_tiles
     near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= NEAR
     if not near or composed(kernel):
         return False
     if len(kernel.axes) == 1:
         rows = first == len(kernel.shape) - 1 and kernel.row.real == "neither"
-        return rows and library != "mkl"
+        return rows and prefers_tiles
     row = replace(kernel, shape=(1, *kernel.shape[first:]), axes=tuple(axis - first + 1 for axis in kernel.axes))
-    return library != "mkl" or not any(is_bad(row, axis) for axis in row.axes)
+    return prefers_tiles or not any(is_bad(row, axis) for axis in row.axes)
 
 
-def _reads_apart(kernel: Kernel, part: tuple[int, ...]) -> bool:
+def _reads_into_scratch(kernel: Kernel, part: tuple[int, ...]) -> bool:
     """Whether the first axis of a part is written to scratch in cache, and the other axes from there to the block.
 
     Then FFTW's last pass is not in place, and only this pass writes the block, line after line.
     """
-    usual = kernel.row.real == "neither" and kernel.config.library == "pyfftw"
+    usual = kernel.row.real == "neither" and kernel.backend.line_to_line
     return usual and prod(part) * kernel.dtype.itemsize <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])
 
 

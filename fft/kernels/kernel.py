@@ -16,11 +16,12 @@ from rote.runtime.comm.protocol import Array
 from rote.runtime.comm.segments import LINE, at_line
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
+from .backends import library
+from .backends.library import Library
 from .config import KernelConfig, Study
-from .fftw_core import fftw_core, fftw_version
 
 __all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "copies_first", "in_lines", "is_bad", "is_plain"]
-__all__ += ["is_small_power", "library", "normal", "padded", "padded_lines", "plain", "usual_part"]
+__all__ += ["is_small_power", "normal", "padded", "padded_lines", "plain", "usual_part"]
 __all__ += ["usual_tile", "view"]
 
 
@@ -68,6 +69,11 @@ class Kernel:
     def row_between(self, source: Array, target: Array) -> TransformKind:
         """The row in the table of transforms for a pass between two arrays: a real kernel has only one real pass."""
         return KINDS[self.row.others] if source.dtype == target.dtype else self.row
+
+    @property
+    def backend(self) -> Library:
+        """The library by which the kernel runs."""
+        return library(self.config.library)
 
     @property
     def out_dtype(self) -> np.dtype[Any]:
@@ -155,13 +161,6 @@ def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Arr
     return np.moveaxis(memory, -1, axis)
 
 
-def library() -> tuple[str, str, tuple[str, ...]]:
-    """The version of pyFFTW, that of FFTW, and the precisions of its build."""
-    names = {"32": "single", "64": "double", "ld": "long double"}
-    precisions = tuple(name for key, name in names.items() if key in fftw_core()._supported_types)
-    return installed("pyfftw"), fftw_version(), precisions
-
-
 def is_plain(array: Array) -> bool:
     """Whether an array is contiguous, and aligned as FFTW wants it.
 
@@ -174,7 +173,12 @@ def is_plain(array: Array) -> bool:
 @cache
 def _alignment_test() -> Callable[[Array, int], bool]:
     """The function that says whether an array begins at a multiple of n bytes: pyfftw's takes a tenth of the time."""
-    return fftw_core().is_byte_aligned if installed("pyfftw") else _is_byte_aligned
+    if not installed("pyfftw"):
+        return _is_byte_aligned
+    from .backends.fftw import fftw_core
+
+    test: Callable[[Array, int], bool] = fftw_core().is_byte_aligned
+    return test
 
 
 def _is_byte_aligned(array: Array, n: int) -> bool:
@@ -210,9 +214,9 @@ def copies_first(kernel: Kernel, scaled: bool) -> bool:
     axis, last, nbytes = kernel.axes[0], len(kernel.shape) - 1, prod(kernel.shape) * kernel.dtype.itemsize
     if kernel.row.real != "neither" or nbytes <= CACHED:
         return False
-    if kernel.config.library != "mkl":
+    if kernel.backend.prefers_tiles:
         power = kernel.shape[-1] >= _FEW and is_small_power(kernel.shape[-1])
-        return kernel.config.library == "pyfftw" and kernel.axes[-1] == last and power
+        return kernel.backend.line_to_line and kernel.axes[-1] == last and power
     if kernel.axes == (axis,):
         return axis != last and not (kernel.config.tiled and is_bad(kernel, axis))
     plane = nbytes // max(1, prod(kernel.shape[:-2]))
@@ -226,13 +230,13 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
     For all libraries but MKL, which gathers columns by itself, it also holds if the points share a few sets of a cache
     that cannot hold the block, or if they are many and transformed faster in lines.
     """
-    points, apart = kernel.shape[axis], (kernel.pitch or prod(kernel.shape[axis + 1 :])) * kernel.dtype.itemsize
+    points, distance = kernel.shape[axis], (kernel.pitch or prod(kernel.shape[axis + 1 :])) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
     large = _LARGE if points >= _FEW else 16 * _LARGE
-    far = apart >= _FAR and nbytes > large
-    if kernel.config.library == "mkl":
+    far = distance >= _FAR and nbytes > large
+    if not kernel.backend.prefers_tiles:
         return far
-    aliased = apart % _ALIASED == 0 and nbytes > CACHED
+    aliased = distance % _ALIASED == 0 and nbytes > CACHED
     return aliased or far or (points >= _MANY and in_lines(kernel, axis))
 
 
@@ -261,7 +265,7 @@ def in_lines(kernel: Kernel, axis: int) -> bool:
     if not stays_complex or inner == 1:
         return False
     slow = points >= _FEW and not is_small_power(points)
-    return order == "lines" or (order == "usual" and kernel.config.library == "pyfftw" and slow)
+    return order == "lines" or (order == "usual" and kernel.backend.line_to_line and slow)
 
 
 def is_small_power(points: int) -> bool:

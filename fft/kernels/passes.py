@@ -12,7 +12,6 @@ contiguous lines, and the copy out turns them back into columns. See `in_lines` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -23,17 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.runtime.comm.protocol import Array
-from rote.runtime.copy.strided import Copy
-from rote.runtime.executor.operations import BlockWork
+from rote.runtime.copy.strided import Copy, run
+from rote.runtime.operations import BlockWork, Scratch
 
 from ..transforms import real_dtype
-from .backends import composed, prepare
-from .backends.protocol import ArrayTransform
+from .backends.library import ArrayTransform
+from .by_parts import composed, prepare
 from .kernel import ALIGNMENT, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, view
 
 __all__ = ["BoundKernel"]
 
-Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
+
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
 
 
@@ -67,7 +66,7 @@ class BoundKernel(BlockWork):
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         row_bytes = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
-        aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # parts begin where FFTW's plans can
+        aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # rows: parts begin where FFTW's plans can
         number = max(1, min(outer, parts.part_bytes // max(*row_bytes, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
@@ -87,35 +86,27 @@ class BoundKernel(BlockWork):
         for each in (*self._passes, *self._rest):
             each.ready()
 
-    def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both plain arrays; they may share memory if `kernel.in_place`."""
-        if not self._passes:
-            return
-        sources, targets = self._rows(source, target)
-        if self._ortho:
-            _weigh(sources, self._parts, self._ortho[0], np.sqrt(np.longdouble(2)))
-        for at in self._begins:
-            self._run(sources, targets, at)
-        if self._ortho:
-            _weigh(targets, self._parts, self._ortho[1], np.sqrt(np.longdouble(0.5)))
-
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._begins) > _FEW or self._ortho:
-            return [partial(self, source, target)]
-        (sources, targets), calls = self._rows(source, target), list[Copy]()
-        for at in self._begins if self._passes else ():
-            part, passes = self._part(at)
-            begin, end = sources[part], targets[part]
-            if self._copies:
-                calls.append(partial(_scaled, begin, self._scale, end))
-                begin = end
-            for each, start, stop in self._ends(begin, end, passes):
-                calls += each.bound(start, stop)
-            if self._scale != 1 and not self._copies:
-                calls.append(partial(_scaled, end, self._scale, end))
+        """The calls, in order, that transform `source` into `target`, both plain arrays, repeatedly.
+
+        The two may share memory if `kernel.in_place`.
+        """
+        calls = list[Copy]()
+        if not self._passes:
+            return calls
+        (sources, targets), parts = self._rows(source, target), self._parts
+        if self._ortho:
+            calls.append(partial(_weigh, sources, parts, self._ortho[0], np.sqrt(np.longdouble(2))))
+        for at in self._begins:
+            if len(self._begins) > _FEW:  # to save memory, the views of a part are made when it runs
+                calls.append(partial(self._do, sources, targets, at))
+            else:
+                calls += self._calls(sources, targets, at)
+        if self._ortho:
+            calls.append(partial(_weigh, targets, parts, self._ortho[1], np.sqrt(np.longdouble(0.5))))
         return calls
 
-    def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
+    def steps(self, source: Array, target: Array) -> list[tuple[int, Copy]]:
         """The work in steps, each with the index along the kernel's `step_axis` up to which it is done.
 
         Work that cannot be divided along this mode is one step.
@@ -126,8 +117,8 @@ class BoundKernel(BlockWork):
             pass
         elif min(parts.axes) > 0:
             rows, (sources, targets) = prod(parts.shape[1 : min(parts.axes)]), self._rows(source, target)
-            run, step = partial(self._run, sources, targets), self._begins.step
-            return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
+            run_part, step = partial(self._do, sources, targets), self._begins.step
+            return [(min(at + step, len(sources)) // rows, partial(run_part, at)) for at in self._begins]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel and self._scale == 1:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
         return [(source.shape[parts.step_axis], partial(self, source, target))]
@@ -139,30 +130,24 @@ class BoundKernel(BlockWork):
             source, target = source.view(parts.dtype), target.view(parts.out_dtype)
         return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
-    def _part(self, at: int) -> tuple[slice, list[_Pass]]:
-        """The rows of a part of a block, and its passes: the last part may be shorter than the others."""
-        part = slice(at, at + self._begins.step)
-        shorter = part.stop > self._shapes[0][0]
-        return part, self._rest if shorter else self._passes
+    def _do(self, sources: Array, targets: Array, at: int) -> None:
+        run(self._calls(sources, targets, at))
 
-    def _run(self, sources: Array, targets: Array, at: int) -> None:
-        """Transform one part of a block."""
-        part, passes = self._part(at)
+    def _calls(self, sources: Array, targets: Array, at: int) -> list[Copy]:
+        """The calls that transform one part of a block; the last part may be shorter than the others."""
+        part, calls = slice(at, at + self._begins.step), list[Copy]()
+        passes = self._rest if part.stop > self._shapes[0][0] else self._passes
         begin, end = sources[part], targets[part]
         if self._copies:
-            _scaled(begin, self._scale, end)
+            calls.append(partial(_scaled, begin, self._scale, end))
             begin = end
-        for each, start, stop in self._ends(begin, end, passes):
-            each(start, stop)
-        if self._scale != 1 and not self._copies:
-            _scaled(end, self._scale, end)
-
-    def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
-        """The passes, each with the arrays that it reads and writes."""
         for each in passes:
-            out = source if self._stays and each is not passes[-1] else target
-            yield each, source, out
-            source = out
+            stop = begin if self._stays and each is not passes[-1] else end
+            calls += each.bound(begin, stop)
+            begin = stop
+        if self._scale != 1 and not self._copies:
+            calls.append(partial(_scaled, end, self._scale, end))
+        return calls
 
 
 def _scaled(source: Array, scale: np.floating[Any] | float, target: Array) -> None:
@@ -236,9 +221,6 @@ class _MultiAxisPass(BlockWork):
             self._transforms[in_place] = prepare(kernel, kernel.axes, source, end, kernel.config.threads)
         return self._transforms[in_place]
 
-    def __call__(self, source: Array, target: Array) -> None:
-        self._transform(source, target)(source, target)
-
     def bound(self, source: Array, target: Array) -> list[Copy]:
         return [self._transform(source, target).bound(source, target)]
 
@@ -275,21 +257,15 @@ class _TiledPass(BlockWork):
     def ready(self) -> None:
         """Do nothing: all transforms are prepared."""
 
-    def __call__(self, source: Array, target: Array) -> None:
-        blocks = self._blocks(source, target)
-        for at in self._tiles:
-            self._do(blocks, at)
-
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._tiles) > _FEW:
-            return [partial(self, source, target)]
         blocks, calls = self._blocks(source, target), list[Copy]()
+        if len(self._tiles) > _FEW:
+            return [partial(self._do, blocks, at) for at in self._tiles]
         for at in self._tiles:
-            copy_in, copy_out = self._copies(blocks, at)
-            calls += [partial(np.copyto, *copy_in), self._transform, partial(np.copyto, *copy_out)]
+            calls += self._calls(blocks, at)
         return calls
 
-    def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
+    def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Copy]]:
         """The tiles of columns of one part, each with the number of whole rows (of `row` columns) done after it."""
         blocks, inner, wide = self._blocks(source, target), self._shape[3], self._step[1]
         return [(min(at[1] + wide, inner) // row, partial(self._do, blocks, at)) for at in self._tiles]
@@ -298,20 +274,18 @@ class _TiledPass(BlockWork):
         outer, points, out_points, inner = self._shape
         return source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
 
-    def _copies(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
-        """The copies into a tile and out of it, each as its target and its source."""
+    def _calls(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> tuple[Copy, Copy, Copy]:
+        """The calls that transform one tile: copy it in, transform it in cache, and copy it out."""
         deep, wide = self._step
         place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
         part, out = (block[place] for block in blocks)
         filled = np.s_[: part.shape[0], :, : part.shape[2]]  # tiles at the ends are filled only in part
-        return (self._tile[0][filled], part), (out, self._tile[1][filled])
+        tile, done = self._tile[0][filled], self._tile[1][filled]
+        return partial(np.copyto, tile, part), self._transform, partial(np.copyto, out, done)
 
     def _do(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> None:
-        """Transform one tile."""
-        (tile, part), (out, done) = self._copies(blocks, at)
-        tile[...] = part
-        self._transform()
-        out[...] = done
+        for call in self._calls(blocks, at):
+            call()
 
 
 _Pass = _MultiAxisPass | _TiledPass

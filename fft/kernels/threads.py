@@ -5,7 +5,7 @@ Copies and the transforms of all libraries release Python's lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -18,8 +18,7 @@ from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.segments import LINE
 from rote.runtime.copy.strided import Copy, run
-from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import BlockWork
+from rote.runtime.operations import BlockWork, Scratch
 
 from .config import WHOLE
 from .kernel import Kernel
@@ -28,14 +27,14 @@ from .passes import BoundKernel
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["SHARED", "OnThreads", "Pool", "bind_kernel", "divisible", "helpers", "parallel_for", "run_together"]
+__all__ = ["SHARED", "OnThreads", "Pool", "bind_kernel", "divisible", "helpers", "parallel_for", "run_at_once"]
 __all__ += ["shared_by", "with_threads"]
 
 SHARED = 1 << 20  # bytes of a block that one thread transforms in about the time that others take to wake up
 _Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
-_ONE_PART = 1 << 21  # bytes of a share that is one part: between two calls, threads may wait for Python's lock
+_ONE_PART = 1 << 21  # bytes of a piece that is one part: between two calls, threads may wait for Python's lock
 _KEPT = 4  # pools of different sizes that a communicator keeps
 
 Pool: TypeAlias = "ThreadPoolExecutor | None"
@@ -66,10 +65,10 @@ def parallel_for(
     [0, 2, 10, 30]
     """
     number = len(workers)
-    run_together(pool, [partial(_all, do, worker, items[n::number]) for n, worker in enumerate(workers)])
+    run_at_once(pool, [partial(_all, do, worker, items[n::number]) for n, worker in enumerate(workers)])
 
 
-def run_together(pool: Pool, jobs: Sequence[Callable[[], object]]) -> None:
+def run_at_once(pool: Pool, jobs: Sequence[Callable[[], object]]) -> None:
     """Run all jobs at the same time, the first one on this thread. Several jobs need a pool."""
     if len(jobs) == 1:
         jobs[0]()
@@ -129,9 +128,15 @@ def with_threads(kernel: Kernel, threads: int) -> Kernel:
 
 
 class OnThreads(BlockWork):
-    """A kernel whose block is cut into shares, equal but for whole cache lines; each thread transforms one of them."""
+    """A kernel whose block is cut into as many pieces as there are threads, equal but for whole cache lines.
 
-    __slots__ = ("_pool", "_shapes", "_shares", "kernel")
+    A piece is some rows before the first axis, or some columns along the only axis:
+
+        axes after the first mode    rows 0 to 4  |  rows 5 to 9  |  rows 10 to 14
+        only axis 0                  all rows, but some columns each
+    """
+
+    __slots__ = ("_kernels", "_pool", "_shapes", "kernel")
 
     kernel: Kernel
 
@@ -148,48 +153,40 @@ class OnThreads(BlockWork):
         else:
             self._shapes = [(shape[0], prod(shape[1:])) for shape in ends]
         rows = replace(parts, axes=axes, shape=self._shapes[0], out_shape=self._shapes[1])
-        self._shares: list[tuple[Any, BoundKernel]] = []
-        for part in _cut(rows, kernel.config.threads):
-            n = part.stop - part.start
+        self._kernels: list[tuple[Any, BoundKernel]] = []
+        for extent in _cut(rows, kernel.config.threads):
+            n = extent.stop - extent.start
             if first:
-                share = replace(rows, shape=(n, *rows.shape[1:]), out_shape=(n, *rows.out_shape[1:]))
-                place: Any = part
+                piece = replace(rows, shape=(n, *rows.shape[1:]), out_shape=(n, *rows.out_shape[1:]))
+                place: Any = extent
             else:
-                share = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
-                place = np.s_[:, part]
-            if share.nbytes <= _ONE_PART and not share.config.part:
-                share = replace(share, config=replace(share.config, part=WHOLE))
-            self._shares.append((place, BoundKernel(share, scratch, ortho, scale)))
+                piece = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
+                place = np.s_[:, extent]
+            if piece.nbytes <= _ONE_PART and not piece.config.part:
+                piece = replace(piece, config=replace(piece.config, part=WHOLE))
+            self._kernels.append((place, BoundKernel(piece, scratch, ortho, scale)))
 
     def ready(self) -> None:
         """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
-        for _, share in self._shares:
-            share.ready()
-
-    def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, as `BoundKernel` does."""
-        run_together(self._pool, [partial(share, *ends) for share, ends in self._ends(source, target)])
+        for _, kernel in self._kernels:
+            kernel.ready()
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        calls = [share.bound(*ends) for share, ends in self._ends(source, target)]
-        return [partial(run_together, self._pool, [partial(run, each) for each in calls])]
-
-    def _ends(self, source: Array, target: Array) -> Iterator[tuple[BoundKernel, tuple[Array, Array]]]:
-        """The shares, with the parts of the blocks that each reads and writes."""
-        parts = self.kernel.of_parts()
-        sources, targets = source.view(parts.dtype), target.view(parts.out_dtype)
-        sources, targets = sources.reshape(self._shapes[0]), targets.reshape(self._shapes[1])
-        for place, share in self._shares:
-            yield share, (sources[place], targets[place])
+        parts, calls = self.kernel.of_parts(), list[Copy]()
+        sources = source.view(parts.dtype).reshape(self._shapes[0])
+        targets = target.view(parts.out_dtype).reshape(self._shapes[1])
+        for place, kernel in self._kernels:
+            calls.append(partial(run, kernel.bound(sources[place], targets[place])))
+        return [partial(run_at_once, self._pool, calls)]
 
 
 def _cut(rows: Kernel, threads: int) -> list[slice]:
-    """The shares of rows before an axis, or of the columns along the first mode, for at most so many threads."""
+    """The pieces of rows before an axis, or of the columns along the first mode, for at most so many threads."""
     ends = (rows.shape, rows.dtype), (rows.out_shape, rows.out_dtype)
     if rows.axes == (0,):
         across, sizes = rows.shape[1], [dtype.itemsize for _, dtype in ends]
     else:
         across, sizes = rows.shape[0], [prod(shape[1:]) * dtype.itemsize for shape, dtype in ends]
-    least = LINE // gcd(LINE, *sizes)  # shares begin at a cache line
+    least = LINE // gcd(LINE, *sizes)  # pieces begin at a cache line
     places = [across * n // threads // least * least for n in range(threads)] + [across]
     return [slice(start, stop) for start, stop in pairwise(places) if start < stop]

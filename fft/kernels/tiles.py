@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Any
 
@@ -16,7 +16,7 @@ from rote.runtime.comm.protocol import Array
 from rote.runtime.copy.regions import Region
 from rote.runtime.copy.strided import Copy, StridedCopy, times
 
-from .backends import prepare
+from .by_parts import prepare
 from .kernel import Kernel, in_lines, padded, padded_lines
 
 __all__ = ["BlockPart", "BoundTile", "Box", "CopiedTile", "PartReads", "Read", "ReadTile", "ReadTiles", "TileViews"]
@@ -49,6 +49,7 @@ class Box:
     def within(self, mode: int, start: int, stop: int) -> tuple[slice, slice] | None:
         """The slice of the box that lies in a range of the block along a mode, and where it lies in that range."""
         at, step = self.starts[mode], self.steps[mode]
+        # -(x // step) is x / step with the other sign, rounded up: the first element at `start`, or after it
         first = max(0, -((at - start) // step))
         last = min(self.counts[mode], -((at - stop) // step))
         if first >= last:
@@ -75,41 +76,34 @@ def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] 
 
 
 def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
-    """A piece as boxes: of the dimensions that run along one mode, the longest stays, the others become boxes."""
-    (shape, source, target), (source_strides, _) = piece.views, piece.strides
-    offset, strides = source.lies(source_strides)
-    along: list[list[int]] = [[] for _ in range(order)]  # per mode the dimensions that run along it
-    for d, pairs in enumerate(target.steps):
-        modes = [mode for mode, step in pairs if step]
-        if len(modes) > 1:
-            return
-        if modes:
-            along[modes[0]].append(d)
-        elif shape[d] > 1:
-            return
-    origin, gaps, steps, counts = [0] * order, [0] * order, [1] * order, [1] * order
-    for mode, index in target.origin:
-        origin[mode] += index
-    step_of = [dict(pairs) for pairs in target.steps]
-    apart: list[tuple[int, int]] = []  # dimensions that become boxes, each with its mode
-    for mode, dims in enumerate(along):
-        if not dims:
-            continue
-        kept = max(dims, key=lambda d: shape[d])
-        apart += [(d, mode) for d in dims if d != kept]
-        gaps[mode], steps[mode], counts[mode] = strides[kept], step_of[kept][mode], shape[kept]
-        if steps[mode] < 0:  # reversed: begin at the other end
-            offset += (counts[mode] - 1) * gaps[mode]
-            origin[mode] += (counts[mode] - 1) * steps[mode]
-            steps[mode], gaps[mode] = -steps[mode], -gaps[mode]
-    if prod(shape[d] for d, _ in apart) > _FEW:
+    """A piece as boxes: of the digits that run along one mode, the longest stays, the others become boxes."""
+    (offset, gaps), shape = piece.located(0), piece.shape
+    rows = [[0] * (len(shape) + 1) for _ in range(order)]  # the index along each mode, linear in all digits
+    first = 1
+    for part in piece.parts:
+        for mode, (start, *more) in zip(part.target, part.rows(1), strict=True):
+            rows[mode][0] = start
+            rows[mode][first : first + len(more)] = more
+        first += len(part.lattice.shape)
+    along = [[axis for axis, step in enumerate(row[1:]) if step] for row in rows]
+    every = [*chain(*along)]
+    if len({*every}) < len(every) or any(n > 1 and axis not in every for axis, n in enumerate(shape)):
         return
-    for at in product(*(range(shape[d]) for d, _ in apart)):
-        begins, starts = offset, [*origin]
-        for n, (d, mode) in zip(at, apart, strict=True):
-            begins += n * strides[d]
-            starts[mode] += n * step_of[d][mode]
-        yield Box(peer, begins, tuple(gaps), tuple(starts), tuple(steps), tuple(counts))
+    kept = [max(axes, key=lambda axis: shape[axis], default=-1) for axes in along]
+    apart = [axis for axes, longest in zip(along, kept, strict=True) for axis in axes if axis != longest]
+    if prod([shape[axis] for axis in apart]) > _FEW:
+        return
+    strides = tuple([gaps[axis] if axis >= 0 else 0 for axis in kept])
+    steps = tuple([row[axis + 1] if axis >= 0 else 1 for row, axis in zip(rows, kept, strict=True)])
+    counts = tuple([shape[axis] if axis >= 0 else 1 for axis in kept])
+    for digits in product(*[range(shape[axis]) for axis in apart]):
+        numbers = [offset, *[row[0] for row in rows]]
+        for axis, n in zip(apart, digits, strict=True):
+            numbers[0] += n * gaps[axis]
+            for mode, row in enumerate(rows, 1):
+                numbers[mode] += n * row[axis + 1]
+        begin, *starts = numbers
+        yield Box(peer, begin, strides, tuple(starts), steps, counts)
 
 
 def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
@@ -231,16 +225,12 @@ def length(extent: slice) -> int:
 
 
 class CopiedTile:
-    """A tile that is only read: all axes of its part are transformed together later."""
+    """A tile that is only read: all axes of its part are transformed at once later."""
 
     __slots__ = ("_scale", "dtype")
 
     def __init__(self, dtype: np.dtype[Any], scale: Array | None) -> None:
         self.dtype, self._scale = dtype, scale
-
-    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
-        for call in self.bound(tile, reads, factors, room):
-            call()
 
     def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
         """The calls, in order, that read a tile; they may be repeated."""
@@ -276,10 +266,6 @@ class BoundTile:
             kernel = kernel.of_parts()
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
         self._transform = prepare(kernel, (axis,), *ends, 1).bound(*ends)
-
-    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
-        for call in self.bound(tile, reads, factors, room):
-            call()
 
     def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
         """The calls, in order, that read, transform and store a tile; they may be repeated."""

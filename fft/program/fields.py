@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from rote.errors import LayoutError
+from rote.functions.distributed import changed, check_out
 from rote.functions.moves import announce
-from rote.functions.sharing import changed, check_out
-from rote.layout.layout import Distribution
+from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.comm import segments
-from rote.runtime.comm.cache import CHECKS, gathered, refuse_others
+from rote.runtime.comm.agreement import CHECKS, agree, gathered
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copy.strided import Copy
-from rote.runtime.executor.aliasing import bound_apart, run_apart
-from rote.runtime.executor.buffers import Scratch, is_small
+from rote.runtime.ends import bound_without_overlap, is_small, run_without_overlap
+from rote.runtime.operations import Scratch
 from rote.tensor import DistTensor
 
-from ..request.arguments import Norm, Options, scale
+from ..request import Norm, Options, scale
 from ..walk.walk import Walk
 from .program import BoundWalk, Workspace, bind_walks
 
@@ -31,7 +31,7 @@ __all__ = ["BoundField", "Fields", "Pair", "bind_pair", "empty", "list_moves", "
 _SMALL = 1 << 20  # bytes: for larger blocks one exchange of several components is no faster than one exchange each
 _MOST = 16  # components of a batch: more save next to nothing
 
-_Batch = tuple[slice | int, BoundWalk]  # the components that go together, and their walk; a number if one goes alone
+_Batch = tuple[slice | int, BoundWalk]  # the components that go at once, and their walk; a number if one goes alone
 
 
 class BoundField:
@@ -83,7 +83,7 @@ class BoundField:
 class Fields:
     """The walks of fields, in common scratch; made at first use.
 
-    Small components go together; large ones go one after the other, so that workspace for one is enough.
+    Small components go at once; large ones go one after the other, so that workspace for one is enough.
 
     Args:
         comm: the communicator of the ranks.
@@ -132,7 +132,7 @@ class Fields:
             batch, before = bound.of_components(count), self.workspace
             self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
             if any(gathered(self._comm, "a batch", self.workspace.scratch is not before.scratch)):
-                self._batches.clear()  # so that the smaller scratch is freed; all ranks bind anew together
+                self._batches.clear()  # so that the smaller scratch is freed; all ranks bind anew
                 self._fields.clear()
             self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
             self._batches[bound, count] = batch
@@ -173,13 +173,13 @@ class Pair:
     def nbytes(self) -> int:
         """Bytes of scratch, including that for fields once a field was transformed."""
         lone, shared = self.workspace, self.fields.workspace
-        together = lone.scratch is None and shared.scratch is None  # in shared memory, which they use in turn
-        return max(lone.nbytes, shared.nbytes) if together else lone.nbytes + shared.nbytes
+        in_turn = lone.scratch is None and shared.scratch is None  # in shared memory
+        return max(lone.nbytes, shared.nbytes) if in_turn else lone.nbytes + shared.nbytes
 
 
 def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
     """Bind a walk, which all ranks give alike, and its inverse, in the scratch of another pair if given. Collective."""
-    refuse_others(comm, "FFT", (walk.source, walk.dtype, str(walk), norm, options.method))
+    agree(comm, "FFT", (walk.source, walk.dtype, str(walk), norm, options.method))
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
     forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
     backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
@@ -199,7 +199,7 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
             read-only.
     """
     if CHECKS:
-        refuse_others(x.comm, "FFT", (walk.source, walk.target, str(walk.walk), walk.dtypes, out is None))
+        agree(x.comm, "FFT", (walk.source, walk.target, str(walk.walk), walk.dtypes, out is None))
     if out is not None:
         calls = walk.prepared.runs.get((id(x), id(out)))
         if calls is not None:
@@ -223,7 +223,7 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
     elif bound.reads_first:
         bound(x.local, out.local)
     else:
-        run_apart(x.comm, bound, x.local, out.local)
+        run_without_overlap(x.comm, bound, x.local, out.local)
     if out._sharing is not None:
         changed(out)
     return out
@@ -239,19 +239,19 @@ def list_moves(walk: Walk, x: DistTensor, cause: str) -> None:
 def _prepare(bound: BoundWalk | BoundField, x: DistTensor, out: DistTensor) -> list[Copy]:
     """The calls, in order, that walk a tensor into another, for a walk that `prepares`; kept for the next run."""
     overlaps = not bound.reads_first and np.may_share_memory(x.local, out.local)
-    calls = bound_apart(x.comm, bound.bound, x.local, out.local, overlaps)
+    calls = bound_without_overlap(x.comm, bound.bound, x.local, out.local, overlaps)
     bound.prepared.keep((id(x), id(out)), x, out, calls)
     return calls
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
     if x.distribution != dist or x.dtype != dtype:
-        cure = ""
+        hint = ""
         if x.shape == dist.shape and x.dtype != dtype:
-            cure = f"\nwrite astype({str(dtype)!r}), or make the FFT for the dtype of its input"
+            hint = f"\nwrite astype({str(dtype)!r}), or make the FFT for the dtype of its input"
         elif x.shape == dist.shape and x.grid == dist.grid:
-            cure = f"\nwrite redistribute({str(dist.layout)!r})"
-        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}{cure}")
+            hint = f"\nwrite redistribute({str(dist.layout)!r})"
+        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}{hint}")
 
 
 def _check_out(out: DistTensor, dist: Distribution, dtype: np.dtype[Any]) -> None:

@@ -1,9 +1,16 @@
-"""Walks lowered to the operations of one rank. Where possible, moves apply twiddles while they copy."""
+"""Walks lowered to the operations of one rank. Where possible, moves apply twiddles while they copy.
+
+The local work of an operation is a kernel, also fused with a move; a change of extent; or one of dtype. Several small
+components of a field go at once: every stage does them one after the other, and one exchange moves them all. They then
+cost as many messages and barriers as one component does. For large blocks the bytes decide the time of an exchange, and
+one component after the other needs less workspace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,23 +20,25 @@ from rote.compiler.movement.components import components
 from rote.compiler.movement.messages import sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
+from rote.layout.distribution import Distribution
 from rote.layout.grid import row_major
-from rote.layout.layout import Distribution
-from rote.runtime.comm.cache import gathered
+from rote.runtime.comm.agreement import gathered
 from rote.runtime.comm.protocol import Array, Comm
-from rote.runtime.executor.operations import Factors, Operation, lowered
+from rote.runtime.copy.regions import Region
+from rote.runtime.copy.strided import Copy
+from rote.runtime.operations import BlockWork, Factors, LocalWork, MakeReader, Operation, Scratch, lowered
 
-from ..kernels.kernel import Kernel
-from ..kernels.speeds import with_usual_configs
-from ..kernels.threads import SHARED, Pool, helpers
-from ..kernels.turns import Position
-from ..request.arguments import Options
+from ..kernels.choose import Position, tuned, with_usual_configs
+from ..kernels.gather import Gather, Reads, gathers
+from ..kernels.kernel import ALIGNMENT, Kernel, is_plain, plain
+from ..kernels.threads import SHARED, Pool, bind_kernel, helpers
+from ..kernels.tiles import Box, boxes, whole
+from ..request import Options
 from ..transforms import CASTS, KINDS
 from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
-from .twiddles import chirp_spectrum, factor
-from .work import BoundResize, Cast, KernelWork
+from .twiddles import chirp, chirp_spectrum, factor
 
-__all__ = ["operations"]
+__all__ = ["BoundResize", "Cast", "KernelWork", "of_components", "operations"]
 
 
 _LARGE = 1 << 22  # bytes: in larger blocks the first mode is transformed separately, before or after all others
@@ -134,12 +143,10 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     transforms = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
     places = list[Position]()
     for n, work in transforms.items():
-        behind = n > 0 and isinstance(run_list[n - 1].run, Step)
-        places.append(Position(behind, stays=n > 0 and not behind and work.in_place))
+        after_move = n > 0 and isinstance(run_list[n - 1].run, Step)
+        places.append(Position(after_move, stays=n > 0 and not after_move and work.in_place))
     made = with_usual_configs([work.kernel for work in transforms.values()], places, comm, options.threads)
     if options.tune != "model":
-        from ..kernels.timing import tuned
-
         made = tuned(made, places, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
@@ -152,7 +159,6 @@ def _held(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
 
 
 def _with(shape: tuple[int, ...], mode: int, extent: int) -> tuple[int, ...]:
-    """A shape with another extent of one mode."""
     return (*shape[:mode], extent, *shape[mode + 1 :])
 
 
@@ -219,6 +225,276 @@ def _stays(move: Plan, rank: int) -> bool:
     before, after = map(row_major, shapes)
     for message in kept:
         for part, group in zip(components(source, target), message.groups, strict=True):
-            if not group.lies([before[m] for m in part.before], [after[m] for m in part.after]):
+            if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
                 return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork(LocalWork):
+    """A kernel as work of a program.
+
+    Attributes:
+        ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        pool: the kernel's threads, if there are several.
+        scale: a real number by which the result is multiplied; 1 if a move comes before the kernel.
+    """
+
+    kernel: Kernel
+    ortho: bool
+    pool: Pool
+    scale: np.floating[Any] | float = 1
+
+    @property
+    def in_place(self) -> bool:
+        return self.kernel.in_place
+
+    @property
+    def overwrites_input(self) -> bool:
+        return self.kernel.overwrites_input(self.ortho)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the kernel may read its block out of boxes."""
+        return gathers(self.kernel, self.ortho)
+
+    @property
+    def along(self) -> int | None:
+        axes, order = self.kernel.axes, len(self.kernel.shape)
+        if self.kernel.config.threads > 1 or order < 2:
+            return None
+        if min(axes) > 0:
+            return 0
+        return 1 if axes == (0,) else None
+
+    def bind(self, scratch: Scratch, after_move: bool) -> BlockWork:
+        if after_move and self.gathers:
+            return _GatherOfBlock(Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool))
+        return bind_kernel(self.kernel, scratch, self.ortho, self.scale, self.pool)
+
+    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
+        if not self.gathers:
+            return None
+        parts = boxes(regions, len(self.kernel.shape))
+        return None if parts is None else partial(Gather, self.kernel, parts, pool=self.pool)
+
+
+class _GatherOfBlock(BlockWork):
+    """A kernel that reads a single block, and rounds as it does when it reads boxes of several blocks."""
+
+    __slots__ = ("_gather",)
+
+    def __init__(self, gather: Gather) -> None:
+        self._gather = gather
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        return self._gather.bound(self._gather.reads([source.reshape(-1)]), target)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundResize(LocalWork, BlockWork):
+    """A change of extent, bound to a rank.
+
+    For an even number of points, Nyquist's term stands for both signs of the highest frequency. On more points each
+    sign has a term of its own, with half of the value. So a signal that fewer points resolve keeps its values there.
+
+    Attributes:
+        mode: the mode of the block.
+        head, tail: the numbers of elements that are kept at both ends of the mode.
+        twice: the places in the longer block of Nyquist's term of the shorter one; empty if there is none.
+        half: whether the block is half a spectrum, which has only one of these two terms.
+        cut: whether there are fewer points afterwards; the extents of half a spectrum do not tell.
+        weights: the weights of the head, if it has any.
+    """
+
+    mode: int
+    head: int
+    tail: int
+    twice: tuple[int, ...]
+    half: bool
+    cut: bool
+    weights: Array | None = None
+
+    @staticmethod
+    def of(resize: Resize, indices: Array, new_indices: Array, dtype: np.dtype[Any]) -> BoundResize:
+        """A change of extent on a rank, from the rank's indices along the mode before and after, and the dtype."""
+        cut = resize.old > resize.new
+        fewer, more = (new_indices, indices) if cut else (indices, new_indices)
+        if resize.kind == "chirp":
+            weights = chirp(fewer, min(resize.extents), dtype, resize.back)
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
+        if resize.kind == "fold" and not cut:
+            once = (fewer == 0) | (2 * fewer == resize.new)  # all other terms stand for the other half as well
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
+        if resize.kind != "resample" or resize.old == resize.new:
+            return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
+        points, longer = sorted((resize.old, resize.new))
+        head = int(np.searchsorted(fewer, (points + 1) // 2))
+        tail = len(fewer) - int(np.searchsorted(fewer, points // 2 + 1))
+        both = [points // 2] if resize.half else [points // 2, longer - points // 2]
+        twice = tuple(map(int, np.searchsorted(more, both))) if head + tail < len(fewer) else ()
+        return BoundResize(resize.mode, head, tail, twice, resize.half, cut)
+
+    def bind(self, scratch: Scratch, after_move: bool) -> BoundResize:
+        return self
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Copy the kept elements of `source` into `target`, which is other memory."""
+        extent, new_extent = (block.shape[self.mode] for block in (source, target))
+        kept = ((0, 0, self.head), (extent - self.tail, new_extent - self.tail, self.tail))
+        for start, end, count in kept:
+            target[self._at(end, count)] = source[self._at(start, count)]
+        if self.weights is not None:
+            target[self._at(0, self.head)] *= self.weights.reshape(-1, *(1,) * (source.ndim - self.mode - 1))
+        target[self._at(self.head, new_extent - self.tail - self.head)] = 0
+        if self.twice and self.cut:
+            terms = [source[self._at(place, 1)] for place in self.twice]
+            target[self._at(self.head, 1)] = 2 * terms[0].real if self.half else terms[0] + terms[1]
+        elif self.twice:
+            term = source[self._at(self.head, 1)] / 2
+            for place in self.twice:
+                target[self._at(place, 1)] = term.real if self.half else term
+
+    def _at(self, start: int, count: int) -> tuple[slice, ...]:
+        return (*(slice(None),) * self.mode, slice(start, start + count))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(LocalWork, BlockWork):
+    """A conversion from real to complex numbers, or from complex numbers to their real part."""
+
+    def bind(self, scratch: Scratch, after_move: bool) -> Cast:
+        return self
+
+    def __call__(self, source: Array, target: Array) -> None:
+        target[...] = source if target.dtype.kind == "c" else source.real
+
+
+def of_components(operation: Operation, count: int) -> Operation:
+    """The operation on `count` components at once, in blocks with a mode of components in front.
+
+    A step moves all components together. Factors are equal for all, and work is done on each component by itself.
+    """
+    run = operation.run
+    if isinstance(run, Step):
+        run = run.of_field((count,))
+    else:
+        aligned = not any(size % ALIGNMENT for size in operation.sizes)
+        run = _Componentwise(run, len(operation.shape), aligned)
+    return replace(operation, run=run, shape=(count, *operation.shape), out_shape=(count, *operation.out_shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Componentwise(LocalWork):
+    """Work that is done on every component of a block.
+
+    Attributes:
+        work: the work on one component.
+        order: the number of modes of one component.
+        aligned: whether all components are aligned for FFTW's plans if the first one is.
+    """
+
+    work: LocalWork
+    order: int
+    aligned: bool
+
+    @property
+    def in_place(self) -> bool:
+        return self.work.in_place
+
+    @property
+    def overwrites_input(self) -> bool:
+        return self.work.overwrites_input
+
+    def bind(self, scratch: Scratch, after_move: bool) -> BlockWork:
+        work = self.work.bind(scratch, after_move)
+        if isinstance(self.work, KernelWork) and not self.aligned:
+            work = _Aligned(work)
+        return _EachComponent(work)
+
+    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
+        if not (self.aligned and isinstance(self.work, KernelWork) and self.work.gathers):
+            return None
+        parts, work = boxes(regions, self.order + 1), self.work
+        if parts is None:
+            return None
+
+        def make(factors: Factors, scratch: Scratch) -> _GatherEach:
+            gather = Gather(work.kernel, tuple(map(_of_first, parts)), factors, scratch, work.pool)
+            return _GatherEach(gather, parts, scratch)
+
+        return make
+
+
+class _EachComponent(BlockWork):
+    __slots__ = ("_work",)
+
+    def __init__(self, work: BlockWork) -> None:
+        self._work = work
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        calls: list[Copy] = []
+        for component, result in zip(source, target, strict=True):
+            calls += self._work.bound(component, result)
+        return calls
+
+
+class _Aligned(BlockWork):
+    """Work on blocks of any alignment: unaligned ones are copied, because other plans would round differently."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: BlockWork) -> None:
+        self._work = work
+
+    def __call__(self, source: Array, target: Array) -> None:
+        end = target if is_plain(target) else plain(np.empty_like(target))
+        self._work(plain(source), end)
+        if end is not target:
+            target[...] = end
+
+
+class _GatherEach:
+    """A kernel that reads one component's block after the other, out of memories that hold all components.
+
+    Args:
+        gather: the kernel of the first component.
+        parts: the boxes that make up the blocks of all components.
+        scratch: the rank's scratch, which contains most memories: views of these are made once.
+    """
+
+    __slots__ = ("_begins", "_count", "_distances", "_gather", "_reads", "_scratch")
+
+    def __init__(self, gather: Gather, parts: Sequence[Box], scratch: Scratch) -> None:
+        self._gather, self._scratch = gather, scratch
+        self._count = parts[0].counts[0] if parts else 0
+        self._distances = {box.peer: box.strides[0] for box in parts}  # elements between two components in a memory
+        self._begins: list[int] = []
+        self._reads: list[Reads] = []
+
+    def reads(self, memories: Sequence[Array]) -> list[Reads]:
+        """The reads of every component; see `Gather.reads`."""
+        begins = [memory.__array_interface__["data"][0] for memory in memories]
+        if begins == self._begins:
+            return self._reads
+        reads = []
+        for component in range(self._count):
+            rest = [memory[self._distances.get(n, 0) * component :] for n, memory in enumerate(memories)]
+            reads.append(self._gather.reads(rest))
+        if all(map(self._is_scratch, memories)):
+            self._begins, self._reads = begins, reads  # views of a user's block are not kept: they would keep it alive
+        return reads
+
+    def _is_scratch(self, memory: Array) -> bool:
+        return any(np.may_share_memory(memory, piece) for piece in self._scratch)
+
+    def bound(self, reads: Sequence[Reads], target: Array) -> list[Copy]:
+        """The calls, in order, that read the components and transform them into `target`; they may be repeated."""
+        calls: list[Copy] = []
+        for read, out in zip(reads, target, strict=False):
+            calls += self._gather.bound(read, out)
+        return calls
+
+
+def _of_first(box: Box) -> Box:
+    return replace(box, strides=box.strides[1:], starts=box.starts[1:], steps=box.steps[1:], counts=box.counts[1:])

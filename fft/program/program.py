@@ -10,26 +10,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote.compiler.step import LOCAL, Step
-from rote.layout.layout import Distribution
+from rote.layout.distribution import Distribution
+from rote.runtime.calibrate import known_links
 from rote.runtime.comm.cache import DoubleBuffer
 from rote.runtime.comm.protocol import Array, Comm, MpiHandle
 from rote.runtime.comm.segments import at_line
 from rote.runtime.copy.strided import Copy
-from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
-from rote.runtime.executor.messages import MessageTransport
-from rote.runtime.executor.operations import LocalWork, Operation
-from rote.runtime.executor.pipeline import CHUNKS, chunked
-from rote.runtime.executor.shared import SharedTransport
-from rote.runtime.tuning.calibrate import known_links
-from rote.runtime.tuning.methods import chosen
+from rote.runtime.ends import PreparedRuns, is_small
+from rote.runtime.methods import chosen
+from rote.runtime.operations import CHUNKS, LocalWork, Operation, Scratch, chunked
+from rote.runtime.program import ReadProgram, SentProgram
 
-from ..kernels.kernel import is_plain, normal, plain
-from ..kernels.speeds import is_sampled
-from ..request.arguments import USUAL, Options
+from ..kernels.choose import is_sampled
+from ..kernels.kernel import Kernel, is_plain, normal, plain
+from ..request import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
-from .operations import operations
-from .work import KernelWork
+from .operations import KernelWork, of_components, operations
 
 __all__ = ["BoundWalk", "Workspace", "bind_walks"]
 
@@ -58,6 +55,7 @@ class BoundWalk:
     source: Distribution
     target: Distribution
     dtypes: tuple[np.dtype[Any], ...]
+    _program: ReadProgram | SentProgram  # made by `bind_walks`
 
     def __init__(
         self,
@@ -75,11 +73,11 @@ class BoundWalk:
         self._comm = comm
         run_list = operations(walk, comm, ortho, options, partial(_once, comm))
         self._operations = run_list = _scaled(run_list, scale)
+        # The user's input must stay as it is.
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and refer to it between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
-        self._transport: SharedTransport | MessageTransport | None = None
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
         self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
@@ -93,11 +91,9 @@ class BoundWalk:
 
     def of_components(self, count: int) -> BoundWalk:
         """The walk on `count` components of a field at once, in a mode in front; not bound to scratch yet."""
-        from .batch import of_components
-
         batch = copy(self)
         batch._operations = [of_components(operation, count) for operation in self._operations]
-        batch.needed, batch._transport, batch.prepared = count * self.needed, None, PreparedRuns()
+        batch.needed, batch.prepared = count * self.needed, PreparedRuns()
         return batch
 
     @property
@@ -109,28 +105,30 @@ class BoundWalk:
     @property
     def libraries(self) -> frozenset[str]:
         """The packages that transform this rank's blocks, by name."""
-        works = (operation.run for operation in self._operations)
-        return frozenset(work.kernel.config.library for work in works if isinstance(work, KernelWork))
+        return frozenset(kernel.config.library for kernel in self._kernels)
 
     @property
     def sampled(self) -> bool:
         """Whether timed samples have decided about this rank's kernels."""
-        works = (operation.run for operation in self._operations)
-        return any(isinstance(work, KernelWork) and is_sampled(work.kernel, self._comm) for work in works)
+        return any(is_sampled(kernel, self._comm) for kernel in self._kernels)
 
     @property
     def ways(self) -> tuple[object, ...]:
         """The walk, the config of each kernel, and the methods of the moves if messages travel."""
-        works = (operation.run for operation in self._operations)
-        return self.walk, tuple(work.kernel.config for work in works if isinstance(work, KernelWork)), self._methods
+        return self.walk, tuple(kernel.config for kernel in self._kernels), self._methods
+
+    @property
+    def _kernels(self) -> list[Kernel]:
+        works = [operation.run for operation in self._operations]
+        return [work.kernel for work in works if isinstance(work, KernelWork)]
 
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
-        self._transport = SharedTransport(self._operations, double_buffer)
+        self._program = ReadProgram(self._operations, double_buffer)
         self.reads_first = self.communicates  # an exchange has barriers
 
-    def send(self) -> MessageTransport:
-        """Run by messages, in scratch of this rank alone, to which the returned transport must be bound."""
+    def send(self) -> SentProgram:
+        """Run by messages, in scratch of this rank alone, to which the returned program must be bound."""
         comm, options, operations, known = self._comm, self.options, self._operations, iter(self._methods)
         named = options.method == "pipelined"
         if not self._methods and (named or (options.method == "auto" and len(set(comm.nodes())) > 1)):
@@ -143,24 +141,23 @@ class BoundWalk:
                 return options.method
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
-        self._transport = transport = MessageTransport(operations, comm, method, tight=True)
-        self.alone = self.alone and not any(move.method.meets for move in transport.moves)
-        names = (move.name or "auto" for move in transport.moves)
+        self._program = program = SentProgram(operations, comm, method, tight=True)
+        self.alone = self.alone and not any(move.method.reads_blocks for move in program.moves)
+        names = (move.name or "auto" for move in program.moves)
         self._methods = tuple("isend" if name == "pipelined" else name for name in names)  # a batch's work has no steps
-        return transport
+        return program
 
     def __call__(self, block: Array, out: Array) -> None:
         """Walk a block from the walk's source to its target, into `out`; the input is preserved.
 
         The blocks must not share memory, nor those of other ranks of this process, unless the walk `reads_first`.
         """
-        assert self._transport is not None, "a walk is bound to scratch before it runs"
         block = normal(block) if is_plain(block) else plain(block)
         if is_plain(out) and out.flags.writeable:
-            self._transport(block, normal(out))
+            self._program(block, normal(out))
         else:
             target = plain(np.empty(out.shape, out.dtype))
-            self._transport(block, target)
+            self._program(block, target)
             out[...] = target
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
@@ -168,9 +165,8 @@ class BoundWalk:
 
         To make the calls is collective unless the walk `prepares`.
         """
-        assert self._transport is not None, "a walk is bound to scratch before it runs"
         if is_plain(block) and is_plain(out) and out.flags.writeable:
-            return self._transport.bound(normal(block), normal(out))
+            return self._program.bound(normal(block), normal(out))
         return [partial(self, block, out)]
 
 
@@ -203,12 +199,12 @@ def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) ->
                 walk.read(double_buffer)
             return Workspace(2 * needed)
     sent = [walk.send() for walk in walks]
-    needed = max(max(transport.sizes) for transport in sent)
+    needed = max(max(program.sizes) for program in sent)
     if scratch is None or scratch[0].nbytes < needed:
         scratch = at_line(needed), at_line(needed)
-    for transport in sent:
-        transport.bind(scratch)
-    return Workspace(2 * scratch[0].nbytes + max(transport.held for transport in sent), scratch)
+    for program in sent:
+        program.bind(scratch)
+    return Workspace(2 * scratch[0].nbytes + max(program.held for program in sent), scratch)
 
 
 def _once(comm: Comm, walk: Walk, block: Array) -> Array:

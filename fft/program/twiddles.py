@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from rote.grammar.nodes import Entry, Name, Tile
+from rote.layout.distribution import Distribution
 from rote.layout.indexset import Ints
-from rote.layout.layout import Distribution, Layout
+from rote.layout.layout import Layout
 from rote.layout.view import View
 from rote.runtime.comm.protocol import Array, Comm
 from rote.tensor import DistTensor
 
 from ..families.ragged import ragged
-from ..request.request import as_request
+from ..request import as_request
 from ..transforms import real_dtype
+from ..walk.check import build
 from ..walk.digits import mode_names
-from ..walk.typecheck import build
 from ..walk.walk import Convolve, Twiddle, Walk
 
 __all__ = ["chirp", "chirp_spectrum", "factor", "roots"]

@@ -2,7 +2,14 @@
 
 An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. A digit that is whole on a
 rank can be transformed. It becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit of
-the signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13).
+the signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13). So 12 points are read
+as (t s=3), t of weight 3 and size 4, s of weight 1 and size 3, and the spectrum is read as (s t):
+
+           s=0  1  2                      t=0  1  2  3
+    t=0      0  1  2      transform    s=0  0  1  2  3
+    t=1      3  4  5      t, twiddle,  s=1  4  5  6  7
+    t=2      6  7  8      transform s  s=2  8  9 10 11
+    t=3      9 10 11
 """
 
 from __future__ import annotations
@@ -19,10 +26,11 @@ from rote.errors import LayoutError
 from rote.grammar.nodes import Fuse, Name, Tile
 from rote.layout.view import View
 
-from ..request.request import TransformRequest
-from ..transforms import KINDS, Kind
+from ..request import TransformRequest
+from ..transforms import KINDS, Kind, MaybeKind
 
-__all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "mode_names", "name_modes", "read", "said", "untiled"]
+__all__ = ["Axis", "AxisDigit", "Mode", "State", "extent", "fused", "in_words", "mode_names", "name_modes", "read"]
+__all__ += ["untiled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ def extent(mode: Mode) -> int:
     return prod(digit.size for digit in mode)
 
 
-def said(mode: Mode) -> str:
+def in_words(mode: Mode) -> str:
     """The digits of a mode in words, for errors."""
     words = []
     for digit in mode:
@@ -57,37 +65,53 @@ def said(mode: Mode) -> str:
     return " and ".join(words) or "nothing"
 
 
-@dataclass(slots=True)
-class State:
-    """The axes and the dtype of a tensor in the middle of a walk.
+@dataclass(slots=True, eq=False)
+class Axis:
+    """An axis of a tensor in the middle of a walk.
 
     Attributes:
-        request: the transform that the user asks for.
-        extents: the present extents of all axes.
-        dtype: the present dtype.
-        kinds, sizes, points: those of `Walk`, for the axes that have begun.
-        turned: the transform of the digits of each of these axes.
-        chirped: the points that an axis had before it was padded for a convolution.
+        number: its number.
+        extent: its present extent.
+        wanted, length: the kind and the points of its transform in the request; "" and 0 if that names none.
+        kind, size: those of `Walk`, once its transform has begun.
+        points: those of `Walk`; None until the transform has begun, or its spectrum is resampled.
+        turned: the transform of its digits, once one is transformed.
+        chirped: the points that it had before it was padded for a convolution; 0 if it is not.
     """
 
-    request: TransformRequest
-    extents: dict[int, int]
+    number: int
+    extent: int
+    wanted: MaybeKind = ""
+    length: int = 0
+    kind: MaybeKind = ""
+    size: int = 1
+    points: int | None = None
+    turned: MaybeKind = ""
+    chirped: int = 0
+
+    def begin(self, kind: Kind, length: int) -> None:
+        """Note the transform of some length, unless one is noted already."""
+        if not self.kind:
+            self.kind, self.size = kind, KINDS[kind].logical_size(length)
+        if self.points is None:
+            self.points = length
+
+
+@dataclass(slots=True)
+class State:
+    """The axes and the dtype of a tensor in the middle of a walk; `padded` are the axes that chirp has padded."""
+
+    axes: list[Axis]
     dtype: np.dtype[Any]
-    kinds: dict[int, Kind] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
-    points: dict[int, int] = field(default_factory=dict)
-    turned: dict[int, Kind] = field(default_factory=dict)
-    chirped: dict[int, int] = field(default_factory=dict)
+    padded: list[Axis] = field(default_factory=list)
 
-    def begin(self, axis: int, kind: Kind, length: int) -> None:
-        """Note the transform of an axis of some length, unless one is noted already."""
-        self.kinds.setdefault(axis, kind)
-        self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
-        self.points.setdefault(axis, length)
-
-    def length(self, axis: int) -> int:
-        """The points that the request names for an axis."""
-        return self.request.points[self.request.axes.index(axis)]
+    @classmethod
+    def of(cls, shape: tuple[int, ...], request: TransformRequest) -> State:
+        """The state of a tensor before a walk."""
+        axes = [Axis(number, n) for number, n in enumerate(shape)]
+        for number, kind, points in zip(request.axes, request.kinds, request.points, strict=True):
+            axes[number].wanted, axes[number].length = kind, points
+        return cls(axes, request.dtype)
 
 
 def fused(modes: list[Mode]) -> Mode:
@@ -115,7 +139,7 @@ def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
     if view is None:
         return modes
     viewed: list[Mode] = []
-    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
         if isinstance(item, Tile):
             viewed += _tiled(modes[numbers[0]], [size for _, size in item.parts])
         else:
@@ -142,7 +166,7 @@ def untiled(
         return None, viewed
     parts: dict[int, tuple[Mode, ...]] = {}  # per old mode, the new ones
     number = 0  # the view's mode
-    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
         width = len(item.parts) if isinstance(item, Tile) else 1
         if isinstance(item, Fuse) and len(viewed[number]) > 1:
             parts |= {m: (modes[m],) for m in numbers}
@@ -153,7 +177,7 @@ def untiled(
     place = count()
     places = {m: [*islice(place, len(parts[m]))] for m in sorted(parts)}  # in the new tensor
     rows: list[list[int]] = []
-    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
         new = [*chain(*(places[m] for m in numbers))]
         rows += [[m] for m in new] if isinstance(item, Tile) else [new]
     return name_modes(rows), tuple(chain(*(parts[m] for m in sorted(parts))))
@@ -163,7 +187,7 @@ def name_modes(rows: list[list[int]]) -> View:
     """The view whose modes read these modes of the tensor, several of them fused.
 
     >>> name_modes([[2, 0], [1]])
-    View(items=(Fuse(names=('c', 'a')), Name(name='b')))
+    View((Fuse(names=('c', 'a')), Name(name='b')))
     """
     letters = mode_names(sum(map(len, rows)))
     items: list[Fuse | Name] = []

@@ -20,8 +20,7 @@ from execute.methods import on_nodes
 import rote
 from rote import DistTensor, Machine
 from rote.fft import FFT
-from rote.runtime.exchange.pipelined import Pipelined
-from rote.runtime.exchange.point_to_point import Calls
+from rote.runtime.exchange.point_to_point import Calls, Pipelined
 
 LAYOUTS = {  # by order, with grids of how many modes
     1: (("block[(0)]", 1), ("[(0)]", 1)),
@@ -97,7 +96,7 @@ def check_bits(comm, number):
         assert np.allclose(found[1][1].to_global(), array, atol=1e-3 if dtype in ("c8", "f4") else 1e-10)
         pair = cut._bound()
         for walk in (pair.forward, pair.backward):
-            transport = walk._transport
+            transport = walk._program
             chunks += sum(len(move.method._chunks) > 1 for move in getattr(transport, "moves", ()) if move.name)
     return chunks
 
@@ -151,6 +150,14 @@ def check_overlap(comm):
     }
 
 
+def order(comm):
+    """The calls of a slab transform: R and S start to receive and to send, w is work, c a copy, F waits for a chunk."""
+    names = {"_receive": "R", "_send": "S", "_do": "w", "_wait": "F"}
+    f = FFT((64, 64, 64 * comm.size), "block[(0),(),()]", comm=comm, algorithm="slab", method="pipelined")
+    calls = f._bound().forward.bound(f.empty_input().local, f.empty_output().local)
+    return "".join(names.get(getattr(call.func, "__name__", ""), "c") for call in calls)
+
+
 def check_workspace(comm):
     """Scratch is what `workspace_bytes` says, and is at most that of two blocks and all messages."""
     f = FFT((36, 36, 32), "block[(0),(),()]", comm=comm, algorithm="slab", method="pipelined")
@@ -165,7 +172,7 @@ def check_choice(comm):
     names = []
     for n, machine in ((4, None), (128, Machine(byte_time=1e-8)), (128, Machine(latency=0.05, byte_time=1e-8))):
         f = FFT((n, n, n), "block[(0),(),()]", comm=comm, algorithm="slab", machine=machine)
-        names.append(f._bound().forward._transport.moves[0].name)
+        names.append(f._bound().forward._program.moves[0].name)
     return names
 
 
@@ -179,6 +186,7 @@ if __name__ == "__main__":
         "chunked": chunked,
         "messages": check_messages(comm),
         "overlap": check_overlap(comm),
+        "order": order(comm),
         "workspace": check_workspace(comm),
     }
     with on_nodes(1):

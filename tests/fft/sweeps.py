@@ -26,9 +26,9 @@ def sweeps(comm, shape, real, seconds=4.0, tune="measure"):
     x.local[...] = 1 + comm.rank
     pair, parts = f._bound(), []
     for bound, source, target in ((pair.forward, x, X), (pair.backward, X, x)):
-        transport = bound._transport
-        calls, _ = transport._calls(source.local, target.local, -1)
-        meets = [call == transport._double_buffer.meet for call in calls]
+        program = bound._program
+        calls, _ = program._calls(source.local, target.local, -1)
+        meets = [call == program._double_buffer.barrier for call in calls]
         runs = groupby(zip(meets, calls, strict=True), key=lambda call: call[0])
         parts += [[call for _, call in run] for meet, run in runs if not meet]
     times = [[] for _ in parts]

@@ -20,18 +20,14 @@ from hurry import hurry
 import rote
 from rote import DistTensor, Machine, wisdom
 from rote.fft import FFT, fftn
-from rote.fft.families.choose import best
-from rote.fft.families.resolve import choices_for, reread
-from rote.fft.request.arguments import Options, as_arguments, requested_kinds
-from rote.fft.request.request import as_request
-from rote.fft.tuning import walks as autotune
-from rote.fft.tuning.confirmation import Verdict
-from rote.fft.tuning.walks import candidates, race
+from rote.fft import tuning as autotune
+from rote.fft.families.choose import best, choices_for, reread
+from rote.fft.request import Options, as_arguments, as_request, requested_kinds
+from rote.fft.tuning import Confirmed, candidates, race
 from rote.layout.grid import Grid
-from rote.runtime import world
-from rote.runtime.tuning import autotune as clock
-from rote.runtime.tuning import calibrate
-from rote.runtime.tuning.limits import LIMITS
+from rote.runtime import calibrate, world
+from rote.runtime import choose as clock
+from rote.runtime.choose import SECONDS
 
 SHAPE = (8, 6, 10)
 SHORT = {"measure": 0.02, "patient": 0.04}
@@ -42,7 +38,7 @@ def place(tmp_path, monkeypatch):
     """A folder of its own for each test, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     hurry(monkeypatch, *SHORT.values())
-    monkeypatch.setattr(Verdict, "broken_by", kept_by)
+    monkeypatch.setattr(Confirmed, "contradicted_by", kept_by)
     return tmp_path / "kept"
 
 
@@ -197,7 +193,7 @@ def test_damaged_decisions_are_ignored(races, place):
 
 def test_what_is_printed(monkeypatch):
     """What was timed stands beside what the model says, the walk that is taken first."""
-    monkeypatch.setitem(LIMITS["walk"].seconds, "measure", 1.0)
+    monkeypatch.setitem(SECONDS["walk"], "measure", 1.0)
     (text, f), _ = rote.run(lambda comm: (str(f := FFT(SHAPE, comm=comm, tune="measure")), f.tried), 2)
     head, *rows = text.splitlines()[-len(f) - 1 :]
     assert head.split() == ["there", "and", "back", "timed", "by", "the", "model"]
@@ -283,8 +279,8 @@ def test_it_ends_in_time(monkeypatch):
 
     def program(comm, seconds):
         progress = told.append if comm.rank == 0 else None
-        times = race(field, comm, "backward", Options("measure", progress=progress), seconds)
-        return [min(row, default=math.inf) for row in times]
+        timed = race(field, comm, "backward", Options("measure", progress=progress), seconds)
+        return [timed.seconds(n) for n in range(len(field))]
 
     one, other = rote.run(lambda comm: program(comm, 0.0), 2)
     assert one == other and one[0] < math.inf and one[1:] == [math.inf] * (len(field) - 1)
@@ -292,7 +288,7 @@ def test_it_ends_in_time(monkeypatch):
     ticks = count()  # a clock by which no turn takes long, however busy the machine is
     monkeypatch.setattr(clock, "perf_counter", lambda: 0.01 * next(ticks))
     start = time.process_time()
-    one, other = rote.run(lambda comm: program(comm, 0.3), 2)
+    one, other = rote.run(lambda comm: program(comm, 0.5), 2)
     assert time.process_time() - start < 3
     assert one == other and max(one) < math.inf
 
@@ -369,9 +365,9 @@ def test_wrong_requests():
 
 
 if __name__ == "__main__":
-    for limits in LIMITS.values():
-        limits.seconds.update(SHORT)
-    Verdict.broken_by = kept_by
+    for seconds in SECONDS.values():
+        seconds.update(SHORT)
+    Confirmed.contradicted_by = kept_by
     check(world())
     if world().rank == 0:
         print("right")

@@ -15,11 +15,10 @@ from virtual import walked
 import rote
 from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
-from rote.fft.families.rows import rows
-from rote.fft.families.transpose import transpose
-from rote.fft.request.request import as_request
-from rote.fft.transforms import KINDS, by_axis
-from rote.fft.walk.typecheck import build
+from rote.fft.families.transpose import rows, transpose
+from rote.fft.request import as_request
+from rote.fft.transforms import KINDS, kinds_along
+from rote.fft.walk.check import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
 
@@ -107,7 +106,7 @@ def test_on_virtual_ranks(family, kinds):
     array = array if real else array + 1j * array[::-1]
     wanted = as_request(shape, axes, kinds, np.dtype("d" if real else "D"))
     walk = build(source, family(source, wanted), wanted)
-    per_axis = by_axis(kinds, axes)
+    per_axis = dict(zip(axes, kinds_along(kinds, 3) if isinstance(kinds, str) else kinds, strict=True))
     assert dict(enumerate(walk.kinds)) == per_axis
     want = array
     for axis in sorted(axes, key=lambda axis: per_axis[axis] != "rfft"):
@@ -151,7 +150,7 @@ def test_real_axes_are_transformed_while_they_are_real():
         kinds = tuple(("dct2", "fft", "rfft")[i] for i in order)
         source = rote.parse("block[(0),(),()]").on((6, 7, 8), 3)
         lines = family(source, as_request((6, 7, 8), (0, 1, 2), kinds, np.dtype("d")))
-        done = [kinds[0] for kinds in [[a.kind] for line in lines for a in line.done]]
+        done = [action.name for line in lines for action in line.actions]
         assert set(done) >= {"dct2", "rfft"}
         assert "fft" not in done or done.index("rfft") < done.index("fft")
 

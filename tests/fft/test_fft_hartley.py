@@ -18,7 +18,8 @@ from rote import DistTensor
 from rote.fft import dht
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
-from rote.fft.kernels.backends import NAMES, composed, library, transforms, versions
+from rote.fft.kernels.backends import NAMES, library, transforms, versions
+from rote.fft.kernels.by_parts import composed
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import KINDS, REAL_TO_REAL, Kind, complex_dtype, real_dtype

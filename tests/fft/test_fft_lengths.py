@@ -14,7 +14,7 @@ import rote
 from rote import DistTensor
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
-from rote.fft.request.request import as_request
+from rote.fft.request import as_request
 
 D = np.dtype("D")
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # resampled spectra of one axis

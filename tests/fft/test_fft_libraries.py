@@ -19,7 +19,8 @@ from parts import REST, SOME, share
 from rote import RoteError, host
 from rote.fft.kernels import backends, gather, passes, threads
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual_library, versions
+from rote.fft.kernels.backends import NAMES, fftw, library, mkl, usual_library, versions
+from rote.fft.kernels.by_parts import prepare
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
@@ -216,7 +217,7 @@ def test_fftw_is_fftw_after_others() -> None:
         "import ctypes, glob, site, sys; import numpy as np\n"
         "for place in (sys.prefix, site.getuserbase()):\n"
         "    for file in glob.glob(f'{place}/lib/libmkl_rt.so*'): ctypes.CDLL(file, ctypes.RTLD_GLOBAL)\n"
-        "from rote.fft.kernels.fftw_core import fftw_core\n"
+        "from rote.fft.kernels.backends.fftw import fftw_core\n"
         "x = np.zeros((8, 4, 12), complex)[..., :8]\n"  # MKL has no plan for it, along its first axis and in place
         "fftw_core().FFTW(x, x, (0,))\n"
         "print(str(fftw_core().export_wisdom()[0], 'ascii')[:6])"

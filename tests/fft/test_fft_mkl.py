@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import rote
-from rote.fft.kernels.backends import mkl
+from rote.fft.kernels.backends import library, mkl
+from rote.fft.kernels.by_parts import prepare
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 
@@ -36,13 +37,13 @@ def test_transforms_have_any_number_of_axes(order: int) -> None:
 @pytest.mark.parametrize("planes, columns, calls", [(64, 33, 64), (64, 8, 64), (64, 7, 7), (2, 3, 2)])
 def test_columns_side_by_side_are_one_call(planes: int, columns: int, calls: int) -> None:
     """Law: MKL repeats along columns that share cache lines, though there are more planes, unless they are few."""
-    if not mkl.version():  # not installed
+    if not library("mkl").version():  # not installed
         return
     block = np.random.default_rng(planes).random((planes, 16, columns)).astype("c16")
     kernel = Kernel("fft", (1,), block.shape, block.shape, block.dtype, KernelConfig("mkl"))
-    plan, found = mkl.prepare(kernel, (1,), block, block, 1), np.empty_like(block)
+    plan, found = prepare(kernel, (1,), block, block, 1), np.empty_like(block)
     assert len(plan._starts) == calls
-    mkl.prepare(kernel, (1,), block, found, 1)(block, found)
+    prepare(kernel, (1,), block, found, 1)(block, found)
     assert np.allclose(found, np.fft.fft(block, axis=1))
 
 
@@ -52,9 +53,9 @@ def test_a_process_without_a_folder_does_without(tmp_path: Path) -> None:
         import os, sys
         os.mkdir(sys.argv[1]); os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])
         import numpy as np, rote
-        from rote.fft.kernels.backends import mkl
+        from rote.fft.kernels.backends import library
         x = rote.DistTensor.from_function(lambda i, j: i + 1j * j, (64, 64), "[(),()]")
-        assert np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(x.local)) and not mkl.version()
+        assert np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(x.local)) and not library("mkl").version()
         print("transformed")
     """
     folder = str(tmp_path / "gone")

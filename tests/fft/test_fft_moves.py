@@ -18,8 +18,8 @@ from rote import DistTensor
 from rote.compiler.step import LOCAL
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
-from rote.fft.families.factors import levels
-from rote.fft.request.request import as_request
+from rote.fft.families.cyclic import levels
+from rote.fft.request import as_request
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ def test_chunks_are_the_messages_in_parts(job, number):
         assert half[1] * 64 == whole[1] * 33  # of 64 complex numbers 33
         assert messages["cut"][1] * 4 <= whole[1] * 1.2
         assert min(found["overlap"].values()) > 0
+        # chunks of the first half leave as they are made, the others at once; later work follows each that it needs
+        assert re.fullmatch(r"R(w+c+S)+(c+S)+F+(w+F)*w+F", found["order"]), found["order"]
         assert found["workspace"]
         assert found["choice"] == ["alltoallv", "pipelined", "alltoallv"]
 

@@ -16,8 +16,7 @@ from rote.compiler import cost
 from rote.compiler.plan import Plan
 from rote.fft import FFT, compare, fftn
 from rote.fft.families import choose
-from rote.fft.request.request import as_request
-from rote.fft.walk import price
+from rote.fft.request import as_request
 
 
 @pytest.fixture
@@ -92,16 +91,16 @@ def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
 
 
 def test_equal_moves_are_priced_once(monkeypatch):
-    """Law: a move on a grid and the same on that grid turned round, along axes as long, are priced a single time."""
+    """Law: moves that walks share are priced a single time; on that grid turned round they cost the same."""
     priced = []
-    monkeypatch.setattr(price, "duration", lambda *args: priced.append(args) or cost.duration(*args))
+    monkeypatch.setattr(choose, "duration", lambda *args: priced.append(args) or cost.duration(*args))
     wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
     source = rote.parse("block[(0),(1),()]")
-    prices = price.Prices(rote.Machine())
-    walks = [choose.walk_of(source.on((64, 64, 64), grid), wanted, "pencil") for grid in ((2, 8), (8, 2))]
+    prices = choose.Prices(rote.Machine())
+    walks = [choose.walk_of(source.on((64, 64, 64), grid), wanted, "pencil") for grid in ((2, 8), (8, 2), (2, 8))]
     found = [prices(walk) for walk in walks]
-    assert found[0] == found[1] and len(priced) == 2
+    assert found[0] == found[1] == found[2] and len(priced) == 4
     uneven = choose.walk_of(
         source.on((64, 60, 64), (2, 8)), as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
     )
-    assert prices(uneven) != found[0] and len(priced) == 4
+    assert prices(uneven) != found[0] and len(priced) == 6

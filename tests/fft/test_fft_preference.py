@@ -9,11 +9,8 @@ import pytest
 
 import rote
 from rote.fft import FFT, algorithms
-from rote.fft.families.choose import Choice, choices, preferred, ranking
-from rote.fft.families.resolve import choices_for, walk_for
-from rote.fft.request.arguments import as_arguments
-from rote.fft.request.request import as_request
-from rote.fft.walk.price import NONE, Price, Prices
+from rote.fft.families.choose import NONE, Choice, Price, Prices, choices, choices_for, preferred, ranking, walk_for
+from rote.fft.request import as_arguments, as_request
 
 D = np.dtype("D")
 CASES = [

@@ -16,11 +16,10 @@ from workspace import bytes_taken
 import rote
 from rote import DistTensor, GatherWarning, LayoutError
 from rote.fft import FFT
-from rote.fft.families.choose import walk_of
-from rote.fft.families.factors import best_factors, padded_factors
-from rote.fft.families.gathered import crowded, gathered_bytes
+from rote.fft.families.choose import crowded, gathered_bytes, walk_of
+from rote.fft.families.ragged import best_factors, padded_factors
 from rote.fft.program.twiddles import chirp
-from rote.fft.request.request import as_request
+from rote.fft.request import as_request
 
 PROGRAM = Path(__file__).with_name("ragged.py")
 

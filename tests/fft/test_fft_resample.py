@@ -12,7 +12,7 @@ from families import numbers
 import rote
 from rote import DistTensor
 from rote.fft import FFT
-from rote.fft.program.work import BoundResize
+from rote.fft.program.operations import BoundResize
 from rote.fft.walk.walk import Resize
 
 LENGTHS = range(1, 19)

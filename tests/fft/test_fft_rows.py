@@ -7,11 +7,11 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from rote.compiler.movement.matrix import message_matrix
-from rote.fft.families import rows
+from rote.compiler.movement.volumes import message_matrix
+from rote.fft.families import transpose
 from rote.fft.families.choose import walk_of
-from rote.fft.families.rows import row_layout
-from rote.fft.request.request import as_request
+from rote.fft.families.transpose import row_layout
+from rote.fft.request import as_request
 
 CASES = (
     ((12, 18, 20), 48),
@@ -74,8 +74,8 @@ def test_of_many_axes_few_orders_are_priced(order, monkeypatch):
         priced.append((before, after))
         return _moved(before, after, shape, grid)
 
-    _moved = rows._moved
-    monkeypatch.setattr(rows, "_moved", moved)
+    _moved = transpose._moved
+    monkeypatch.setattr(transpose, "_moved", moved)
     axes, shape = tuple(range(order)), (2,) * order
     walk = walk_of(row_layout(axes).on(shape, 4), as_request(shape, axes, "fft", np.dtype("D")), "rows")
     assert sorted(each[-1] for each in orders_of(walk)) == [*axes]

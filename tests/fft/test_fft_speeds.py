@@ -15,17 +15,16 @@ import pytest
 
 import rote
 from rote import wisdom
-from rote.fft.kernels import speeds
+from rote.fft.kernels import choose as speeds
 from rote.fft.kernels.backends import versions
+from rote.fft.kernels.choose import Position, Sample, fastest, kernel_call, known_speeds, samples_of
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.kernels.speeds import Sample, fastest, known_speeds, samples_of
 from rote.fft.kernels.threads import helpers, with_threads
-from rote.fft.kernels.turns import Position, kernel_call
 from rote.fft.transforms import KINDS
+from rote.runtime.calibrate import keep_machine
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
-from rote.runtime.tuning.calibrate import keep_machine
 
 USUAL = KernelConfig("mkl")
 OTHER = {"pyfftw": "columns"}
@@ -147,7 +146,7 @@ def test_the_fastest_way_is_taken(kind, behind, stays, axes, shape) -> None:
                 if shape != LARGE or (way.fused and (way.tiled or stays)):
                     times[way] = sum(known[s][name][n] for s in samples)
         config, best = fastest(block, Position(behind, stays), USUAL, known), min(times.values())
-        assert times[config] == best or (config == USUAL and best >= 0.95 * times[USUAL])
+        assert times[config] == best or (config == USUAL and best >= 0.9 * times[USUAL])
 
 
 def test_what_is_not_known_is_not_taken() -> None:

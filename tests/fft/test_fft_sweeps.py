@@ -1,14 +1,14 @@
-"""Slab transforms pass over a block twice in each direction, as the floor of `rote bench --suite` counts."""
+"""Slab transforms pass over a block twice in each direction, as the floor of tests/bench/suite.py counts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench import suite
 from sweeps import sweeps
 
 import rote
-from rote.bench import floor
-from rote.bench.contest import Work
+from rote.bench.cases import Work
 
 
 @pytest.mark.parametrize("dtype", ["c16", "f8"])
@@ -17,4 +17,4 @@ def test_sweeps_are_those_of_the_floor(dtype):
     (times, other) = rote.run(sweeps, 2, ((16, 18, 20), dtype == "f8", 0.01, "model"))
     assert times == other
     assert min(times) > 0
-    assert len(times) == floor.sweeps(Work((16, 18, 20), np.dtype(dtype), 2), 1)
+    assert len(times) == suite.sweeps(Work((16, 18, 20), np.dtype(dtype), 2), 1)

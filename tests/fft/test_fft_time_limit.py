@@ -11,8 +11,8 @@ from hurry import hurry
 import rote
 from rote import DistTensor, LayoutError
 from rote.fft import FFT
-from rote.runtime.tuning import autotune
-from rote.runtime.tuning.limits import allowed, time_limit
+from rote.runtime import choose as autotune
+from rote.runtime.choose import allowed, time_limit
 
 SHAPE = (12, 10, 8)
 NUMBERS = np.random.default_rng(4).standard_normal(SHAPE)

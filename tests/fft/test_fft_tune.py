@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -20,17 +19,16 @@ import rote
 from rote import DistTensor, wisdom
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
-from rote.fft.kernels import timing
-from rote.fft.kernels.backends import mkl, numpyfft, usual_library
+from rote.fft.kernels import choose as timing
+from rote.fft.kernels.backends import mkl, usual_library
+from rote.fft.kernels.backends.plain import NumPy
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.program.operations import operations
-from rote.fft.program.work import KernelWork
-from rote.fft.request.arguments import Options
-from rote.fft.request.request import as_request
+from rote.fft.program.operations import KernelWork, operations
+from rote.fft.request import Options, as_request
 from rote.runtime import world
+from rote.runtime.choose import SECONDS, TimeRatio
 from rote.runtime.comm.threads import alone
-from rote.runtime.tuning.limits import LIMITS
 
 
 def check(comm, part):
@@ -71,8 +69,8 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     """Law: what was timed once is not timed again, by other ranks of another program either; all ranks do the same."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     contests = []
-    contest = timing._Contest
-    monkeypatch.setattr(timing, "_Contest", lambda *args: contests.append(args) or contest(*args))
+    best = timing._Search.best
+    monkeypatch.setattr(timing._Search, "best", lambda *args: contests.append(args) or best(*args))
     hurry(monkeypatch, 0.05, 0.1)
     first = rote.run(configs, ranks)
     assert len(contests) == ranks * len(first[0]) > 0
@@ -125,18 +123,16 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
     hurry(monkeypatch, 0.05, 0.1)
-    arguments, prepare = [], numpyfft.prepare
+    arguments, prepare = [], NumPy.prepare
 
-    def refuses(kernel, *args):
-        arguments.append(kernel.shape)
-        if 3 in kernel.shape:  # the block of one rank, before the move
+    def refuses(self, row, axes, ends, *args):
+        arguments.append(ends[0].shape)
+        if 3 in ends[0].shape:  # the block of one rank, before the move
             raise RuntimeError
-        return prepare(kernel, *args)
+        return prepare(self, row, axes, ends, *args)
 
-    monkeypatch.setattr(numpyfft, "prepare", refuses)
-    monkeypatch.setitem(
-        LIMITS, "kernel", replace(LIMITS["kernel"], better=1e9)
-    )  # any other than the usual one is taken
+    monkeypatch.setattr(NumPy, "prepare", refuses)
+    monkeypatch.setattr(TimeRatio, "is_better", True)  # any other than the usual one is taken
     for name in ("ducc0", "scipy"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(mkl, "_interface", lambda: None)
@@ -171,7 +167,7 @@ def test_on_mpi_ranks(mpirun, ranks, part):
 
 
 if __name__ == "__main__":
-    LIMITS["kernel"] = replace(LIMITS["kernel"], seconds={"measure": 0.05})
+    SECONDS["kernel"]["measure"] = 0.05
     check(world(), sys.argv[1])
     if world().rank == 0:
         print("right")

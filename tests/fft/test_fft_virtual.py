@@ -11,7 +11,7 @@ from virtual import walked
 
 import rote
 from rote.fft.families.choose import walk_of
-from rote.fft.request.request import as_request
+from rote.fft.request import as_request
 
 D = np.dtype("D")
 TABLE_1 = [  # of Popovici et al. 2019: grids of order 1, 2 and 3 over 2 to 512 processes

@@ -18,10 +18,10 @@ import numpy as np
 import rote
 from rote.compiler.cost import flow
 from rote.fft.families.choose import walk_of
-from rote.fft.families.rows import row_layout
-from rote.fft.request.request import as_request
-from rote.fft.walk.typecheck import StageSpec, build
-from rote.fft.walk.walk import Transform
+from rote.fft.families.transpose import row_layout
+from rote.fft.request import as_request
+from rote.fft.walk.check import build
+from rote.grammar import ActionSyntax, StageSyntax
 
 POINTS = 256
 SHAPE = (POINTS,) * 3
@@ -51,7 +51,7 @@ def row_walk(shape, processes):
 
 def published_walk(shape, processes):
     """The walk of rows in the published order."""
-    lines = [StageSpec(row_layout(order), (Transform("fft", (1,)),)) for order in PUBLISHED]
+    lines = [StageSyntax(row_layout(order), actions=(ActionSyntax("fft", (1,)),)) for order in PUBLISHED]
     return build(row_layout(AXES).on(shape, processes), lines, wanted(shape))
 
 

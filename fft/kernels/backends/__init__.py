@@ -1,4 +1,4 @@
-"""Libraries of local transforms, each a small file behind the protocol of `rote.fft.kernels.backends.protocol`.
+"""Libraries of local transforms, each a class with its traits; see `rote.fft.kernels.backends.library`.
 
 All but numpy are optional, and are imported only when they are used.
 """
@@ -6,6 +6,7 @@ All but numpy are optional, and are imported only when they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,47 +15,34 @@ from rote.errors import RoteError
 from rote.host import installed, processor
 
 from ...transforms import HALVING, KINDS
-from ..kernel import Kernel
-from .by_parts import ByParts, OfHalves
-from .protocol import Array, ArrayTransform, Library
+from .library import Library
 
-__all__ = [
-    "NAMES",
-    "common_versions",
-    "composed",
-    "library",
-    "prepare",
-    "transforms",
-    "usual_library",
-    "usual_library_but_mkl",
-    "versions",
-]
+__all__ = ["NAMES", "common_versions", "library", "timed_libraries", "transforms", "usual_library", "versions"]
 
 NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
 
 
+@cache
 def library(name: str) -> Library:
     """A library by its name."""
-    if name == "ducc0":
-        from . import ducc
+    if name == "pyfftw":
+        from .fftw import Fftw
 
-        return ducc
+        return Fftw()
     if name == "mkl":
-        from . import mkl
+        from .mkl import Mkl
 
-        return mkl
-    if name == "scipy":
-        from . import scipyfft
+        return Mkl()
+    from .plain import Ducc, NumPy, SciPy
 
-        return scipyfft
-    if name == "numpy":
-        from . import numpyfft
+    return next(each() for each in (Ducc, SciPy, NumPy) if each.name == name)
 
-        return numpyfft
-    from . import fftw
 
-    return fftw
+@cache
+def timed_libraries() -> tuple[str, ...]:
+    """The libraries that are the fastest somewhere."""
+    return tuple(name for name in NAMES if library(name).timed)
 
 
 def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
@@ -63,44 +51,29 @@ def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
     return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
 
 
-def usual_library(kind: str, dtype: np.dtype[Any]) -> str:
-    """The library that is taken if none was timed: MKL on Intel's processors, if it is installed, else FFTW.
+def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> str:
+    """The library that is taken if none was timed: that of the processor's maker, if it is installed, else FFTW.
 
-    There MKL is faster at every length, and on other processors at none. Without pyfftw, which has no wheels for some
-    versions of Python and some processors, the next one of `NAMES` is taken that is installed.
-    """
-    if "Intel" in processor() and library("mkl").does(kind, dtype) and library("mkl").version():
-        return "mkl"
-    return usual_library_but_mkl(kind, dtype)
+    Without pyfftw, which has no wheels for some versions of Python and some processors, the next one of `NAMES` is
+    taken that is installed.
 
-
-def usual_library_but_mkl(kind: str, dtype: np.dtype[Any]) -> str:
-    """The usual library where MKL would not be faster.
+    Args:
+        threaded: whether the library must have threads of its own.
 
     Raises:
         RoteError: pyfftw is not installed, and no other installed library has these transforms.
     """
-    if installed("pyfftw"):
-        return "pyfftw"
-    for name in ("ducc0", "scipy", "numpy"):
-        if installed(name) and transforms(name, kind, dtype):
+    for name in NAMES:
+        backend = library(name)
+        made_here = backend.processors and backend.processors in processor()
+        if made_here and (backend.threaded or not threaded) and backend.does(kind, dtype) and backend.version():
+            return name
+    if installed(NAMES[0]):
+        return NAMES[0]
+    for name in NAMES:
+        if not library(name).processors and installed(name) and transforms(name, kind, dtype):
             return name
     raise RoteError(f"no installed library has {kind} of {dtype}\npip install pyfftw, or ducc0, or SciPy")
-
-
-def composed(kernel: Kernel) -> bool:
-    """Whether a kernel's library has no function for its kind, so that it is done by parts, one axis at a time."""
-    return kernel.row.parts != "" and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
-
-
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform by the kernel's library; see `Library`."""
-    backend = library(kernel.config.library)
-    if not composed(kernel):
-        return backend.prepare(kernel, axes, source, target, threads)
-    (axis,) = axes
-    made = OfHalves if kernel.row.backward else ByParts
-    return made(backend, kernel, axis, source, target, threads)
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:

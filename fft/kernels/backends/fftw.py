@@ -1,15 +1,26 @@
 """FFTW, through pyfftw: every kind, in every precision of its build.
 
+Only the compiled part of pyfftw is loaded, without the package's interfaces: they import SciPy, which would take half a
+second of every program's start. The package itself is loaded lazily: it runs when somebody uses it, say after `import
+pyfftw`, and then finds the compiled part that is in use.
+
 FFTW remembers plans for the whole process, and would use them even when it is asked to estimate. So timed plans are
 kept as text by their users, and after planning FFTW itself knows no more than before.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
@@ -17,29 +28,81 @@ import numpy as np
 from rote.caches import memoized
 from rote.host import installed
 
-from ...transforms import KINDS, real_dtype
-from ..fftw_core import fftw_core, fftw_version
-from ..kernel import Kernel
-from .protocol import Array, ArrayTransform
+from ...transforms import KINDS, TransformKind, real_dtype
+from ..config import KernelConfig, Study
+from .library import Array, ArrayTransform, Axes, Ends, Library
 
-__all__ = ["does", "merged", "prepare", "version"]
+__all__ = ["Fftw", "fftw_build", "fftw_core", "merged"]
 
-EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
-"""FFTW's flags for how thoroughly it searches for plans."""
-
-_PLANNING = threading.Lock()  # a process has one planner of FFTW, and in-process ranks plan at the same time
+_PACKAGE, _CORE = "pyfftw", "pyfftw.pyfftw"
+_EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}  # how thoroughly FFTW searches for plans
+_PRECISIONS = {"f": ("32", "single"), "d": ("64", "double"), "g": ("ld", "long double")}  # pyfftw's name, and ours
 _PLACES = {"d": 0, "f": 1, "g": 2}  # the place of each precision in the wisdom that pyfftw exports
+_PLANNING = threading.Lock()  # a process has one planner of FFTW, and in-process ranks plan at the same time
+_importing = threading.Lock()  # in-process ranks import at the same time
 
 
-def version() -> str:
-    package = installed("pyfftw")
-    return f"{package} {fftw_version()}" if package else ""
+class Fftw(Library):
+    """FFTW. Its estimated plans are fast from line to line; at most lengths they take 1.2 to 1.9 times as long in
+    columns, with all copies. With the same timed plans, or by estimate, it chooses the same transform on every rank and
+    in every run.
+    """
+
+    name = _PACKAGE
+    timed = True
+    plans = True
+    line_to_line = True
+
+    def version(self) -> str:
+        package = installed(_PACKAGE)
+        return f"{package} {_fftw_version()}" if package else ""
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
+        return known and _PRECISIONS[real_dtype(dtype).char][0] in fftw_core()._supported_types
+
+    def prepare(
+        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
+    ) -> ArrayTransform:
+        direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
+        destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
+
+        def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
+            flags = (effort, *destroys)
+            made = fftw_core().FFTW(
+                *ends, axes, direction, flags=flags, threads=config.threads, planning_timelimit=seconds
+            )
+            return _Plan(made, ends)
+
+        with _PLANNING:
+            if study is not None:
+                left = study.left
+                with _wisdom(study.plans, ends[0].dtype) as known:
+                    made = plan(_EFFORTS[study.effort], left) if left > 0 else plan()
+                    study.plans = known()
+                return made
+            if config.plans:
+                with _wisdom(config.plans, ends[0].dtype):
+                    return plan()
+            return plan()
 
 
-def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    names = {"f": "32", "d": "64", "g": "ld"}
-    known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
-    return known and names[real_dtype(dtype).char] in fftw_core()._supported_types
+class _Plan(ArrayTransform):
+    """A plan of FFTW. It would keep the last arrays alive, so it returns to its own after each call."""
+
+    __slots__ = ("_ends", "_plan")
+
+    def __init__(self, plan: Any, ends: Ends) -> None:
+        self._plan, self._ends = plan, ends
+
+    def __call__(self, source: Array, target: Array) -> None:
+        self._plan.update_arrays(source, target)
+        self._plan.execute()
+        self._plan.update_arrays(*self._ends)
+
+    def bound(self, source: Array, target: Array) -> Callable[[], object]:
+        its_own = source is self._ends[0] and target is self._ends[1]
+        return self._plan.execute if its_own else partial(self, source, target)
 
 
 @memoized(64)
@@ -51,53 +114,6 @@ def _knows(name: str) -> bool:
         except ValueError:
             return False
     return True
-
-
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform between two arrays; see `Library`.
-
-    With the same timed plans, or by estimate, FFTW chooses the same transform on every rank and in every run.
-    """
-    row = kernel.row_between(source, target)
-    direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
-    destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
-
-    def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
-        made = fftw_core().FFTW(
-            *(source, target, axes, direction), flags=(effort, *destroys), threads=threads, planning_timelimit=seconds
-        )
-        return _Plan(made, source, target)
-
-    study = kernel.study
-    with _PLANNING:
-        if study is not None:
-            left = study.left
-            with _wisdom(study.plans, source.dtype) as known:
-                made = plan(EFFORTS[study.effort], left) if left > 0 else plan()
-                study.plans = known()
-            return made
-        if kernel.config.plans:
-            with _wisdom(kernel.config.plans, source.dtype):
-                return plan()
-        return plan()
-
-
-class _Plan(ArrayTransform):
-    """A plan of FFTW. It would keep the last arrays alive, so it returns to its own after each call."""
-
-    __slots__ = ("_ends", "_plan")
-
-    def __init__(self, plan: Any, source: Array, target: Array) -> None:
-        self._plan, self._ends = plan, (source, target)
-
-    def __call__(self, source: Array, target: Array) -> None:
-        self._plan.update_arrays(source, target)
-        self._plan.execute()
-        self._plan.update_arrays(*self._ends)
-
-    def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        its_own = source is self._ends[0] and target is self._ends[1]
-        return self._plan.execute if its_own else partial(self, source, target)
 
 
 def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
@@ -131,3 +147,66 @@ def _as_wisdom(plans: str, dtype: np.dtype[Any]) -> tuple[bytes, ...]:
     wisdom = [b"", b"", b""]
     wisdom[_PLACES[real_dtype(dtype).char]] = plans.encode("ascii")
     return tuple(wisdom)
+
+
+@cache
+def fftw_core() -> Any:
+    """The module `pyfftw.pyfftw`.
+
+    Raises:
+        ImportError: pyfftw is not installed, or its FFTW cannot be loaded.
+
+    >>> import pyfftw
+    >>> fftw_core() is sys.modules["pyfftw.pyfftw"], fftw_core().FFTW is pyfftw.FFTW
+    (True, True)
+    """
+    with _importing:
+        package = None if {_PACKAGE, _CORE} & sys.modules.keys() else find_spec(_PACKAGE)
+        if package is None or package.loader is None:
+            return import_module("pyfftw.pyfftw")
+        core = PathFinder.find_spec(_CORE, package.submodule_search_locations)
+        if core is None or core.loader is None:
+            return import_module("pyfftw.pyfftw")
+        with _by_its_own_functions():
+            module = sys.modules[_CORE] = module_from_spec(core)
+        try:
+            core.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[_CORE]
+            raise
+        loader = package.loader = LazyLoader(package.loader)
+        whole = module_from_spec(package)
+        vars(whole)["pyfftw"] = module  # as an import binds a module in its package
+        loader.exec_module(whole)
+        sys.modules[_PACKAGE] = whole
+        return module
+
+
+@contextmanager
+def _by_its_own_functions() -> Iterator[None]:
+    """Bind a library that is loaded to its own FFTW functions, and not to MKL's.
+
+    MKL has functions of the same names, which plan less. If a module such as mkl_fft has opened MKL for the whole
+    process, libraries that are loaded later would be bound to MKL's functions.
+    """
+    deep = getattr(os, "RTLD_DEEPBIND", 0)
+    if not (deep and hasattr(ctypes.CDLL(None), "MKL_Get_Version")):
+        yield
+        return
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | deep)
+    try:
+        yield
+    finally:
+        sys.setdlopenflags(flags)
+
+
+def fftw_build() -> tuple[str, str, tuple[str, ...]]:
+    """The version of pyFFTW, that of FFTW, and the precisions of its build."""
+    precisions = tuple(name for key, name in _PRECISIONS.values() if key in fftw_core()._supported_types)
+    return installed(_PACKAGE), _fftw_version(), precisions
+
+
+def _fftw_version() -> str:
+    numbers = re.search(r"\d+\.\d+\.\d+", fftw_core()._fftw_version_dict.get("64", ""))
+    return numbers.group() if numbers else ""

@@ -25,11 +25,11 @@ import numpy as np
 from rote.caches import memoized
 from rote.runtime.copy.strided import run
 
-from ...transforms import KINDS
-from ..kernel import Kernel
-from .protocol import Array, ArrayTransform
+from ...transforms import KINDS, TransformKind
+from ..config import KernelConfig, Study
+from .library import Array, ArrayTransform, Axes, Ends, Library
 
-__all__ = ["does", "prepare", "version"]
+__all__ = ["Mkl"]
 
 _LAZY, _GLOBAL, _LOADED = 1, 0x100, 4  # flags of dlopen(3) on Linux; ctypes.CDLL would bind all symbols at once
 _BELOW, _INTERFACE, _ALL = ("core", "sequential"), "intel_lp64", "rt"  # MKL's libraries; the last one opens the others
@@ -47,14 +47,43 @@ class _Dimension(ctypes.Structure):
     _fields_ = (("extent", c_ssize_t), ("source", c_ssize_t), ("target", c_ssize_t))
 
 
-def version() -> str:
-    """The library's version; see `Library`. It is empty if MKL cannot be loaded."""
-    interface = _interface()
-    if interface is None:
-        return ""
-    text = ctypes.create_string_buffer(200)
-    interface.MKL_Get_Version_String(text, len(text))  # "… Version 2026.2-Product Build …"
-    return text.value.decode().partition("Version ")[2].partition("-")[0]
+class Mkl(Library):
+    """MKL. On Intel's processors it is the fastest at every length, and on others at none."""
+
+    name = "mkl"
+    timed = True
+    threaded = False
+    processors = "Intel"
+    prefers_tiles = False
+
+    def version(self) -> str:
+        """The library's version; empty if MKL cannot be loaded."""
+        interface = _interface()
+        if interface is None:
+            return ""
+        text = ctypes.create_string_buffer(200)
+        interface.MKL_Get_Version_String(text, len(text))  # "… Version 2026.2-Product Build …"
+        return text.value.decode().partition("Version ")[2].partition("-")[0]
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        return KINDS[kind].real != "both" and dtype.char in "fdFD"
+
+    def prepare(
+        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
+    ) -> ArrayTransform:
+        back = row.real == "output"
+        last = axes[-1:] if back and config.tiled else axes[-_MOST:]  # the real axis of a real transform is among these
+        rest = axes[: -len(last)]
+        groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
+        if back:  # the complex axes in the source, then the real one to the target
+            parts = [*((group, 0, 0) for group in groups), (last, 0, 1)]
+        else:
+            parts = [(last, 0, 1), *((group, 1, 1) for group in groups)]
+        plans = []
+        for group, begin, end in parts:
+            along = row if group is last else KINDS[row.others]
+            plans.append((_Plan(along, group, ends[begin], ends[end]), begin, end))
+        return plans[0][0] if len(plans) == 1 else _InTurn(plans)
 
 
 @cache
@@ -113,24 +142,6 @@ def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
     return plan, execute, destroy
 
 
-def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    return KINDS[kind].real != "both" and dtype.char in "fdFD"
-
-
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    ends, back = (source, target), kernel.row_between(source, target).real == "output"
-    apart = back and kernel.config.tiled
-    last = axes[-1:] if apart else axes[-_MOST:]  # the real axis of a real transform is among these
-    rest = axes[: -len(last)]
-    groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
-    if back:
-        parts = [*((group, 0, 0) for group in groups), (last, 0, 1)]
-    else:
-        parts = [(last, 0, 1), *((group, 1, 1) for group in groups)]
-    plans = [(_Plan(kernel, group, ends[begin], ends[end]), begin, end) for group, begin, end in parts]
-    return plans[0][0] if len(plans) == 1 else _InTurn(plans)
-
-
 class _Handle(c_void_p):
     """A plan that is destroyed with its last reference."""
 
@@ -156,8 +167,7 @@ class _Plan(ArrayTransform):
 
     __slots__ = ("_execute", "_handle", "_starts")
 
-    def __init__(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> None:
-        row = kernel.row_between(source, target)
+    def __init__(self, row: TransformKind, axes: Axes, source: Array, target: Array) -> None:
         points = source.shape if row.real == "input" else target.shape
         steps = [n // source.itemsize for n in source.strides]
         out_steps = [n // target.itemsize for n in target.strides]
@@ -183,7 +193,7 @@ class _Plan(ArrayTransform):
                 *(_address(source), _address(target), *sign, _ESTIMATE),
             )
         if not handle:
-            raise RuntimeError(f"MKL has no plan for {kernel.kind} along {axes} of {source.shape}")
+            raise RuntimeError(f"MKL has no plan for {row.name} along {axes} of {source.shape}")
         self._handle = _Handle(handle, destroy)
 
     def __call__(self, source: Array, target: Array) -> None:

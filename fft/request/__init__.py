@@ -1,1 +1,0 @@
-"""Requests: what a user asks of a transform, checked and completed, before the search for a walk."""

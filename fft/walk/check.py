@@ -1,0 +1,404 @@
+"""The type check of walks: every line is checked against the digits that the tensor has at that line.
+
+A line is a layout and actions. Its view reads the digits that the lines before have left. The parts of a tile become
+modes of the tensor, and so do digits that are fused to one; fused modes of several axes are separated again. A walk is
+refused if it transforms a digit that is not whole on a rank, that is transformed already, or that must wait for a more
+significant one; if it omits a twiddle, or writes one that is not due; and if it forgets a digit, or leaves an axis in
+pieces.
+
+Some actions are no transforms of digits. A real transform may use complex numbers: `complex` begins "rfft", and `fold`
+cuts its spectrum to the half that is kept. In the inverse, `fold` pads that half, and `real` ends "irfft". And n points
+may be transformed as a convolution with a chirp (Bluestein 1970), on m >= 2n - 1 points that have better factors:
+`chirp`, the transform, `convolve`, the inverse transform, `chirp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, chain, pairwise
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from rote.errors import LayoutError
+from rote.grammar import CONVOLVE, RESIZES, TWIDDLE, StageSyntax
+from rote.grammar.nodes import CastName, ResizeName
+from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
+from rote.layout.grid import Grid
+from rote.layout.kinds import block_kind
+from rote.layout.kinds import extent as part_extents
+from rote.layout.layout import Entry, Layout
+
+from ..request import TransformRequest
+from ..transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESAMPLED, RESTORING, Kind, goes_back
+from .digits import Axis, AxisDigit, Mode, State, extent, in_words, name_modes, read, untiled
+from .walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk, dtype_after
+
+__all__ = ["Line", "build", "recut"]
+
+
+Line = StageSyntax[Layout]
+"""A line of a walk as it is written: a layout, its actions, and the grid if it changes."""
+
+
+def build(source: Distribution, lines: Sequence[Line], request: TransformRequest) -> Walk:
+    """The walk that consists of some lines, from a tensor with distribution `source`.
+
+    Args:
+        source: the tensor's distribution; if the first line has another one, the walk begins with a move.
+        lines: at least one line.
+        request: the request, all axes of which must be transformed at the end.
+
+    Raises:
+        LayoutError: the lines are not a transform of these axes; the text says which line is wrong, and why.
+    """
+    state = State.of(source.shape, request)
+    modes: tuple[Mode, ...] = tuple((AxisDigit(axis, 1, n),) for axis, n in enumerate(source.shape))
+    grid, stages = source.grid, list[Stage]()
+    for number, line in enumerate(lines, 1):
+        grid = Grid(line.grid) if line.grid else grid
+        try:
+            before = line.layout.on(tuple(map(extent, modes)), grid)
+            _check(before, source, line)
+            done, entries, viewed = _done(before, line, list(read(line.layout.view, modes)), state)
+        except LayoutError as error:
+            raise LayoutError(f"line {number} of the walk, {line.layout}: {error}") from None
+        view, modes = untiled(line.layout.view, modes, tuple(viewed))
+        after = replace(line.layout, modes=entries, view=view).on(tuple(map(extent, modes)), grid)
+        stages.append(Stage(before, after, done))
+    if stages[0].before != source:
+        stages.insert(0, Stage(source, source))
+    _check_ended(state)
+    last = stages[-1].after
+    target = _natural(last, read(last.layout.view, modes), state, request.axes)
+    kinds, sizes = tuple(axis.kind for axis in state.axes), tuple(axis.size for axis in state.axes)
+    points = tuple(1 if axis.points is None else axis.points for axis in state.axes)
+    return Walk(source, target, tuple(stages), request.dtype, kinds, sizes, points)
+
+
+def _check(before: Distribution, source: Distribution, line: Line) -> None:
+    if before.grid.size != source.grid.size:
+        raise LayoutError(f"grid {before.grid} is of {before.grid.size} ranks, but there are {source.grid.size}")
+    if before.partial and before.layout.op != "sum" and line.actions:
+        op = before.layout.op
+        raise LayoutError(f"the transform of a {op} is not the {op} of the transforms; reduce the tensor before")
+
+
+def _done(
+    before: Distribution, line: Line, viewed: list[Mode], state: State
+) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
+    """The actions of a line, with its twiddles, and the entries and digits of its modes afterwards."""
+    done: list[Action] = []
+    due: list[Twiddle] = []
+    entries = list(line.layout.modes)
+    for action in line.actions:
+        if action.name in RESIZES:
+            for m, new in zip(action.modes, action.extents, strict=True):
+                resize = _resized(cast(ResizeName, action.name), m, new, viewed, state)
+                if before.splits[m] and any(isinstance(a, Resize) and a.mode == m for a in done):
+                    raise LayoutError(f"mode {m} is split, and has another extent already; write {action.name} below")
+                entries[m] = recut(before, m, entries[m], resize)
+                viewed[m] = (replace(viewed[m][0], size=resize.extents[1]),)
+                done.append(resize)
+        elif action.name == TWIDDLE:
+            if not due:
+                raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
+            done += due
+            due = []
+        elif action.name == CONVOLVE:
+            done += _convolved(viewed, state)
+        elif action.name in CASTS:
+            done.append(_cast(Transform(cast(CastName, action.name), action.modes), viewed, state))
+        else:
+            done.append(_transform(cast(Kind, action.name), action.modes, before, viewed, due, state))
+            for m in action.modes:
+                if len({extent(viewed[m]), before.view_shape[m]}) > 1:
+                    entries[m] = tuple(map(fitting, entries[m]))
+    if due:
+        raise LayoutError("a twiddle is due before the tensor moves on; write twiddle behind the transforms")
+    return tuple(done), tuple(entries), viewed
+
+
+def _transform(
+    kind: Kind, modes: tuple[int, ...], before: Distribution, viewed: list[Mode], due: list[Twiddle], state: State
+) -> Transform:
+    """A transform, with the extent that it restores; the twiddles that become due are added to `due`."""
+    row, dtype = KINDS[kind], state.dtype
+    if row.real == "input" and dtype.kind == "c":
+        raise LayoutError(f"{kind} takes real numbers, but they are {dtype} by then; write {row.others}")
+    if row.real in ("neither", "output") and dtype.kind != "c":
+        hint = "begin with a complex dtype" if row.backward else "begin with a complex dtype, or with rfft"
+        raise LayoutError(f"{kind} takes complex numbers, but they are {dtype} by then; {hint}")
+    state.dtype = dtype_after(kind, dtype)
+    for m in modes:
+        if before.splits[m]:
+            names = ", ".join(str(s.grid_mode) for s in before.splits[m])
+            raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
+    real = modes[-1] if row.real in ("input", "output") else None
+    for m in sorted(modes, key=lambda m: (m == real) != (row.real == "input")):  # "rfft" begins with the real mode
+        along = row.name if m == real else row.others
+        viewed[m], more = _transformed(along, m, viewed, due, state)
+        due += more
+    length = 0 if real is None else state.axes[viewed[real][0].axis].points
+    return Transform(kind, modes, length or 0)
+
+
+def _transformed(
+    kind: Kind, m: int, viewed: list[Mode], due: list[Twiddle], state: State
+) -> tuple[Mode, list[Twiddle]]:
+    """The digits of a mode after its transform, and the twiddles that are then due."""
+    if len(viewed[m]) != 1:
+        raise LayoutError(f"mode {m} is no digit of one axis, but {in_words(viewed[m])}")
+    (digit,) = viewed[m]
+    if digit.done:
+        raise LayoutError(f"mode {m} is already transformed: {in_words(viewed[m])}")
+    axis, along = digit.axis, state.axes[digit.axis]
+    n = along.extent
+    along.turned = along.turned or kind
+    if along.turned != kind:
+        raise LayoutError(f"mode {m} is a digit of axis {axis}, which {along.turned} has begun; write {along.turned}")
+    if n < 2 and not KINDS[kind].alone:
+        others = [row.name for row in KINDS.values() if row.function == KINDS[kind].function and row.alone]
+        names = f"{', '.join(others[:-1])} and {others[-1]}"
+        raise LayoutError(f"{kind} takes two points or more, but axis {axis} has {n}; {names} take one")
+    if kind not in COMPLEX and digit.size != n:
+        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {in_words(viewed[m])}")
+    length = n
+    if kind in RESTORING:
+        if along.wanted != kind:
+            raise LayoutError(f"{kind} along axis {axis} restores an extent that nothing says; go back with irfftn")
+        length = along.length
+        if KINDS[kind].taken(length) != n:
+            raise LayoutError(f"{kind} along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
+    along.begin(kind, length)
+    if kind not in COMPLEX:
+        along.extent = KINDS[kind].given(length)
+        return (AxisDigit(axis, 1, along.extent, True),), []
+    # Every digit of the axis that is still to be transformed is less significant, and needs a twiddle with this one:
+    # exp(-2 pi i k j / n), k the place of this digit in the spectrum, j that of the other digit in the signal.
+    waiting = []
+    for other, mode in enumerate(viewed):
+        for k, part in enumerate(mode):
+            if part.axis != axis or part.done or part == digit or part.size < 2:
+                continue
+            if part.weight > digit.weight:  # its transform would mix with this one's twiddles
+                raise LayoutError(f"mode {m} waits for a more significant digit of axis {axis}, which mode {other} is")
+            waiting.append((other, extent(mode[k + 1 :]), part))
+    if any(m == twiddle.other for twiddle in due):
+        raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
+    turned = digit.turned(n)
+    if digit.size == 1:
+        return (turned,), []
+    back, twiddles = KINDS[kind].backward, []
+    for other, weight, part in waiting:
+        twiddles.append(Twiddle(m, other, weight, part.size, turned.weight * part.weight, n, back))
+    return (turned,), twiddles
+
+
+def _check_ended(state: State) -> None:
+    """Refuse a walk that ends before the transform of an axis is complete."""
+    for axis in state.padded:
+        raise LayoutError(
+            f"the walk leaves axis {axis.number} padded for a convolution; end it with "
+            f"chirp({axis.number}={axis.chirped})"
+        )
+    for axis in state.axes:
+        half = (axis.points or 0) // 2 + 1
+        if axis.kind in HALVING and axis.extent != half:
+            raise LayoutError(
+                f"the walk leaves the whole spectrum of the real axis {axis.number}; end it with "
+                f"fold({axis.number}={half})"
+            )
+        if axis.kind in RESTORING and state.dtype.kind == "c":
+            raise LayoutError(f"the walk leaves axis {axis.number} complex; write real behind its last transform")
+
+
+def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State, axes: tuple[int, ...]) -> Distribution:
+    """The distribution of a tensor of whole axes that has the blocks of the last stage."""
+    for mode in viewed:
+        if not mode:
+            raise LayoutError("the walk ends with a part of a tile that is no axis, for its extent is 1; leave it out")
+        for digit in mode:
+            axis = state.axes[digit.axis]
+            if digit.size != axis.extent:
+                raise LayoutError(
+                    f"the walk ends with axis {digit.axis} in pieces, {in_words(mode)}; "
+                    "end it with a line that reads its digits as one mode, the last to be done first"
+                )
+            if digit.size == 1 and axis.kind not in REAL_TO_REAL:
+                continue
+            if digit.axis in axes and not digit.done:
+                raise LayoutError(f"the walk leaves out axis {digit.axis}")
+            if digit.done and digit.axis not in axes:
+                raise LayoutError(f"the walk transforms axis {digit.axis}, which is not among the axes {axes}")
+    view = name_modes([[digit.axis for digit in mode] for mode in viewed])
+    return replace(last.layout, view=view).on(tuple(axis.extent for axis in state.axes), last.grid)
+
+
+def _resized(kind: ResizeName, m: int, new: int, viewed: Sequence[Mode], state: State) -> Resize:
+    """A change of extent of a whole axis."""
+    mode = viewed[m]
+    if len(mode) != 1 or mode[0].size != state.axes[mode[0].axis].extent:
+        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {in_words(mode)}")
+    (digit,) = mode
+    axis = state.axes[digit.axis]
+    resize = Resize(kind, m, axis.extent, new)
+    if kind == "chirp":
+        resize = _chirp(resize, axis, digit.done, state)
+    elif axis.chirped:
+        raise LayoutError(f"axis {axis.number} is padded for a convolution; end it with chirp before {kind}")
+    elif kind == "resample":
+        resize = _resample(resize, axis, state)
+    elif kind == "fold":
+        _check_fold(resize, axis, digit.done)
+    axis.extent = resize.extents[1]
+    return resize
+
+
+def _resample(action: Resize, axis: Axis, state: State) -> Resize:
+    begun, wanted, number = axis.kind, axis.wanted, axis.number
+    if begun not in RESAMPLED and (begun or not (wanted == "" or (wanted in COMPLEX and goes_back(wanted)))):
+        raise LayoutError(f"resample is of a spectrum along axis {number}; write it behind fft or rfft")
+    points, half = action.old if axis.points is None else axis.points, begun in HALVING
+    if half and action.old != points // 2 + 1:
+        raise LayoutError(
+            f"resample of a real axis is of half a spectrum; write fold({number}={points // 2 + 1}) before"
+        )
+    if half and points != action.new and min(points, action.new) % 2 == 0:
+        # The real part of Nyquist's term is taken, which another transform would mix with other terms.
+        mixed = [other.number for other in state.axes if other is not axis and other.kind in COMPLEX]
+        if mixed:
+            raise LayoutError(
+                f"resample takes the real part of Nyquist's term along axis {number}, which is mixed with others once "
+                f"axis {mixed[0]} is transformed; write rfft and resample of axis {number} in front of that"
+            )
+    axis.points = action.new
+    return replace(action, old=points, half=half)
+
+
+def _check_fold(action: Resize, axis: Axis, done: bool) -> None:
+    """Begin the inverse of half a spectrum, or check that there is a whole spectrum to cut."""
+    if axis.kind in HALVING and done:
+        before = axis.points or 0
+        after = before // 2 + 1
+    elif axis.wanted in RESTORING and not axis.kind:
+        after = axis.length
+        before = after // 2 + 1
+        axis.begin(axis.wanted, after)
+        axis.turned = KINDS[axis.wanted].others
+    else:
+        raise LayoutError(
+            f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
+            f"axis {axis.number} has neither"
+        )
+    if action.extents != (before, after):
+        raise LayoutError(
+            f"fold of axis {axis.number} is from {before} points to {after}, not from {action.old} to {action.new}"
+        )
+
+
+def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
+    """The start of a convolution with a chirp, or its end."""
+    back, points = goes_back(axis.wanted), axis.chirped
+    if points:
+        if not done or axis.turned != "ifft":
+            raise LayoutError(f"chirp ends axis {axis.number} once it is transformed, convolved and transformed back")
+        if action.new != points:
+            raise LayoutError(f"chirp cuts axis {axis.number} to the {points} points that it had, not to {action.new}")
+        axis.chirped = 0
+        state.padded.remove(axis)
+        return replace(action, back=back)
+    if done or axis.kind not in ("", *HALVING, *RESTORING):
+        raise LayoutError(f"chirp begins the transform of axis {axis.number}, but {axis.kind or 'it'} has begun")
+    if state.dtype.kind != "c":
+        raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
+    if action.new < 2 * action.old - 1:
+        raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
+    axis.begin("ifft" if back else "fft", action.old)
+    axis.turned, axis.chirped = "fft", action.old
+    state.padded.append(axis)
+    return replace(action, back=back)
+
+
+def _convolved(viewed: list[Mode], state: State) -> list[Convolve]:
+    """The convolutions that are due, of axes that were padded for one and transformed; their inverses come next."""
+    convolutions: list[Convolve] = []
+    for axis in state.padded:
+        modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis.number for digit in mode)]
+        if axis.turned != "fft" or not all(digit.done for digit in chain(*(viewed[m] for m in modes))):
+            continue
+        if any(len(viewed[m]) > 1 for m in modes):
+            raise LayoutError(f"convolve takes axis {axis.number} in digits, each of them a mode of its own")
+        modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
+        sizes = tuple(viewed[m][0].size for m in modes)
+        convolutions.append(Convolve(tuple(modes), sizes, axis.chirped, goes_back(axis.wanted)))
+        for m in modes:
+            viewed[m] = (replace(viewed[m][0], done=False),)
+        axis.turned = "ifft"
+    if not convolutions:
+        raise LayoutError("no convolve is due; it stands behind the transform of an axis that chirp has padded")
+    return convolutions
+
+
+def _cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
+    """A change of dtype, for the only axis that is real on one side."""
+    axes = {digit.axis for digit in chain(*(viewed[m] for m in action.modes))}
+    if len(axes) != 1:
+        raise LayoutError(f"{action.kind} is for one axis, and names a mode of it, not of axes {sorted(axes)}")
+    axis = state.axes[axes.pop()]
+    digits = [digit for digit in chain(*viewed) if digit.axis == axis.number]
+    if action.kind == "complex":
+        if state.dtype.kind == "c" or axis.kind or axis.wanted not in ("", *HALVING):
+            raise LayoutError(
+                f"complex begins the rfft of axis {axis.number} of real numbers, but they are {state.dtype} by then, "
+                f"and {axis.kind or axis.wanted or 'nothing'} is to be done there"
+            )
+        axis.begin("rfft", axis.extent)
+        axis.turned = "fft"
+    elif axis.kind not in RESTORING or axis.chirped or not all(digit.done for digit in digits):
+        raise LayoutError(
+            f"real ends the irfft of axis {axis.number}, which fold has begun, once all of it is transformed"
+        )
+    state.dtype = dtype_after(action.kind, state.dtype)
+    return action
+
+
+def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: Resize) -> tuple[Entry, ...]:
+    """The entries of a mode after a change of extent, such that every element stays on its rank.
+
+    Raises:
+        LayoutError: some elements would have to travel.
+
+    >>> from rote.layout.layout import parse
+    >>> dist = parse("block[(0)]").on(16, 4)
+    >>> [entry.kind.sizes for entry in recut(dist, 0, dist.layout.modes[0], Resize("resize", 0, 16, 6))]
+    [(4, 2, 0, 0)]
+    """
+    splits, (old, new) = before.splits[mode], resize.extents
+    if not splits:
+        return tuple(map(fitting, entries))
+    period = prod(s.parts for s in splits)
+    if all(s.kind.is_cyclic for s in splits):
+        if resize.kind != "resample":
+            return entries
+        if all(s.kind.tile == 1 for s in splits) and not resize.half and (old - new) % period == 0:
+            return entries
+    elif resize.kind != "resample" and new < old and len(splits) == 1:
+        (split,) = splits
+        if split.kind.tile:
+            return entries
+        sizes = part_extents(split.kind, period, old, np.arange(period)).tolist()
+        ends = (0, *(min(end, new) for end in accumulate(sizes)))
+        cut = block_kind(*(b - a for a, b in pairwise(ends)))
+        return tuple(Entry(e.grid_mode, cut) if e.grid_mode == split.grid_mode else fitting(e) for e in entries)
+    names = ", ".join(str(s.grid_mode) for s in splits)
+    where = "whole, or cyclic"
+    if resize.kind == "resample":
+        where += f" over ranks that divide {abs(old - new)}"
+    raise LayoutError(
+        f"{resize.kind} of mode {mode} from {old} to {new} would move elements, for grid mode {names} splits it; "
+        f"do it where the mode is {where}"
+    )
