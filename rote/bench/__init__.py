@@ -1,5 +1,5 @@
-"""Benchmarks of `rote bench`: Rote, similar libraries, and the best of one process, in turn, round after round.
+"""`rote bench`: Rote and similar libraries on this machine, timed one after the other, round after round.
 
-The contestants' packages are imported when their turn comes; a missing one is reported with the reason. FFTW's MPI
-transforms need a C program, which is also compiled when their turn comes.
+`cases` says what is timed and how, `libraries` and `programs` how each library does it: the first within this process,
+the second by a C program, which is compiled when it runs. `machine` describes where, and `report` prints the results.
 """

@@ -1,4 +1,4 @@
-"""The machine of a contest: processor, caches, instruction sets; versions and builds of all contestants."""
+"""The machine on which `rote bench` runs: processor, caches, instruction sets; versions and builds of all libraries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,20 +17,19 @@ import numpy as np
 from .. import __version__
 from ..caches import memoized
 from ..host import processor
-from ..runtime.comm.collective_errors import from_root
+from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
 
-__all__ = ["build", "commit", "fftw_text", "machine", "same_machine"]
+__all__ = ["build", "commit", "fftw_text", "machine"]
 
 _DTFFT = ("dtfft-fftw-openmpi", "dtfft-fftw-mpich")  # the packages of dtFFT with FFTW, one for each MPI
 _PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", *_DTFFT, "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
-_OF_MACHINE = ("processor", "cores", "instructions", "caches")  # equal in two runs on one machine
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw.", "dtfft": "dtfft._dtfft"}  # linked to FFTW
 
 
 def machine(comm: Comm, usable: int) -> dict[str, Any]:
-    """The machine of the contest on rank 0: processor, usable cores, caches, instruction sets, system, commit, and the
+    """The machine of rank 0: processor, usable cores, caches, instruction sets, system, commit, and the
     versions of all packages that may have taken part. Collective.
 
     >>> from rote.runtime.comm.threads import alone
@@ -54,11 +53,6 @@ def _machine(usable: int, mpi: bool) -> dict[str, Any]:
         "commit": commit(),
         "versions": versions,
     }
-
-
-def same_machine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether two contests were held on machines between which the records show no difference."""
-    return all(first.get(key) == second.get(key) for key in _OF_MACHINE)
 
 
 def commit() -> str | None:
@@ -119,7 +113,6 @@ def build(package: str) -> str:
 
 
 def _installed(packages: Sequence[str]) -> dict[str, str]:
-    """The versions of those packages that are installed."""
     versions = {}
     for package in packages:
         with suppress(PackageNotFoundError):
@@ -127,16 +120,16 @@ def _installed(packages: Sequence[str]) -> dict[str, str]:
     return versions
 
 
-def fftw_text(said: str) -> str:
+def fftw_text(name: str) -> str:
     """FFTW's own version string in readable form.
 
     >>> fftw_text("fftw-3.3.5-sse2-avx"), fftw_text("fftw-3.3.10")
     ('FFTW 3.3.5 (sse2, avx)', 'FFTW 3.3.10')
     """
-    _, _, rest = said.partition("-")
+    _, _, rest = name.partition("-")
     number, *sets = rest.split("-")
     instructions = f" ({', '.join(sets)})" if sets else ""
-    return f"FFTW {number}{instructions}" if number else said
+    return f"FFTW {number}{instructions}" if number else name
 
 
 def _linked(modules: str) -> list[str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..caches import memoized
-from ..launcher import alone, cores
+from ..host import alone, cores
 from ..runtime.comm.protocol import Comm
-from .contest import SPAN, Contestant, Missing, Round, Work
+from .cases import SPAN, Case, Missing, Round, Work
 from .machine import fftw_text
 
-__all__ = ["contestants"]
+__all__ = ["with_programs"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _SOURCE = Path(__file__).with_name("program.c")
@@ -30,36 +30,33 @@ class _Library(NamedTuple):
     install: str
 
 
-class _Program(NamedTuple):
-    path: Path
-    mpiexec: str
-
-
 _LIBRARIES = (
     _Library("fftw-mpi", (), (), "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"),
     _Library("pfft", ("-DPFFT",), ("-lpfft",), "build PFFT, and name its folders in CFLAGS and LDFLAGS"),
 )
 
 
-def contestants(work: Work) -> list[Contestant]:
-    """The libraries' transforms of a work."""
+def with_programs(work: Work) -> list[Case]:
+    """The transforms of a work by these libraries."""
     return [
-        Contestant(library.name, "", "MPI ranks", work.ranks, work, None, partial(_run, library, work))
+        Case(library.name, "", "MPI ranks", work.ranks, work, None, partial(_run, library, work))
         for library in _LIBRARIES
     ]
 
 
 def _run(library: _Library, work: Work, comm: Comm) -> Round:
     """One round: one launch of the program, which reuses its plans."""
-    built = _build(library, work.dtype.char in "fF", work.ranks)
-    first, seconds = _launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[:2]
+    program, mpiexec = _build(library, work.dtype.char in "fF", work.ranks)
+    first, seconds = _launch(program, mpiexec, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[
+        :2
+    ]
     return Round(float(seconds), fftw_text(first.split()[-1]))
 
 
-def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
+def _launch(program: Path, mpiexec: str, ranks: int, *args: str) -> list[str]:
     """Launch the program and return the lines that it prints, after checking that its ranks found each other."""
-    wisdom = built.path.with_suffix(".wisdom")  # keeps the plans from round to round
-    command = (built.mpiexec, "-n", str(ranks), str(built.path), *args, str(wisdom))
+    wisdom = program.with_suffix(".wisdom")  # keeps the plans from round to round
+    command = (mpiexec, "-n", str(ranks), str(program), *args, str(wisdom))
     lines = _output(*command, crowded=ranks > len(cores())).splitlines() or [""]
     if not lines[0].startswith(f"ranks {ranks} "):
         raise Missing("has an mpiexec of another MPI than the mpicc beside it")
@@ -67,33 +64,30 @@ def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
 
 
 @memoized(64)
-def _build(library: _Library, single: bool, ranks: int) -> _Program:
-    """Compile with the first mpicc on the PATH that works, and test the program with the mpiexec beside it.
+def _build(library: _Library, single: bool, ranks: int) -> tuple[Path, str]:
+    """The program, compiled by the first mpicc on the PATH that works, and the mpiexec beside it, which tests it.
 
     The test is needed because a library belongs to one MPI, but may compile with the header of another.
     """
     letter = "f" if single else ""
-    said = "has no mpicc, with mpiexec beside it, on the PATH"
+    reason = "has no mpicc, with mpiexec beside it, on the PATH"
     for folder in dict.fromkeys(os.get_exec_path()):
         mpicc, mpiexec = (shutil.which(name, path=folder) for name in ("mpicc", "mpiexec"))
         if mpicc is None or mpiexec is None:
             continue
-        built = _Program(Path(_folder().name, library.name + letter), mpiexec)
-        own = [f"{each}{letter}" for each in library.libraries]
-        libraries = [*own, f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
-        flags = [*library.flags, *["-DSINGLE"] * single, *_words_of("CFLAGS")]
+        program = Path(_folder().name, library.name + letter)
+        theirs = [f"{each}{letter}" for each in library.libraries]
+        libraries = [*theirs, f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
+        flags = [*library.flags, *["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", ""))]
+        folders = shlex.split(os.environ.get("LDFLAGS", ""))
         try:
-            _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(built.path), *_words_of("LDFLAGS"), *libraries)
-            _launch(built, ranks, "4x4", "c2c", "0", "0")
+            _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(program), *folders, *libraries)
+            _launch(program, mpiexec, ranks, "4x4", "c2c", "0", "0")
         except Missing as error:
-            said = str(error)
+            reason = str(error)
         else:
-            return built
-    raise Missing(f"{said}; {library.install}")
-
-
-def _words_of(variable: str) -> list[str]:
-    return shlex.split(os.environ.get(variable, ""))
+            return program, mpiexec
+    raise Missing(f"{reason}; {library.install}")
 
 
 @cache
@@ -107,12 +101,16 @@ def _output(*command: str, crowded: bool = False) -> str:
 
     If it fails, `Missing` has the line of its output that says why.
     """
-    own = alone()
+    environment = alone()
     if "OPAL_PREFIX" in os.environ:  # of a launcher that was moved after its build: drop its libraries
-        paths = own.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-        own["LD_LIBRARY_PATH"] = os.pathsep.join(p for p in paths if not p.startswith(os.environ["OPAL_PREFIX"]))
-    own |= _CROWDED if crowded else {}
-    done = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        paths = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+            p for p in paths if not p.startswith(os.environ["OPAL_PREFIX"])
+        )
+    environment |= _CROWDED if crowded else {}
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
         complaints = [line for line in lines if "error" in line.lower() or line.startswith("program:")]

@@ -1,35 +1,43 @@
-"""The report of a contest: tables, and all results as JSON."""
+"""The report of `rote bench`: tables, all results as JSON, and pictures: bars of medians, or curves over the ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import cycle
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.explain import table
-from .contest import SPAN, Score
+from ..errors import RoteError
+from .cases import SPAN, Timing
 
-__all__ = ["as_json", "factor", "in_units", "libraries", "missing", "ratio", "scaling", "summary", "times"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["as_json", "factor", "figure", "figure_class", "in_units", "libraries", "missing", "ratio", "scaling"]
+__all__ += ["summary", "times"]
 
 
-def times(lines: Sequence[Score]) -> str:
-    """The table of one work, with a line per contestant."""
-    rows = [(str(lines[0].contestant.work), "on", "median", "fastest", "/ rote")]
+def times(lines: Sequence[Timing]) -> str:
+    """The table of one work, with a line per case."""
+    rows = [(str(lines[0].case.work), "on", "median", "fastest", "/ rote")]
     for line in _ran(lines):
         cells = in_units(line.median), in_units(min(line.seconds)), factor(ratio(line, lines))
-        rows.append((line.contestant.name, line.contestant.where, *cells))
+        rows.append((line.case.name, line.case.where, *cells))
     return "\n".join(table(rows, range(2, 5)))
 
 
-def summary(lines: Sequence[Score]) -> str:
-    """A table with a line per work: Rote's fastest time, and the ratio of each other contestant's fastest to it."""
-    groups = list(dict.fromkeys(line.contestant.group for line in _ran(lines)))
+def summary(lines: Sequence[Timing]) -> str:
+    """A table with a line per work: Rote's fastest time, and the ratio of each other library's fastest to it."""
+    groups = list(dict.fromkeys(line.case.group for line in _ran(lines)))
     heads = [group if group == "rote" else f"{group} / rote" for group in groups]
     rows = [("the fastest of each", *heads)]
-    for work in dict.fromkeys(line.contestant.work for line in lines):
+    for work in dict.fromkeys(line.case.work for line in lines):
         least: dict[str, float] = {}
         for line in _ran(lines):
-            if line.contestant.work == work:
-                least[line.contestant.group] = min(line.median, least.get(line.contestant.group, line.median))
+            if line.case.work == work:
+                least[line.case.group] = min(line.median, least.get(line.case.group, line.median))
         ours = least.get("rote")
         times = {group: factor(ours and seconds / ours) for group, seconds in least.items()}
         times |= {"rote": "-" if ours is None else in_units(ours)}
@@ -37,70 +45,70 @@ def summary(lines: Sequence[Score]) -> str:
     return "\n".join(table(rows, range(1, len(groups) + 1)))
 
 
-def scaling(lines: Sequence[Score], weak: bool) -> str:
-    """A table of every contestant on one rank, two, four, ..., and how well it scales."""
+def scaling(lines: Sequence[Timing], weak: bool) -> str:
+    """A table of every case on one rank, two, four, ..., and how well it scales."""
     rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
-    for line in sorted(_ran(lines), key=lambda line: list(map(_contestant, lines)).index(_contestant(line))):
+    for line in sorted(_ran(lines), key=lambda line: list(map(_name, lines)).index(_name(line))):
         pays = _first(line, lines, weak).median / line.median
         cells = in_units(line.median), factor(pays), factor(ratio(line, lines))
-        rows.append((line.contestant.name, line.contestant.where, str(line.contestant.work), *cells))
+        rows.append((line.case.name, line.case.where, str(line.case.work), *cells))
     return "\n".join(table(rows, range(3, 6)))
 
 
-def libraries(lines: Sequence[Score]) -> str:
-    """The libraries that transformed, with their builds and the contestants that used them; empty if none did."""
+def libraries(lines: Sequence[Timing]) -> str:
+    """The libraries that transformed, with their builds and the cases that used them; empty if none did."""
     names: dict[str, dict[str, None]] = {}
     for line in _ran(lines):
         if line.library:
-            names.setdefault(line.library, {})[line.contestant.name] = None
+            names.setdefault(line.library, {})[line.case.name] = None
     rows = [(", ".join(users), library) for library, users in names.items()]
     return "\n".join(table(rows, ())) if rows else ""
 
 
-def missing(lines: Sequence[Score]) -> list[str]:
-    """The contestants that took no part, and why; with their rows, if they took part in others."""
-    said: dict[tuple[str, str], list[str]] = {}
+def missing(lines: Sequence[Timing]) -> list[str]:
+    """The cases that did not run, and why; with their works, if they ran on others."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.missing:
-            said.setdefault((line.contestant.name, line.missing), []).append(str(line.contestant.work))
-    ran = {line.contestant.name for line in _ran(lines)}
+            reasons.setdefault((line.case.name, line.missing), []).append(str(line.case.work))
+    ran = {line.case.name for line in _ran(lines)}
     texts = []
-    for (name, why), works in said.items():
+    for (name, why), works in reasons.items():
         where = f" ({', '.join(dict.fromkeys(works))})" if name in ran else ""
         texts.append(f"missing: {name} {why}{where}")
     return texts
 
 
-def ratio(line: Score, lines: Sequence[Score]) -> float | None:
+def ratio(line: Timing, lines: Sequence[Timing]) -> float | None:
     """The ratio of a median to Rote's: of the algorithm of the same name if it ran, else of the fastest; else None.
 
     If MPI has several ranks, Rote's median is that on MPI's ranks.
     """
     ours, alike = [], []
     for other in _ran(lines):
-        if other.contestant.group == "rote" and other.contestant.work == line.contestant.work:
+        if other.case.group == "rote" and other.case.work == line.case.work:
             ours.append(other.median)
-            if other.contestant.variant == line.contestant.variant:
+            if other.case.variant == line.case.variant:
                 alike.append(other.median)
     return line.median / min(alike or ours) if ours else None
 
 
-def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
-    """This contestant's score on the fewest ranks, for the same work or, if `weak`, for as much work per rank."""
+def _first(line: Timing, lines: Sequence[Timing], weak: bool) -> Timing:
+    """This case's result on the fewest ranks, for the same work or, if `weak`, for as much work per rank."""
 
-    def key(other: Score) -> Hashable:
-        work = other.contestant.work
-        return _contestant(other), work.dtype, work.shape[0] // (work.ranks if weak else 1), work.shape[1:]
+    def key(other: Timing) -> Hashable:
+        work = other.case.work
+        return _name(other), work.dtype, work.shape[0] // (work.ranks if weak else 1), work.shape[1:]
 
-    return min((o for o in _ran(lines) if key(o) == key(line)), key=lambda o: o.contestant.work.ranks)
+    return min((o for o in _ran(lines) if key(o) == key(line)), key=lambda o: o.case.work.ranks)
 
 
-def _ran(lines: Sequence[Score]) -> list[Score]:
+def _ran(lines: Sequence[Timing]) -> list[Timing]:
     return [line for line in lines if line.seconds and not line.missing]
 
 
-def _contestant(line: Score) -> tuple[str, str]:
-    return line.contestant.name, line.contestant.on
+def _name(line: Timing) -> tuple[str, str]:
+    return line.case.name, line.case.on
 
 
 def factor(number: float | None) -> str:
@@ -125,25 +133,118 @@ def in_units(seconds: float) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
-def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
-    """The machine, and for each contestant its work, the seconds of every round, its median and its ratio to Rote."""
+def as_json(lines: Sequence[Timing], about: dict[str, Any]) -> dict[str, Any]:
+    """The machine, and for each case its work, the seconds of every round, its median and its ratio to Rote."""
     begun = [line for line in lines if line.seconds or line.missing]
     return {**about, "span": SPAN, "entries": [_entry(line, lines) for line in begun]}
 
 
-def _entry(line: Score, lines: Sequence[Score]) -> dict[str, Any]:
-    """One contestant's entry in `as_json`."""
-    contestant, work = line.contestant, line.contestant.work
+def _entry(line: Timing, lines: Sequence[Timing]) -> dict[str, Any]:
+    case, work = line.case, line.case.work
     entry = {
         "work": str(work),
         "shape": list(work.shape),
         "dtype": work.dtype.str[1:],
-        "contestant": contestant.group,
-        "name": contestant.name,
+        "contestant": case.group,
+        "name": case.name,
         "ranks": work.ranks,
-        "on": contestant.where,
+        "on": case.where,
     }
     if line.missing:
         return entry | {"missing": line.missing}
     seconds = {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
     return entry | seconds | {"library": line.library}
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+_INK, _OURS, _OTHERS = "#404040", "#A50026", "#9DB4CE"
+_COOL = ("#364B9A", "#4A7BB7", "#1B7837", "#762A83", "#7F7F7F", "#00A5A5", "#8C6D31", "#000000")
+
+
+def figure_class() -> type[Figure]:
+    """Matplotlib's figure.
+
+    Raises:
+        RoteError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise RoteError("--png draws by matplotlib, which is not installed; pip install matplotlib") from None
+    return Figure
+
+
+def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> Figure:
+    """The picture of the cases that ran, with one row of axes for each shape and dtype."""
+    groups = [[line for line in lines if not line.missing] for lines in families]
+    groups = [ran for ran in groups if ran]
+    paint, heights = _bars, [0.9 + 0.25 * len(group) for group in groups]
+    if scaling:
+        paint, heights = _curves, [4.0] * len(groups)
+    canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
+    rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for ax, group in zip(rows, groups, strict=True):
+        paint(ax, group)
+        ax.set_title(str(group[0].case.work), fontsize=10, color=_INK, loc="left")
+        ax.tick_params(colors=_INK, labelsize=8)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    canvas.suptitle(title, fontsize=9, color=_INK)
+    return canvas
+
+
+def _bars(ax: Axes, group: Sequence[Timing]) -> None:
+    times = [line.median * 1e3 for line in group]
+    names = [f"{line.case.name}, {line.case.where}" for line in group]
+    colours = [_OURS if line.case.ours else _OTHERS for line in group]
+    bars = ax.barh(range(len(group)), times, color=colours, height=0.7)
+    texts = []
+    for line in group:
+        factor = ratio(line, group)
+        texts.append(in_units(line.median) + ("" if factor is None else f"   {factor:.2f}"))
+    ax.bar_label(bars, texts, padding=4, fontsize=8, color=_INK)
+    ax.set_yticks(range(len(group)), names)
+    ax.invert_yaxis()
+    ax.margins(x=0.2)
+    ax.set_xlabel("median in ms, and over that of rote", fontsize=8, color=_INK)
+
+
+def _curves(ax: Axes, group: Sequence[Timing]) -> None:
+    times = [line.median * 1e3 for line in group]
+    curves: dict[str, list[Timing]] = {}
+    for line in group:
+        curves.setdefault(f"{line.case.name}, {line.case.on}", []).append(line)
+    ours = [name for name, curve in curves.items() if curve[0].case.ours]
+    others = [name for name in curves if name not in ours]
+    colours = dict(zip(ours + others, _colours(len(ours)), strict=False))
+    for marker, (name, curve) in zip(cycle("osD^vP*X"), curves.items(), strict=False):
+        ranks = [line.case.work.ranks for line in curve]
+        dashes = "--" if curve[0].case.group == "threads" else "-"
+        look = {"color": colours[name], "marker": marker, "ls": dashes, "ms": 5, "lw": 1.2}
+        ax.loglog(ranks, [line.median * 1e3 for line in curve], label=name, **look)
+    ticks = sorted({line.case.work.ranks for line in group})
+    ax.set_xticks(ticks, [*map(str, ticks)])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
+    ax.set_ylabel("median in ms", fontsize=8, color=_INK)
+    ax.set_yticks(*_time_ticks(times))
+    ax.set_yticks([], minor=True)
+    ax.legend(frameon=False, fontsize=7, labelcolor=_INK, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _colours(ours: int) -> Iterator[str]:
+    """A colour per curve: reds for Rote's, then other colours, repeated only when all were used."""
+    for n in range(ours):
+        part = n / max(ours - 1, 1)  # from a dark red, A50026, to a light orange, FDAE61
+        red, green, blue = 165 + part * 88, part * 174, 38 + part * 59
+        yield f"#{round(red):02X}{round(green):02X}{round(blue):02X}"
+    yield from cycle(_COOL)
+
+
+def _time_ticks(times: Sequence[float]) -> tuple[list[float], list[str]]:
+    """The numbers 1, 2 and 5 times powers of ten around the given times, and their texts."""
+    powers = range(floor(log10(min(times))) - 1, ceil(log10(max(times))) + 1)
+    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    ticks = [tick for tick in every if min(times) / 2 <= tick <= max(times) * 2]
+    return ticks, [f"{tick:g}" for tick in ticks]

@@ -27,7 +27,6 @@ _MENU = {
 
 
 def _load(name: str) -> click.Command:
-    """Import a command of the menu."""
     match name:
         case "show":
             from .layouts import show as command
@@ -53,10 +52,7 @@ def _load(name: str) -> click.Command:
 
 
 @click.group(
-    cls=Rote,
-    menu=_MENU,
-    load=_load,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Rote, menu=_MENU, load=_load, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="rote", message="%(prog)s %(version)s")
 def main() -> None:

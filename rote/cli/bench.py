@@ -11,22 +11,20 @@ import click
 import numpy as np
 
 from ..errors import LayoutError, RoteError, counted
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .answers import Answer, give, say
-from .failures import on_rank_0, on_ranks
+from .failures import on_ranks
 from .options import Known, PictureFile, force_option, integers, refuse_target
-from .suite import compare, oversubscribed, suite, taking_part
+from .output import Answer, give, say
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..bench.contest import Contestant, Score, Work
+    from ..bench.cases import Case, Timing, Work
 
 _TRANSFORM = ("rote", "threads", "mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
-_YARDSTICKS = ("memcpy", "in-cache", "kernels")  # of the suite: they do not do the work
-_ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE + _YARDSTICKS))
+_ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE))
 _PRINTED = "-"  # as the FILE of --json, it is the standard output
 _SHAPES = ((64, 64, 64), (128, 128, 128))
 _REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
@@ -52,6 +50,11 @@ class _Request:
     json: str | None
     png: str | None
     force: bool
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are written."""
+        return [path for path in (self.json, self.png) if path is not None and path != _PRINTED]
 
 
 def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
@@ -96,21 +99,8 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     help="Write all results into FILE; without FILE, print JSON, and nothing else.",
 )
 @click.option("--plot", "--png", "png", metavar="FILE.png", type=PictureFile(), help="Draw a picture.")
-@click.option(
-    "--suite",
-    "record",
-    metavar="[FILE]",
-    type=click.Path(),
-    is_flag=False,
-    flag_value="suite.json",
-    help="Measure a fixed set of rows, or those of --shape and --dtype, and write a record; default suite.json.",
-)
-@click.option(
-    "--compare", "records", metavar="A B", type=click.Path(), nargs=2, help="Say what is slower or faster in record B."
-)
-@click.option("--relative", is_flag=True, help="With --compare: compare ratios to another library, not times.")
 @force_option
-def bench(record: str | None, records: tuple[str, str] | None, relative: bool, **options: Any) -> None:
+def bench(**options: Any) -> None:
     """Time Rote and similar libraries in turn, round after round, and print the medians.
 
     A time is that of a transform forward and backward, on the slowest rank. The column `/ rote` divides a median by
@@ -123,13 +113,8 @@ def bench(record: str | None, records: tuple[str, str] | None, relative: bool, *
       rote bench --moves --shape 64x64 --ranks 2 --json
       rote bench --scaling strong --shape 24x24x24 --ranks 2 --only rote --plot scaling.png
       mpiexec -n 4 rote bench --shape 32x32x32 --algorithm pencil --rounds 3
-      rote bench --suite before.json --shape 8x8x8 --ranks 2 --only rote --only kernels
-      rote bench --compare before.json before.json --relative
     """
     request = _Request(**options)
-    if record is not None or records is not None or relative:
-        _of_records(request, record, records, relative)
-        return
     chosen = _MOVE if request.moves else _TRANSFORM
     wrong = [name for name in request.only if name not in chosen]
     if wrong:
@@ -141,47 +126,28 @@ def bench(record: str | None, records: tuple[str, str] | None, relative: bool, *
     give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request), dict)
 
 
-def _of_records(request: _Request, record: str | None, records: tuple[str, str] | None, relative: bool) -> None:
-    """Write a record, or compare two; refuse options that belong to neither."""
-    if record is not None and records is not None:
-        raise click.UsageError("--suite and --compare do not go together; leave a record first, then compare it")
-    if records is None and relative:
-        raise click.UsageError("--relative is about how records are compared; write --compare A B")
-    context = click.get_current_context()
-    own = {"record", "force", "shape", "dtype", "only", "ranks", "rounds"} if records is None else {"records", "json"}
-    given = click.core.ParameterSource.COMMANDLINE
-    for option in context.command.params:
-        name = option.name or ""
-        if name not in own | {"relative"} and context.get_parameter_source(name) is given:
-            taken = "--suite" if records is None else "--compare"
-            raise click.UsageError(f"{option.opts[0]} does not go with {taken}; leave it out")
-    if records is not None:
-        if request.json not in (None, _PRINTED):
-            raise click.UsageError("--json prints the comparison; leave its FILE out")
-        on_rank_0(compare, records, relative, request.json == _PRINTED)
-    elif record is not None:
-        suite(record, request.shape, request.dtype, request.only, request.ranks, request.rounds, request.force)
-
-
 def _bench(comm: Comm, request: _Request) -> Answer:
-    """Hold the contest of each shape and dtype, and print it; on every rank."""
+    """Time all cases of each shape and dtype, and print the results; on every rank."""
     from ..bench import report
-    from ..bench.contest import hold
+    from ..bench.cases import cores_of_all, oversubscribed, run_cases
     from ..bench.machine import machine
     from ..runtime.exchange.registry import check_method
 
     for name in request.method:
         check_method(name)
-    mpi, usable, most = taking_part(comm, request.ranks)
+    mpi, usable = comm.size > 1, len(cores_of_all(comm))
+    if mpi and request.ranks is not None:
+        raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
+    most = comm.size if mpi else request.ranks or usable
     families = _families(request, most)
     _refuse_files(comm, request)
     about = machine(comm, usable)
     head, crowded = _head(request, most, mpi, about), oversubscribed(comm, most, usable)
     say(comm, head, *filter(None, [crowded]))
-    done: list[list[Score]] = []
+    done: list[list[Timing]] = []
     for family in families:
-        contestants = [*chain(*(_contestants(request, work, usable, mpi) for work in family))]
-        results = hold(comm, contestants, request.rounds)
+        cases = [*chain(*(_cases(request, work, usable, mpi) for work in family))]
+        results = run_cases(comm, cases, request.rounds)
         done.append(results)
         if not any(line.seconds for line in results):
             continue
@@ -207,39 +173,33 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     return answer
 
 
-def _files(request: _Request) -> list[str]:
-    """The files that are written."""
-    return [path for path in (request.json, request.png) if path is not None and path != _PRINTED]
-
-
 def _refuse_files(comm: Comm, request: _Request) -> None:
     """Refuse files that cannot be written, before anything is measured. Collective."""
-    from ..bench import picture
+    from ..bench.report import figure_class
 
     with collective_errors(comm):
         if request.png is not None:
-            picture.figure_class()
+            figure_class()
         if comm.rank == 0:
-            for path in _files(request):
+            for path in request.files:
                 refuse_target(path, request.force)
 
 
-def _leave(request: _Request, answer: Answer, done: list[list[Score]], head: str) -> None:
-    """Write the files on rank 0, and say so."""
-    from ..bench import picture
+def _leave(request: _Request, answer: Answer, done: list[list[Timing]], head: str) -> None:
+    from ..bench.report import figure
 
-    if request.json in _files(request):
+    if request.json in request.files:
         with open(request.json, "w", encoding="utf-8") as file:
             json.dump(answer, file, indent=1)
     if request.png is not None:
-        picture.figure(done, head, request.scaling is not None).savefig(request.png)
-    for path in _files(request):
+        figure(done, head, request.scaling is not None).savefig(request.png)
+    for path in request.files:
         click.echo(f"left {path}")
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:
     """The works: one for each shape and dtype, or one of these for each number of ranks."""
-    from ..bench.contest import Work
+    from ..bench.cases import Work
 
     for shape in request.shape:
         if len(shape) < 2 or 0 in shape:
@@ -257,21 +217,20 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
     return families
 
 
-def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[Contestant]:
-    from ..bench import local_libraries, mpi_libraries, programs, rote_cases
+def _cases(request: _Request, work: Work, usable: int, mpi: bool) -> list[Case]:
+    from ..bench.libraries import with_mpi, with_rote, within_one_process
+    from ..bench.programs import with_programs
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
-    methods = request.method or ("auto",)
-    contest = rote_cases.contestants(work, algorithms, methods, request.restore, mpi)
-    contest += mpi_libraries.contestants(work, algorithms, mpi)
+    cases = with_rote(work, algorithms, request.method or ("auto",), request.restore, mpi)
+    cases += with_mpi(work, algorithms, mpi)
     if not work.move:
-        contest += programs.contestants(work)
-        contest += local_libraries.contestants(work, usable, request.scaling is None)
-    return [contestant for contestant in contest if not request.only or contestant.group in request.only]
+        cases += with_programs(work)
+        cases += within_one_process(work, usable, request.scaling is None)
+    return [case for case in cases if not request.only or case.group in request.only]
 
 
 def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:
-    """A headline: the measured works and the machine."""
     what = "slab swaps" if request.moves else "transforms forward and backward"
     on = counted(most, "MPI rank" if mpi else "thread")
     versions = about["versions"]

@@ -16,7 +16,7 @@ __all__ = ["completion", "script"]
 SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _VARIABLE = "_ROTE_COMPLETE"  # by which click's scripts ask `rote` for completions
 _MARK = "# rote completion"  # at the end of the line that we add to a start-up file, so that it is found again
-# zsh must be asked to enable completion, which not every start-up file does.
+# Not every start-up file of zsh enables completion.
 _ZSH_FIRST = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
 import click
 
 from ..compiler.explain import in_bytes, table
-from .answers import Answer, json_option, print_answer
+from .output import Answer, give, json_option
 
 if TYPE_CHECKING:
     from ..io.stored import Contents
@@ -33,39 +34,40 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
     """
     from ..tensor.files import contents as look
 
-    held = look(path, step)
-    if as_json:
-        print_answer(_answer(path, held))
-    else:
-        click.echo("\n".join([path, *_lines(held)]))
+    def program() -> Contents:
+        found = look(path, step)
+        click.echo("\n".join([path, *_lines(found)]))
+        return found
+
+    give(as_json, program, partial(_answer, path))
 
 
-def _answer(path: str, held: Contents) -> Answer:
+def _answer(path: str, found: Contents) -> Answer:
     tensors = []
-    for name, stored in held.tensors.items():
+    for name, stored in found.tensors.items():
         facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
         tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
     return {
         "path": path,
-        "step": held.step,
-        "steps": held.steps,
-        "attributes": dict(held.attributes),
-        "links": dict(held.links),
+        "step": found.step,
+        "steps": found.steps,
+        "attributes": dict(found.attributes),
+        "links": dict(found.links),
         "tensors": tensors,
     }
 
 
-def _lines(held: Contents) -> Iterator[str]:
+def _lines(found: Contents) -> Iterator[str]:
     """The table of tensors, then a line for each link and each attribute, and one for the steps."""
     rows = [("tensor", "shape", "dtype", "size")]
-    for name, stored in held.tensors.items():
+    for name, stored in found.tensors.items():
         size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
         rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
     yield from table(rows, {3})
-    for name, target in held.links.items():
+    for name, target in found.links.items():
         yield f"  {name} -> {target}"
-    for name, value in held.attributes.items():
+    for name, value in found.attributes.items():
         yield f"  {name} = {json.dumps(value)}"
-    if held.steps:
-        shown = "" if held.step is None else f"; this is step {held.step}"
-        yield f"  steps {', '.join(map(str, held.steps))}{shown}"
+    if found.steps:
+        shown = "" if found.step is None else f"; this is step {found.step}"
+        yield f"  steps {', '.join(map(str, found.steps))}{shown}"

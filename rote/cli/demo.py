@@ -7,27 +7,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from math import pi, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
-from ..runtime.comm.collective_errors import collective_errors
+from ..plot.figures import add_legend, row
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
-from .answers import say
 from .failures import on_ranks
-from .options import force_option, refuse_target
-from .prepare import Request
-from .transform import refuse_wrong, transform
+from .options import force_option, ranks_option, refuse_target
+from .output import say
+from .transform import Request, refuse_wrong, transform
 
 if TYPE_CHECKING:
-    from ..fft.walk.walk import Stage, Walk
-    from ..layout.layout import Distribution
+    from matplotlib.axes import Axes
 
-__all__ = ["demo", "exact_energy", "steps_of", "vortices", "wave_numbers"]
+    from ..fft.walk.walk import Walk
+
+__all__ = ["demo", "draw_walk", "exact_energy", "vortices", "wave_numbers"]
 
 Floats = npt.NDArray[np.float64]
 LAYOUT = "block[(0),(1),()]"
@@ -37,12 +39,7 @@ LAYOUT = "block[(0),(1),()]"
 @click.option(
     "--size", metavar="N", type=click.IntRange(min=8), default=64, show_default=True, help="Points along each mode."
 )
-@click.option(
-    "--ranks",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Ranks in this process, if no mpiexec starts them; default 4.",
-)
+@ranks_option("; default 4")
 @click.option(
     "--dir", "folder", metavar="FOLDER", default="rote-demo", show_default=True, help="The folder for the files."
 )
@@ -64,8 +61,7 @@ def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
 
 
 def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
-    """The demo, on every rank."""
-    from ..fft.program.spectrum import shell_sums
+    from ..fft.program.ends import shell_sums
     from ..tensor import DistTensor
 
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
@@ -89,40 +85,14 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
 
     with collective_errors(comm):
         if comm.rank == 0:
-            drawn = _draw(picture, volume, done.job.walk, energy, exact)
-            for path in (volume, spectrum, picture)[: 2 + drawn]:
+            left = [volume, spectrum]
+            with suppress(ImportError):
+                _draw(picture, np.load(volume, mmap_mode="r")[:, :, 0], done.job.walk, energy, exact)
+                left.append(picture)
+            for path in left:
                 say(comm, f"left {path}, {in_bytes(os.path.getsize(path))}")
-            if not drawn:
+            if picture not in left:
                 say(comm, "no picture: Matplotlib is missing; install it with: pip install matplotlib")
-
-
-def _said(stage: Stage) -> str:
-    """The actions of a stage in words: "fft along modes 1, 2"."""
-    words = []
-    for action in stage.actions:
-        said = action.name
-        if action.modes:
-            said += f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
-        words.append(said)
-    return ", ".join(words) or "rest"
-
-
-def steps_of(walk: Walk) -> tuple[list[tuple[Distribution, str]], list[str]]:
-    """The distributions of a walk with what is done in each, and the steps of the moves between them, in words."""
-    stages = [(stage.before, _said(stage)) for stage in walk.stages]
-    return stages, ["; ".join([str(step).partition(":")[0] for step in move.steps]) for move in walk.moves]
-
-
-def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
-    """Draw the demo's steps and results; False if Matplotlib is not installed."""
-    from .picture import draw_demo
-
-    plane = np.load(volume, mmap_mode="r")[:, :, 0]
-    try:
-        draw_demo(path, plane, *steps_of(walk), energy, exact)
-    except ImportError:
-        return False
-    return True
 
 
 def wave_numbers(size: int) -> list[tuple[int, int]]:
@@ -166,3 +136,82 @@ def exact_energy(size: int) -> Floats:
     energy = np.zeros(size // 2 + 1)
     energy[2 : size // 2] = np.arange(2.0, size // 2) ** (-5 / 3)
     return energy
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+_INK, _RED, _BLUE = "#404040", "#A50026", "#364B9A"
+
+
+def _draw(path: str, field: Floats, walk: Walk, energy: Floats, exact: Floats) -> None:
+    """Write the picture: the walk, a plane of the field with x downwards, and the energies per shell."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 7.6), layout="constrained", dpi=130)
+    above, below = cast("Any", figure.subfigures(2, 1, height_ratios=[1, 1.32], hspace=0.04))
+    draw_walk(above, walk)
+    left, right = below.subplots(1, 2, width_ratios=[1, 1.5])
+    _draw_field(left, field)
+    _draw_energy(right, energy, exact)
+    figure.savefig(path)
+
+
+def draw_walk(figure: Any, walk: Walk) -> None:
+    """Draw the distributions of a walk from left to right, the moves between them, and below what is done in each."""
+    pictures = [(stage.before, tuple(range(stage.before.order))) for stage in walk.stages]
+    moves = ["; ".join([str(step).partition(":")[0] for step in move.steps]) for move in walk.moves]
+    axes = row(figure, figure.add_gridspec(1, 1)[0], pictures, [move.partition(" ")[::2] for move in moves])
+    add_legend(axes[-1], [pictures[-1][0]])
+    below: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, -4), "textcoords": "offset points"}
+    for ax, stage in zip(axes, walk.stages, strict=True):
+        words = []
+        for action in stage.actions:
+            along = f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
+            words.append(action.name + along * bool(action.modes))
+        done = ", ".join(words) or "rest"
+        ax.set_anchor("S")
+        ax.annotate(done, (0.5, 0.0), ha="center", va="top", fontsize=10, fontweight="bold", color=_INK, **below)
+
+
+def _draw_field(ax: Axes, field: Floats) -> None:
+    most = np.abs(field).max()
+    period = 2 * np.pi
+    ax.imshow(
+        field.T,
+        cmap="RdBu_r",
+        vmin=-most,
+        vmax=most,
+        origin="lower",
+        interpolation="bicubic",
+        extent=(0, period, 0, period),
+    )
+    ax.set_xticks([0, np.pi, period], ["0", "π", "2π"])
+    ax.set_yticks([0, np.pi, period], ["0", "π", "2π"])
+    ax.set_xlabel("x", color=_INK)
+    ax.set_ylabel("y", color=_INK)
+    ax.set_title("velocity u at z = 0", fontsize=10, color=_INK)
+    _plain(ax)
+
+
+def _draw_energy(ax: Axes, energy: npt.NDArray[np.float64], exact: Floats) -> None:
+    shells = np.flatnonzero(exact)
+    ax.loglog(shells, exact[shells], "-", color=_INK, lw=1, label="exact, $k^{-5/3}$")
+    ax.loglog(
+        shells, energy[shells], "o", color=_RED, ms=5, mec="white", mew=0.6, label="from the distributed spectrum"
+    )
+    ticks = 2 ** np.arange(1, int(np.log2(len(energy))) + 1)
+    ax.set_xticks(ticks, [*map(str, ticks)])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("wave number k", color=_INK)
+    ax.set_ylabel("energy E(k)", color=_INK)
+    ax.set_title("energy spectrum", fontsize=10, color=_INK)
+    ax.grid(True, which="both", lw=0.4, color="#e4e4e4")
+    ax.set_axisbelow(True)
+    ax.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    _plain(ax)
+
+
+def _plain(ax: Axes) -> None:
+    ax.tick_params(colors=_INK, labelsize=9)
+    for side in ax.spines.values():
+        side.set_color("#b0b0b0")

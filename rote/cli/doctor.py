@@ -26,11 +26,10 @@ from rich.text import Text
 from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import CommError, RoteError
-from ..host import installed, memory
-from ..launcher import answer, cores, family, fits, launchers
-from .answers import json_option, print_answer
-from .check import available_memory, largest_error
-from .failures import coloured, columns, on_rank_0
+from ..host import answer, cores, family, fits, installed, launchers, memory
+from .failures import on_rank_0
+from .output import Answer, coloured, columns, give, json_option
+from .transform import available_memory, largest_error
 
 __all__ = ["doctor"]
 
@@ -50,8 +49,8 @@ class Finding:
     cure: str = ""
 
 
-class _Mendable(RoteError):
-    """A part is missing, and has a cure of its own."""
+class _Repairable(RoteError):
+    """A part is missing, and a command of its own repairs it."""
 
     def __init__(self, text: str, cure: str) -> None:
         super().__init__(text)
@@ -73,26 +72,24 @@ def doctor(context: click.Context, as_json: bool) -> None:
       rote doctor --json
       mpiexec -n 4 rote doctor
     """
-    context.exit(on_rank_0(_report, as_json))
+    report = give(as_json, lambda: on_rank_0(_report), dict)
+    context.exit(int(not report["works"]))
 
 
-def _report(as_json: bool) -> int:
-    """Print the findings and return the exit status."""
+def _report() -> Answer:
+    """Print the findings, and the commands that repair what is missing or broken."""
     results, line = list(findings()), launch_line()
-    broken = any(each.state == "broken" for each in results)
-    if as_json:
-        print_answer({"works": not broken, "launch": line, "findings": [*map(asdict, results)]})
-        return int(broken)
     click.echo(_table(results))
-    mending = dict.fromkeys(each.cure for each in results if each.cure)
-    if not mending:
+    repairs = dict.fromkeys(each.cure for each in results if each.cure)
+    if not repairs:
         click.echo("\nnothing is missing")
-    for cure in mending:
+    for cure in repairs:
         subjects = [each.subject for each in results if each.cure == cure]
         click.echo(f"\nto mend {', '.join(subjects)}:\n    {cure}")
     if line is not None:
         click.echo(f"\nto start 2 ranks:\n    {line}")
-    return int(broken)
+    works = all(each.state != "broken" for each in results)
+    return {"works": works, "launch": line, "findings": [*map(asdict, results)]}
 
 
 def _table(rows: list[Finding]) -> str:
@@ -130,22 +127,22 @@ def findings() -> Iterator[Finding]:
         try:
             yield Finding(subject, look())
         except Exception as error:  # whatever a half-installed package raises
-            mends = error.cure if isinstance(error, _Mendable) else cure or _ANEW
-            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", mends)
+            repair = error.cure if isinstance(error, _Repairable) else cure or _ANEW
+            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", repair)
 
 
 def _pyfftw() -> str:
-    from ..fft.kernels.kernel import library
+    from ..fft.kernels.backends.fftw import fftw_build
 
-    binding, fftw, precisions = library()
+    binding, fftw, precisions = fftw_build()
     if "double" not in precisions:
         raise RoteError(f"{binding}, FFTW {fftw}, has no double precision")
     return f"{binding}, FFTW {fftw}: {', '.join(precisions)} precision"
 
 
 def _mpi() -> str:
-    said = answer(sys.executable, "-m", "mpi4py", "--mpi-lib-version")
-    return " ".join(said.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
+    text = answer(sys.executable, "-m", "mpi4py", "--mpi-lib-version")
+    return " ".join(text.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
 
 
 def launch_line() -> str | None:
@@ -165,8 +162,8 @@ def launch_line() -> str | None:
 def _mpiexec() -> str:
     """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
     programs = str(Path(sys.executable).parent)
-    path, beside = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
-    if path is None and beside is None:
+    path, ours = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
+    if path is None and ours is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
     try:
         library = family(_mpi())
@@ -180,8 +177,8 @@ def _mpiexec() -> str:
         wrong = f"the one on the PATH, {path}, is of {kind}, but mpi4py loads {library}: its ranks would not meet"
     else:
         wrong = "the PATH has none"
-    if beside is not None and beside != path and fits(beside, library):
-        raise _Mendable(f"{wrong}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+    if ours is not None and ours != path and fits(ours, library):
+        raise _Repairable(f"{wrong}; {ours}, beside this Python, does", f'export PATH="{programs}:$PATH"')
     raise RoteError(wrong)
 
 
@@ -190,9 +187,9 @@ def _ranks() -> str:
 
     try:
         size = world().size
-    except CommError as error:  # as of a launcher of another MPI, whose cure is a command
+    except CommError as error:  # as of a launcher of another MPI, which a command repairs
         text, _, cure = str(error).partition("\n")
-        raise _Mendable(text, cure.removeprefix("write ")) from None
+        raise _Repairable(text, cure.removeprefix("write ")) from None
     if size > 1:
         return f"{size}, started by mpiexec"
     return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"

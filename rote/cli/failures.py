@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -18,13 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..launcher import launched
+from ..host import launched
 
 if TYPE_CHECKING:
     from ..runtime.comm.mpi import MpiComm
 
-__all__ = ["INTERRUPTED", "Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks"]
-__all__ += ["on_terminal"]
+__all__ = ["INTERRUPTED", "Rote", "described", "on_rank_0", "on_ranks"]
 
 T = TypeVar("T")
 
@@ -37,7 +35,7 @@ class _NoCommand(click.UsageError):
 
 
 class Rote(click.Group):
-    """A group of commands that ends as this module says, and loads a command when it runs."""
+    """A group of commands that ends as this module says, and imports a command when it runs."""
 
     def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -108,43 +106,23 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
                 "leave --ranks out, or mpiexec"
             )
         return program(comm, *args)
-    wanted = ranks or default
-    if wanted == 1:
+    number = ranks or default
+    if number == 1:
         return program(comm, *args)
-    return run(program, wanted, args)[0]
+    return run(program, number, args)[0]
 
 
 def on_rank_0(program: Callable[..., T], *args: Any) -> T:
     """Run `program(*args)` on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
     from ..errors import CommError
     from ..runtime import world
-    from ..runtime.comm.collective_errors import from_root
+    from ..runtime.comm.agreement import from_root
 
     try:
         comm = world()
     except CommError:
         return program(*args)
     return from_root(comm, lambda: program(*args))
-
-
-def on_terminal() -> bool:
-    """Whether a user watches a terminal: never under mpiexec, whose ranks may have terminals that nobody sees."""
-    return sys.stdout.isatty() and "mpi4py.MPI" not in sys.modules
-
-
-def animated() -> bool:
-    """Whether output may be animated: on a terminal that can do more than print lines."""
-    return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
-
-
-def coloured() -> bool:
-    """Whether texts may have colours: not if the environment sets NO_COLOR (https://no-color.org)."""
-    return animated() and not os.environ.get("NO_COLOR")
-
-
-def columns(usual: int) -> int:
-    """The width of the terminal, or of the variable COLUMNS in the environment; `usual` if neither is known."""
-    return shutil.get_terminal_size((usual, 24)).columns
 
 
 def described(error: BaseException) -> str:
@@ -193,8 +171,9 @@ def _other_ranks() -> MpiComm | None:
         return None
     from ..runtime.comm.mpi import MpiComm
 
-    apart = comm.split(0, comm.rank)
-    return apart if isinstance(apart, MpiComm) else None
+    # Errors travel on a communicator of their own: a rank that fails may have left messages of the command unfinished.
+    separate = comm.split(0, comm.rank)
+    return separate if isinstance(separate, MpiComm) else None
 
 
 @contextmanager
@@ -209,10 +188,9 @@ def _rank_0_speaks(others: MpiComm | None) -> Iterator[None]:
 def _say_once(text: str, status: int, others: MpiComm | None) -> None:
     """Print an error: on rank 0 if all ranks fail, else on the rank that fails alone, which then ends the job."""
     if others is not None:
-        from ..runtime.comm.collective_errors import all_come
-        from ..runtime.comm.mpi import set_abort
+        from ..runtime.comm.mpi import all_come, set_abort
 
-        if all_come(others, _PATIENCE):
+        if all_come(others.handle, _PATIENCE):
             texts = dict.fromkeys(others.allgather_object(text))
             if others.rank == 0:
                 _say("\n".join(texts))

@@ -15,11 +15,12 @@ from ..compiler.explain import figures, in_bytes, in_seconds, on_machine, table
 from ..compiler.machine import DEFAULT
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
-from ..layout.example import example_grid, example_shape
-from ..layout.layout import Distribution, distribute, parse, parse_transition
-from .answers import Answer, json_option, print_answer
-from .failures import coloured, columns, on_rank_0
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import parse, parse_transition
+from ..layout.pictures import example_grid, example_shape
+from .failures import on_rank_0
 from .options import DTYPES, Bytes, Known, PictureFile, force_option, integers, of_ffts, refuse_target
+from .output import Answer, coloured, columns, give, json_option, print_answer
 
 if TYPE_CHECKING:
     from ..compiler.plan import Plan
@@ -31,10 +32,7 @@ _LISTED = 1 << 20  # ranks
 _PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
 
 _shape = click.option(
-    "--shape",
-    metavar="8x9x10",
-    callback=integers(),
-    help="The tensor's shape; default: a small one that fits.",
+    "--shape", metavar="8x9x10", callback=integers(), help="The tensor's shape; default: a small one that fits."
 )
 _grid = click.option(
     "--grid", metavar="2x2", callback=integers(), help="The process grid; default: two ranks along each grid mode."
@@ -70,7 +68,7 @@ def show(
     if plot is not None:
         on_rank_0(refuse_target, plot, force)
         on_rank_0(_draw, dist, plot)
-    if as_json:
+    if as_json:  # not by `give`: more ranks can be listed than drawn
         print_answer(_owners(dist))
         return
     click.echo(draw(dist, coloured(), columns(100)))
@@ -79,7 +77,6 @@ def show(
 
 
 def _owners(dist: Distribution) -> Answer:
-    """The place of every rank, and its index sets."""
     if dist.grid.size > _LISTED:
         raise LayoutError(f"JSON lists {_LISTED} ranks at most, not {dist.grid.size}; leave --json out")
     ranks = []
@@ -91,7 +88,6 @@ def _owners(dist: Distribution) -> Answer:
 
 
 def _draw(dist: Distribution, path: str) -> None:
-    """Write the picture of a distribution."""
     from ..plot import layout as draw_layout
 
     figure = draw_layout(dist, modes=range(3) if dist.order > 3 else None)
@@ -148,9 +144,9 @@ def explain(
     if html is not None:
         on_rank_0(refuse_target, html, force)
     if fft is not None:
-        given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
-        given["--verify"] = verify or None
-        others = [name for name, value in given.items() if value is not None]
+        options = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
+        options["--verify"] = verify or None
+        others = [name for name, value in options.items() if value is not None]
         if others:
             raise click.UsageError(f"{others[0]} is of a transition, and --fft has a shape of its own; leave one out")
         if transition is not None or ranks is None:
@@ -171,16 +167,18 @@ def explain(
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
         plan.verify()
-    if as_json:
-        print_answer(_plan_answer(plan, reason, verify))
-    else:
+
+    def program() -> Answer:
         click.echo(plan.explain())
         if reason is not None:
             click.echo(f"why not {why_not}: {reason}")
         if verify:
             click.echo("verified: every element arrives exactly once")
-    if html is not None:
-        _keep(plan.to_html(), html, as_json)
+        if html is not None:
+            _keep(plan.to_html(), html)
+        return _plan_answer(plan, reason, verify)
+
+    give(as_json, program, dict)
 
 
 @click.command()
@@ -224,11 +222,10 @@ def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
     }
 
 
-def _keep(page: str, path: str, quiet: bool) -> None:
+def _keep(page: str, path: str) -> None:
     """Write a page to a file, and say so."""
     on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
-    if not quiet:
-        click.echo(f"\nleft {path}")
+    click.echo(f"\nleft {path}")
 
 
 def _compare(
@@ -241,23 +238,23 @@ def _compare(
     html: str | None,
 ) -> None:
     """Print an FFT's walks on all grids over `ranks` ranks, the taken one first; with `why`, why families have none."""
-    from ..fft.families.resolve import compare
+    from ..fft.families.choose import best, compare
+    from ..fft.walk.walk import walk_page
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     candidates = compare(shape, ranks, grid=grid, dtype=element)
     head = f"{kind} of {shape} {element} on {ranks} ranks, times {on_machine(DEFAULT)}"
     text = "\n".join([head, *_ranked(candidates, why)])
-    if as_json:
-        about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
-        print_answer(about | {"choices": [*map(_choice, candidates)]})
-    else:
-        click.echo(text)
-    if html is not None:
-        from ..fft.families.choose import best
-        from ..fft.walk.pages import walk_page
 
-        _keep(walk_page(best(candidates), tuple(range(len(shape))), text), html, as_json)
+    def program() -> Answer:
+        click.echo(text)
+        if html is not None:
+            _keep(walk_page(best(candidates), tuple(range(len(shape))), text), html)
+        about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
+        return about | {"choices": [*map(_choice, candidates)]}
+
+    give(as_json, program, dict)
 
 
 def _choice(choice: Choice) -> Answer:
@@ -301,8 +298,8 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
 
 def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:
     if "->" in text:
-        cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
-        raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
+        hint = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
+        raise LayoutError(f"a drawing shows one layout, not a transition\n{hint}")
     layout = parse(text)
     on = grid or example_grid(layout)
     return distribute(layout, shape or example_shape(layout, on), on)

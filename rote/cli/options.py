@@ -8,13 +8,13 @@ import platform
 import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from ..errors import LayoutError, RoteError, counted
-from ..launcher import cores
+from ..host import cores
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,21 +22,28 @@ if TYPE_CHECKING:
     from ..runtime.comm.protocol import Comm
 
 __all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Known", "PictureFile", "force_option", "integers", "of_ffts"]
-__all__ += ["refuse_target", "refuse_too_many", "threads_option"]
+__all__ += ["ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
 )
 
+_PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Reader = Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]
+
+
 threads_option = click.option(
     "--threads", metavar="N", type=click.IntRange(min=1), help="Threads per rank, for local transforms; default 1."
 )
-
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
-_PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
-Reader = Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]
+def ranks_option(default: str = "") -> Callable[[Command], Command]:
+    """The option --ranks of commands that run on MPI's ranks or on threads of this process."""
+    text = f"Ranks in this process, if no mpiexec starts them{default}."
+    return click.option("--ranks", metavar="N", type=click.IntRange(min=1), help=text)
 
 
 def integers(signed: bool = False) -> Reader:
@@ -54,8 +61,8 @@ def integers(signed: bool = False) -> Reader:
             return None
         parts = [part.strip() for part in re.split("[,x]", text)]
         if not all(map(integer.fullmatch, parts)):
-            cure = f"write it as {option.metavar}"
-            raise click.BadParameter(f"{text!r} is not made of integers; {cure}", context, option)
+            hint = f"write it as {option.metavar}"
+            raise click.BadParameter(f"{text!r} is not made of integers; {hint}", context, option)
         return tuple(map(int, parts))
 
     return read
@@ -156,10 +163,10 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
     for host in dict.fromkeys(host for host, _ in replies):
         ranks_cores = [mine for name, mine in replies if name == host]
         free = min(len(frozenset().union(*ranks_cores)), len(ranks_cores) * min(map(len, ranks_cores)))
-        wanted, fits = len(ranks_cores) * threads, free // len(ranks_cores)
-        if wanted > free:
-            cure = f"write --threads {fits}, or start fewer ranks" if fits > 1 else "leave --threads out"
+        needed, fits = len(ranks_cores) * threads, free // len(ranks_cores)
+        if needed > free:
+            hint = f"write --threads {fits}, or start fewer ranks" if fits > 1 else "leave --threads out"
             raise RoteError(
-                f"{threads} threads on each of {counted(len(ranks_cores), 'rank')} are {wanted}, and {host} has "
-                f"{counted(free, 'core')} for them\n{cure}; mpiexec may bind ranks to fewer cores than there are"
+                f"{threads} threads on each of {counted(len(ranks_cores), 'rank')} are {needed}, and {host} has "
+                f"{counted(free, 'core')} for them\n{hint}; mpiexec may bind ranks to fewer cores than there are"
             )

@@ -1,33 +1,90 @@
-"""`rote fft`: the transform of a `.npy` file into another, by all ranks at once."""
+"""`rote fft`: the transform of a `.npy` file into another, by all ranks at once.
+
+The options are a `Request`. `prepare` turns it into a `FileTransform`: the walk, how to run it, and the layouts at both
+ends. `transform` then reads, transforms, writes and, with --check, compares the file with `numpy.fft` on rank 0.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import RoteError
-from ..host import installed
-from ..runtime.comm.collective_errors import collective_errors, from_root
+from ..compiler.explain import in_bytes
+from ..errors import LayoutError, RoteError
+from ..host import installed, memory
+from ..io.transfer import Draft
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import check_grid
+from ..layout.layout import as_layout
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
-from .answers import Answer, give, json_option, say
-from .check import largest_error, refuse_no_room, refuse_too_large, tolerance
 from .failures import on_ranks
-from .options import force_option, integers, refuse_target, threads_option
-from .phases import Watch
-from .prepare import FileTransform, Request, prepare
+from .options import force_option, integers, ranks_option, refuse_target, refuse_too_many, threads_option
+from .output import Answer, Watch, give, json_option, say
 
 if TYPE_CHECKING:
-    from ..layout.layout import Distribution
+    from ..fft.plan import FFT
+    from ..fft.request import TransformRequest
+    from ..fft.walk.walk import Walk
+    from ..layout.distribution import Distribution
+    from ..runtime.choose import Progress
     from ..tensor import DistTensor
 
 # rote.fft.algorithms, without loading it
 ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 
-__all__ = ["Transformed", "fft", "refuse_wrong", "transform"]
+__all__ = ["ALGORITHMS", "Request", "Transformed", "available_memory", "fft", "largest_error", "refuse_wrong"]
+__all__ += ["transform"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of `rote fft`."""
+
+    source: str
+    target: str
+    layout: str | None = None
+    grid: tuple[int, ...] | None = None
+    algorithm: str = "auto"
+    inverse: bool = False
+    real: bool | None = None
+    length: int | None = None
+    axes: tuple[int, ...] | None = None
+    norm: str | None = None
+    output: str | None = None
+    check: bool = False
+    tune: str = "model"
+    threads: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileTransform:
+    """A request on an array: how to run it, and how to describe it."""
+
+    walk: Walk
+    run: Callable[[DistTensor], DistTensor]
+    target: Distribution
+    axes: tuple[int, ...]
+    text: str
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """The dtype of the elements of the result."""
+        return self.walk.dtypes()[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +98,16 @@ class Transformed:
 
     def answer(self) -> Answer:
         """The answer for programs."""
+
+        def end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
+            return {"shape": dist.shape, "dtype": dtype.str[1:], "layout": str(dist.layout), "grid": dist.grid.shape}
+
         walk, limit = self.job.walk, tolerance(self.result.dtype)
-        source, target = walk.source, self.result.distribution
         return {
             "transform": f"{walk.kind}n",
-            "ranks": source.grid.size,
-            "input": _end(source, walk.dtype),
-            "output": _end(target, self.result.dtype),
+            "ranks": walk.source.grid.size,
+            "input": end(walk.source, walk.dtype),
+            "output": end(self.result.distribution, self.result.dtype),
             "axes": self.job.axes,
             "walk": [line.strip() for line in str(walk).splitlines()],
             "received_bytes": sum(plan.cost.bytes for plan in walk.moves),
@@ -58,18 +118,12 @@ class Transformed:
         }
 
 
-def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
-    return {"shape": dist.shape, "dtype": dtype.str[1:], "layout": str(dist.layout), "grid": dist.grid.shape}
-
-
 @click.command()
 @click.argument("source", metavar="IN.npy", type=click.Path())
 @click.argument("target", metavar="OUT.npy", type=click.Path())
 @click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
 @click.option("--grid", metavar="2x2", callback=integers(), help="The process grid; default: balanced.")
-@click.option(
-    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process, if no mpiexec starts them."
-)
+@ranks_option()
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), default="auto", show_default=True)
 @click.option("--inverse", is_flag=True, help="Do the inverse transform.")
 @click.option("--real/--complex", default=None, help="Half a spectrum, or a whole one; default: as the input.")
@@ -127,15 +181,15 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     """Do a request on every rank of a communicator; rank 0 prints the plan and the times, from `began` on."""
     watch = Watch(comm, began)
     with watch.phase("start"):
-        from ..fft.kernels.kernel import library
-        from ..io.formats import format_of
+        from ..fft.kernels.backends.fftw import fftw_build
+        from ..io import format_of
         from ..io.npy import read_header
         from ..io.stored import check_dtype
+        from ..tensor import load
         from ..tensor.files import save
-        from ..tensor.loading import load
 
         if installed("pyfftw"):
-            library()  # loads FFTW
+            fftw_build()  # loads FFTW
     with watch.phase("plan") as part:
         header = read_header(request.source, comm)
         with collective_errors(comm):
@@ -167,9 +221,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     seconds = watch.report()
     if error is not None:
         limit = tolerance(job.result)
-        verdict = "below" if error <= limit else "NOT below"
-        named = f"numpy.fft.{job.walk.kind}n"
-        say(comm, f"error      {error:.1e} of the largest value of {named}, {verdict} {limit:.0e}")
+        side = "below" if error <= limit else "NOT below"
+        say(comm, f"error      {error:.1e} of the largest value of numpy.fft.{job.walk.kind}n, {side} {limit:.0e}")
     return Transformed(job, result, seconds, error)
 
 
@@ -184,3 +237,180 @@ def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> 
 
     with watch.phase("check"):
         return from_root(comm, error)
+
+
+# --- from options to a walk ------------------------------------------------------------------------------------------
+
+
+def prepare(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, part: Progress | None
+) -> FileTransform:
+    """The walk of a request, bound; the same on every rank, errors included."""
+    from ..fft.walk.walk import describe
+
+    refuse_too_many(comm, request.threads or 1)
+    real = request.real
+    if real is None:
+        real = dtype.kind != "c" and not request.inverse
+    if request.inverse:
+        fft = _backward(request, shape, dtype, comm, real, part)
+        walk = fft.walk.inverse()
+        plan = describe(walk, fft.axes)
+        run: Callable[[DistTensor], DistTensor] = fft.backward
+    else:
+        if real and dtype.kind == "c":
+            raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
+        fft = _forward(request, shape, dtype, comm, real, part)
+        walk, run, plan = fft.walk, fft.forward, str(fft)
+    target = walk.target
+    half = "real, so half a spectrum " if walk.kind == "rfft" else ""
+    lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
+    if request.output is not None:
+        target = distribute(as_layout(request.output), target.shape, target.grid)
+        if target.layout.partial:
+            raise LayoutError(
+                f"a file holds values, and {target.layout} contributions to them; give an --output without +"
+            )
+        lines.append(f"  output {target.layout}")
+    size = in_bytes(prod(target.shape) * walk.dtypes()[-1].itemsize)
+    lines.append(f"{request.target}: {target.shape} {walk.dtypes()[-1]}, {size}")
+    return FileTransform(walk, run, target, fft.axes, "\n".join(lines) + "\n")
+
+
+def _forward(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
+) -> FFT:
+    from ..fft.request import as_request, normal_axes
+    from ..fft.transforms import complex_dtype, real_dtype
+
+    kind = real_dtype(dtype) if real else complex_dtype(dtype)
+    layout, grid = request.layout, request.grid
+    if layout is None and request.algorithm == "auto" and all(shape):
+        fft_request = as_request(shape, normal_axes(request.axes, len(shape)), "rfft" if real else "fft", kind)
+        begins = _begins(request, shape, fft_request, comm)
+        layout, grid = str(begins.layout), begins.grid.shape
+    return _tuned(request, comm, part)(shape, layout, grid, dtype=kind, algorithm=request.algorithm)
+
+
+def _tuned(request: Request, comm: Comm, part: Progress | None) -> partial[FFT]:
+    """`FFT` with the options that a transform forward and one backward have in common."""
+    from ..fft.plan import FFT
+
+    tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
+    return partial(FFT, comm=comm, axes=request.axes, norm=request.norm, **tuning)
+
+
+def _begins(request: Request, shape: tuple[int, ...], fft_request: TransformRequest, comm: Comm) -> Distribution:
+    """The distribution in which the transform of a file begins: one of the cheapest, in blocks if possible."""
+    from ..fft.families.choose import best, choices_for, walk_for
+    from ..fft.request import as_arguments
+    from ..runtime.calibrate import known_machine
+
+    arguments = as_arguments(shape, fft_request, comm.size, request.layout, request.grid, None)
+    if request.layout is not None or request.algorithm != "auto":
+        return walk_for(arguments, request.algorithm).source
+    choices = choices_for(arguments, known_machine(comm))
+    blocks = []
+    for choice in choices:
+        if choice.walk is not None and not any(entry.kind.is_cyclic for entry in chain(*choice.source.layout.modes)):
+            blocks.append(choice)
+    return best(blocks or choices).source
+
+
+def _backward(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
+) -> FFT:
+    from ..fft.families.choose import best, choices
+    from ..fft.request import as_request, normal_axes
+    from ..fft.transforms import complex_dtype, real_dtype
+
+    axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
+    begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
+    check_grid(begins.grid, comm.size)
+    extents = _restored(request, shape, axes) if real else None
+    candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
+    walk = best(candidates)
+    name = next(choice.name for choice in candidates if choice.walk == walk)
+    result, grid = walk.target.shape, walk.target.grid.shape
+    dtype = real_dtype(kind) if real else kind
+    make = partial(_tuned(request, comm, part), result, grid=grid, dtype=dtype)
+    if name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
+        return make(str(walk.target.layout), algorithm=name, output=str(begins.layout))
+    return make(algorithm=str(walk.inverse()))
+
+
+def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
+    """The extents, along the axes, of the real array whose half spectrum a file holds."""
+    if not axes:
+        raise LayoutError(f"a real transform needs at least one axis, and {shape} has none")
+    points = shape[axes[-1]]
+    if request.length is None or request.length // 2 + 1 != points:
+        either = f"{2 * points - 2} or {2 * points - 1}" if points > 1 else "1"
+        if request.length is not None:
+            either += f", not {request.length}"
+        raise LayoutError(
+            f"{points} points of half a spectrum come from an extent of {either}; say which with --length"
+        )
+    return [*(shape[a] for a in axes[:-1]), request.length]
+
+
+# --- the comparison with numpy.fft, and what it and the result need ---------------------------------------------------
+
+
+def available_memory() -> int:
+    """Bytes that this machine can give to a program now, or all its bytes if it does not say what is free."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return memory()
+    return min(free, memory())
+
+
+def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], result: np.dtype[Any]) -> None:
+    """Refuse a comparison that does not fit into memory: input, spectrum, and the temporary arrays of numpy.fft.
+
+    NumPy transforms axis by axis, from one whole array to the next; then the spectrum is read and subtracted.
+    """
+    spectrum = max(prod(out), prod(shape)) * np.result_type(result, np.complex64).itemsize
+    needs = prod(shape) * dtype.itemsize + 4 * spectrum
+    has = available_memory()
+    if needs > has:
+        raise RoteError(
+            f"--check computes the whole transform on one rank, which needs about {in_bytes(needs)} of memory, "
+            f"but {in_bytes(has)} are available\nleave --check out, or check a smaller array of the same kind"
+        )
+
+
+def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
+    """Refuse a result that cannot be written, before the work: try to make a file or folder beside it.
+
+    Raises:
+        OSError: no file can be made there or replaced, or the disk has less than `nbytes` free.
+        RoteError: a device or a pipe has that name.
+    """
+    draft = Draft.beside(path, folder)
+    draft.remove()
+    free = shutil.disk_usage(os.path.dirname(draft.path)).free
+    if free < nbytes:
+        needs = f"the result takes {in_bytes(nbytes)}, and the disk has {in_bytes(free)} left"
+        raise OSError(errno.ENOSPC, needs, path)
+
+
+def tolerance(dtype: np.dtype[Any]) -> float:
+    """The largest error that is accepted, relative to the largest value: 1e-4 in single precision, else 1e-10."""
+    return 1e-4 if dtype.char in "fF" else 1e-10
+
+
+def largest_error(computed: Array, expected: Array) -> float:
+    """The largest difference of two arrays, relative to the largest value expected; infinite if the shapes differ.
+
+    >>> largest_error(np.array([1.0, 2.5]), np.array([1.0, 2.0]))
+    0.25
+    """
+    if computed.shape != expected.shape:
+        return float("inf")
+    if not expected.size:
+        return 0.0
+    largest = float(np.abs(expected).max())
+    return float(np.abs(computed - expected).max()) / (largest or 1.0)

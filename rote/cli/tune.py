@@ -8,26 +8,35 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from math import prod, sqrt
 from pathlib import Path
-from typing import Any, Literal
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import numpy as np
+import numpy.typing as npt
 
 from .. import wisdom
 from ..compiler.explain import in_seconds, table
 from ..errors import counted
-from ..launcher import cores
-from ..runtime.comm.protocol import Comm
-from ..runtime.tuning.autotune import mpi_library
-from ..wisdom.record import as_json as as_tree
-from ..wisdom.record import spelt
-from .answers import Answer, give, json_option, print_answer, say
+from ..host import cores
+from ..layout.distribution import Distribution, distribute
+from ..layout.expressions import block, cyclic
+from ..layout.layout import Entry, Layout
+from ..runtime.choose import mpi_library
+from ..runtime.comm.protocol import Array, Comm
+from ..wisdom import as_json as as_tree
+from ..wisdom import canonical
 from .failures import on_rank_0, on_ranks
-from .moves import calls, moves, ranked, ranks_of
-from .options import TRANSFORMED, integers, of_ffts, refuse_target, refuse_too_many, threads_option
-from .phases import progress
+from .options import TRANSFORMED, integers, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
+from .output import Answer, give, json_option, progress, say
 
-__all__ = ["tune"]
+if TYPE_CHECKING:
+    from ..compiler.machine import Machine
+    from ..compiler.plan import Plan
+
+__all__ = ["moves", "spearman", "tune"]
 
 _ABOUT = {
     "latency": "of a message",
@@ -45,12 +54,7 @@ _compiling = threading.Lock()  # the first of the in-process ranks compiles for 
 
 
 @click.command()
-@click.option(
-    "--ranks",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Ranks in this process, if no mpiexec starts them; default: one per core, at most 8.",
-)
+@ranks_option("; default: one per core, at most 8")
 @click.option(
     "--seconds",
     metavar="S",
@@ -61,10 +65,7 @@ _compiling = threading.Lock()  # the first of the in-process ranks compiles for 
 @click.option("--shape", metavar="8x9x10", callback=integers(), help="Time FFTs of a tensor of this shape instead.")
 @click.option("--layout", metavar="LAYOUT", help="With --shape: layout of the input; default: any.")
 @click.option(
-    "--dtype",
-    metavar="DTYPE",
-    type=TRANSFORMED,
-    help="With --shape: dtype of the input, as in NumPy; default c16.",
+    "--dtype", metavar="DTYPE", type=TRANSFORMED, help="With --shape: dtype of the input, as in NumPy; default c16."
 )
 @click.option("--patient", is_flag=True, help="With --shape: time more FFTs, for longer.")
 @threads_option
@@ -110,7 +111,7 @@ def tune(
       rote tune --forget what=machine
       rote tune --import wisdom.json
     """
-    chores: dict[str, Callable[[], tuple[str, Answer]]] = {}
+    chores: dict[str, Callable[[], Answer]] = {}
     if show:
         chores["--show"] = _show
     if forget is not None:
@@ -133,7 +134,7 @@ def tune(
     if forget is not None and bool(forget) == everything:
         raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
     for chore in chores.values():
-        on_rank_0(_tell, chore, as_json)
+        give(as_json, partial(on_rank_0, _with_warnings, chore), dict)
     ranks_here = min(len(cores()), 8)
     if timed:
         give(as_json, lambda: on_ranks(partial(_time, **fft), ranks, ranks_here), dict)
@@ -141,42 +142,42 @@ def tune(
         give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check, force), dict)
 
 
-def _tell(chore: Callable[[], tuple[str, Answer]], as_json: bool) -> None:
-    """Print the answer of a chore, and its warnings."""
+def _with_warnings(chore: Callable[[], Answer]) -> Answer:
+    """Do a chore, and print its warnings to the standard error."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        text, answer = chore()
+        answer = chore()
     for each in warned:
         click.echo(f"Warning: {each.message}", err=True)
-    if as_json:
-        print_answer(answer)
-    else:
-        click.echo(text)
+    return answer
 
 
-def _show() -> tuple[str, Answer]:
+def _show() -> Answer:
     known = wisdom.records()
-    return "\n".join([f"{_files(len(known))}{_where()}", *map(_line, known)]), _listed(known)
+    return _listed(f"{counted(len(known), 'decision')}{_where()}", known)
 
 
-def _forget(text: str, everything: bool) -> tuple[str, Answer]:
+def _forget(text: str, everything: bool) -> Answer:
     gone = wisdom.forget(text, all=everything)
-    return "\n".join([f"forgot {_files(len(gone))}{_where()}", *map(_line, gone)]), _listed(gone)
+    return _listed(f"forgot {counted(len(gone), 'decision')}{_where()}", gone)
 
 
-def _export(path: str, force: bool) -> tuple[str, Answer]:
+def _export(path: str, force: bool) -> Answer:
     refuse_target(path, force)
     number = wisdom.export(path)
-    return f"left {path}, with {_files(number)}", {"path": path, "decisions": number}
+    click.echo(f"left {path}, with {counted(number, 'decision')}")
+    return {"path": path, "decisions": number}
 
 
-def _import(path: str) -> tuple[str, Answer]:
+def _import(path: str) -> Answer:
     number = wisdom.include(path)
-    return f"kept {_files(number)}{_where()}", {"path": path, "decisions": number}
+    click.echo(f"kept {counted(number, 'decision')}{_where()}")
+    return {"path": path, "decisions": number}
 
 
-def _listed(records: Sequence[wisdom.Record | Path]) -> Answer:
-    """Decisions with their keys; damaged files by their paths."""
+def _listed(head: str, records: Sequence[wisdom.Record | Path]) -> Answer:
+    """Print decisions with their keys, and damaged files by their paths."""
+    click.echo("\n".join([head, *map(_line, records)]))
     return {
         "folder": _folder(),
         "decisions": [as_tree(record) for record in records if isinstance(record, wisdom.Record)],
@@ -202,11 +203,7 @@ def _line(record: wisdom.Record | Path) -> str:
     for name, value in decision.items():
         if isinstance(value, str) and len(value) > _LONGEST:
             short[name] = f"{value[:_LONGEST]}..."
-    return f"{record.key}: {spelt(short)}"
-
-
-def _files(number: int) -> str:
-    return counted(number, "decision")
+    return f"{record.key}: {canonical(short)}"
 
 
 def _where() -> str:
@@ -215,10 +212,9 @@ def _where() -> str:
 
 
 def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
-    """Measure the machine on every rank, then print, keep and check the times."""
     from ..compiler.machine import DEFAULT
-    from ..runtime.tuning.autotune import medians
-    from ..runtime.tuning.calibrate import BUSY, keep_machine, measure
+    from ..runtime.calibrate import BUSY, keep_machine, measure
+    from ..runtime.choose import medians
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
@@ -236,16 +232,15 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
         with _compiling:
             plans = moves(comm.size)
         with progress(comm, "check") as part:
-            times = medians(comm, calls(plans, comm), seconds, part)
-        ranking = ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
-        say(comm, ranked(ranking))
+            times = medians(comm, _calls(plans, comm), seconds, part)
+        ranking = _ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
+        say(comm, _ranked(ranking))
     return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}
 
 
 def _time(
     comm: Comm, shape: tuple[int, ...], layout: str | None, dtype: str | None, patient: bool, threads: int | None
 ) -> Answer:
-    """Time FFTs on every rank, print the results and keep them."""
     from ..fft.plan import FFT
 
     threads = threads or 1
@@ -276,3 +271,109 @@ def _about(comm: Comm, kept: bool) -> Answer:
 
 def _kept(kept: bool) -> str:
     return f"kept{_where()}" if kept or not wisdom.folder() else f"not kept: {wisdom.folder()} cannot be written to"
+
+
+# --- the check: a fixed set of moves, ranked by the model's times and by measured times ------------------------------
+
+_SHAPES = ((128, 96), (40, 30, 24), (24, 20, 18, 16), (1000, 250), (96, 80, 64), (1500, 1200), (128, 125, 124))
+_SPLITS = (block, block, cyclic, partial(cyclic, b=4))
+_MOVES = 60
+
+
+def moves(ranks: int) -> list[Plan]:
+    """Plans of a fixed set of moves: between layouts of all kinds, on all grids of order 1 and 2 of some ranks (not 1).
+
+    >>> moves(2)[0].steps[0].kind, len(set(moves(2)))
+    ('alltoall', 60)
+    """
+    from ..compiler.compile import compile
+
+    draw = Random(1)
+    grids = [(ranks,), *((p, ranks // p) for p in range(2, ranks) if ranks % p == 0)]
+    plans: dict[Plan, None] = {}
+    while len(plans) < _MOVES:
+        shape, grid = _SHAPES[len(plans) % len(_SHAPES)], draw.choice(grids)
+        source = distribute(_layout(draw, len(shape), len(grid), True), shape, grid)
+        target = distribute(_layout(draw, len(shape), len(grid), False), shape, grid)
+        plan = compile(source, target, draw.choice(("f8", "c16")))
+        if plan.steps:
+            plans[plan] = None
+    return [*plans]
+
+
+def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
+    """A layout that splits over most grid modes; one to begin with may be partial."""
+    modes: list[tuple[Entry, ...]] = [()] * order
+    partial: tuple[int, ...] = ()
+    rooted: tuple[tuple[int, int], ...] = ()
+    for g in range(grid_order):
+        role = draw.random()
+        if role < 0.75:
+            m = draw.randrange(order)
+            modes[m] += (draw.choice(_SPLITS)(g),)
+        elif role < 0.85 and first:
+            partial += (g,)
+        elif role < 0.9:
+            rooted += ((g, 0),)
+    return Layout(tuple(modes), None, "sum", partial, rooted)
+
+
+def _calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
+    """The moves of this rank, all between the same two pieces of memory."""
+    from ..runtime.plans import BoundPlan
+
+    most = 0
+    for plan in plans:
+        for end in (plan.source, plan.target):
+            most = max(most, prod(end.local_shape(comm.rank)) * plan.dtype.itemsize)
+    memory: Array = np.ones((2, -(-most // 16) * 2))
+
+    def memory_of(half: int, end: Distribution, dtype: np.dtype[Any]) -> Array:
+        shape = end.local_shape(comm.rank)
+        elements: Array = memory[half].view(dtype)[: prod(shape)]
+        return elements.reshape(shape)
+
+    calls: list[Callable[[], object]] = []
+    for plan in plans:
+        source, target = memory_of(0, plan.source, plan.dtype), memory_of(1, plan.target, plan.dtype)
+        calls.append(partial(BoundPlan(plan, comm), source, target))
+    return calls
+
+
+def _ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> Answer:
+    """How well the model's times for some machines rank the moves as measured times do, as values."""
+    from ..compiler.cost import steps_cost
+
+    sizes = sorted(prod(plan.source.shape) for plan in plans)
+    rows = []
+    for name, machine in machines.items():
+        predicted = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
+        low, middle, high = np.quantile(np.array(times) / np.array(predicted), (0.1, 0.5, 0.9)).tolist()
+        rows.append({"machine": name, "rho": spearman(predicted, times), "low": low, "median": middle, "high": high})
+    return {"moves": len(plans), "elements": [sizes[0], sizes[-1]], "machines": rows}
+
+
+def _ranked(check: Answer) -> str:
+    """The table of the findings of `_ranks_of`."""
+    rows = [("", "Spearman's rho", "measured / predicted")]
+    for row in check["machines"]:
+        span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"
+        rows.append((row["machine"], f"{row['rho']:.3f}", span))
+    least, most = check["elements"]
+    return "\n".join([f"{check['moves']} moves of {least} to {most} elements", *table(rows, {1})])
+
+
+def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Spearman's rank correlation of two rows of numbers; equal ones share their ranks. 0 if all of a row are equal.
+
+    >>> spearman([1, 2, 3], [10, 20, 15]), spearman([1, 1, 2], [1, 1, 5])
+    (0.5, 1.0)
+    """
+    ranks = []
+    for row in (first, second):
+        _, place, often = np.unique(np.asarray(row), return_inverse=True, return_counts=True)
+        rank = np.cumsum(often)[place] - (often[place] - 1) / 2
+        ranks.append(rank - rank.mean())
+    a, b = ranks
+    size = sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / size if size else 0.0

@@ -1,16 +1,74 @@
-"""Owner maps: tables of the owners along two modes, for one layout or for several with common ticks."""
+"""Owners as HTML: elements as values, tables of the owners along two modes, and pictures of cubes.
+
+Plain text is escaped, and every element is closed. A map is for one layout, or for several with common ticks. A cube
+shows a tensor of three modes, its faces in the colours of the owners. Both are to scale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import combinations, islice, product
 
-from ..layout.layout import Distribution
-from ..layout.ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
-from .markup import Markup, element
+import numpy as np
 
-__all__ = ["MOST_RANKS", "Plane", "colors", "listed", "owner_map", "planes"]
+from ..layout.distribution import Distribution
+from ..layout.pictures import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, runs, ticks
+from ..plot.geometry import Face, Points, ShownMode, chords, cube
+from ..plot.geometry import ticks as edge_ticks
+
+__all__ = ["MOST_RANKS", "Markup", "Plane", "data_table", "element", "join", "owner_cube", "owner_map", "planes"]
+
+
+# --- elements ---------------------------------------------------------------------------------------------------------
+
+_VOID = ("col", "meta")  # elements without content
+
+
+class Markup(str):
+    """A text that is already HTML, and is not escaped again."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: str, **attributes: object) -> Markup:
+    """An element of HTML; texts among its children are escaped, `Markup` is not.
+
+    Of attributes, `class_` and `for_` lose their last underscore, and `data_ranks` becomes data-ranks. Those that are
+    None or False are left out, and those that are True have no value.
+
+    >>> element("td", "a < b", element("b", "c"), class_="in", hidden=True, title=None)
+    '<td class="in" hidden>a &lt; b<b>c</b></td>'
+    """
+    words = [name]
+    for key, value in attributes.items():
+        shown = key.rstrip("_").replace("_", "-")
+        if value is True:
+            words.append(shown)
+        elif value is not None and value is not False:
+            words.append(f'{shown}="{escape(str(value))}"')
+    head = f"<{' '.join(words)}>"
+    return Markup(head if name in _VOID else f"{head}{join(children)}</{name}>")
+
+
+def join(parts: Sequence[str], between: str = "") -> Markup:
+    """Join parts, which are escaped as the children of an element are."""
+    return Markup(between.join(part if isinstance(part, Markup) else escape(str(part)) for part in parts))
+
+
+def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str, object], Sequence[str]]]) -> Markup:
+    """A table whose first column names the rows; each row has attributes and cells."""
+    head = element("tr", *[element("th", name, scope="col") for name in heads])
+    body = []
+    for attributes, (first, *rest) in rows:
+        cells = [element("th", first, scope="row"), *[element("td", cell) for cell in rest]]
+        body.append(element("tr", *cells, **attributes))
+    whole = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
+    return element("div", whole, class_="scroll", role="region", tabindex=0, aria_label=caption)
+
+
+# --- maps -------------------------------------------------------------------------------------------------------------
 
 MOST_RANKS = 16  # the most ranks that are listed one by one, and can be followed
 _SMALL = 8  # the largest extent whose indices are shown one by one
@@ -55,10 +113,10 @@ class Plane:
         return f"{' down, '.join(names)} across" if names else ""
 
 
-def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
+def planes(dists: Sequence[Distribution], space: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
     """The planes of distributions with the same view modes, first those in which they differ most, at most `most`.
 
-    An empty tensor has none. A mode of a matrix has at most `room` ticks; half of them if there are slices.
+    An empty tensor has none. A mode of a matrix has at most `space` ticks; half of them if there are slices.
 
     >>> from rote.layout.layout import parse
     >>> [plane.modes for plane in planes([parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")])]
@@ -74,9 +132,9 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
     changed = {m for m in kept if any(dist.splits[m] != first.splits[m] for dist in dists)}
     pairs = sorted(combinations(kept, shown), key=lambda pair: -len(changed.intersection(pair)))
     if first.order > 2:
-        room = max(6, room // 2)
+        space = max(6, space // 2)
     for pair in pairs[:most]:
-        sides = [Ruler(m, ticks(dists, m, room, min(_SMALL, room))) for m in pair]
+        sides = [Ruler(m, ticks(dists, m, space, min(_SMALL, space))) for m in pair]
         down, across = [*[Ruler()] * (2 - shown), *sides]
         rest = [(m, ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
         places = product(*[[(m, run) for run in along if run] for m, along in rest])
@@ -152,7 +210,6 @@ def listed(owners: Owners, size: int) -> str | None:
 
 
 def _look(owners: Owners, size: int) -> str:
-    """The colours of owners among `size` ranks, as a CSS style."""
     return "background:{};color:{}".format(*colors(owners, size))
 
 
@@ -170,3 +227,76 @@ def _extent(tick: Tick) -> int:
 
 def _text(tick: Tick) -> str:
     return str(tick) if tick else "…"
+
+
+# --- cubes ------------------------------------------------------------------------------------------------------------
+
+_UNIT = 170.0  # CSS pixels of the longest side
+_MOST_RUNS = 8  # that are drawn along a mode; the picture does not grow with the tensor
+_MARGIN = 42.0  # around the cube, for names and indices
+_LETTER = 13.0  # the largest letters, in CSS pixels, and below the least that can be read
+_LEAST = 7.0
+_BESIDE = ((-4, 14, "middle"), (8, 10, "start"), (-6, 4, "end"))  # where the indices along each mode are written
+
+
+def owner_cube(dist: Distribution, caption: str) -> Markup:
+    """The picture of a distribution of three modes that has elements: mode 0 to the right, 1 into the depth, 2 up."""
+    names = mode_names(dist)
+    sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in range(3)]
+    faces = cube(sides, {})
+    corners = np.concatenate([face.outline() for face in faces]) * (_UNIT, -_UNIT)
+    low, size = corners.min(axis=0) - _MARGIN, np.ptp(corners, axis=0) + 2 * _MARGIN
+    parts = [*(_face(dist, face) for face in faces)]
+    parts.append(_path([faces[1].outline()], fill="#000", fill_opacity=0.12, pointer_events="none"))
+    parts.append(_path([face.outline() for face in faces], fill="none", stroke="currentColor"))
+    front, right, _ = faces
+    edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]
+    for side, (start, edge), (x, y, anchor) in zip(sides, edges, _BESIDE, strict=True):
+        parts += _axis(side, start, edge, (x, y), anchor)
+    box = " ".join([f"{number:.0f}" for number in (*low, *size)])
+    cut = "".join([f", {side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent])
+    look = {"viewBox": box, "width": f"{size[0]:.0f}", "height": f"{size[1]:.0f}", "role": "img"}
+    picture = element("svg", *parts, aria_label=f"{caption}{cut}", **look)
+    return element("figure", element("figcaption", f"{caption}{cut}"), picture, class_="cube")
+
+
+def _axis(side: ShownMode, start: Points, edge: Points, shift: Sequence[float], anchor: str) -> list[Markup]:
+    """The name of a mode in the middle of its edge, and some indices along it."""
+    numbers = edge_ticks(side, 4)[anchor == "start" :]  # where mode 1 begins stands the last index of mode 0
+    marks = [_label(start + number / side.shown * edge, shift, str(number), anchor, 11) for number in numbers]
+    middle = start + edge / 2
+    if anchor != "end":
+        return [*marks, _label(middle, (3 * shift[0], 2 * shift[1] + 8), side.name, anchor, 12)]
+    x, y = middle * (_UNIT, -_UNIT) - (30, 0)  # upwards, beside the indices
+    return [*marks, _label(middle, (-30, 0), side.name, "middle", 12, transform=f"rotate(-90 {x:.1f} {y:.1f})")]
+
+
+def _face(dist: Distribution, face: Face) -> Markup:
+    """The cells of a face, one path for all of the same owners, and the owners' numbers."""
+    groups: dict[Owners, list[Points]] = {}
+    for row, column in product(face.down.runs, face.across.runs):
+        owners = owners_at(dist, face.at | dict(row.at) | dict(column.at))
+        groups.setdefault(owners, []).append(face.cell(row, column))
+    parts, size = [], dist.grid.size
+    for owners, cells in groups.items():
+        fill, ink = colors(owners, size)
+        label, inside = str(owners), [_path(cells, fill=fill, stroke="#fff", stroke_width=0.7)]
+        for cell in cells:
+            width, height = chords(cell) * _UNIT
+            letter = min(_LETTER, 0.7 * height, width / (0.62 * len(label) + 0.3))
+            if letter >= _LEAST:
+                inside.append(_label(cell.mean(axis=0), (0, 4), label, "middle", letter, fill=ink))
+        parts.append(element("g", *inside, data_ranks=listed(owners, size)))
+    return element("g", *parts)
+
+
+def _path(polygons: list[Points], **look: object) -> Markup:
+    points = [" ".join([f"{x * _UNIT:.1f} {-y * _UNIT:.1f}" for x, y in polygon]) for polygon in polygons]
+    return element("path", d="".join([f"M{each}z" for each in points]), **look)
+
+
+def _label(at: Points, shift: Sequence[float], text: str, anchor: str, size: float, **look: object) -> Markup:
+    """A text near a point; in the colour of the page, unless it has another."""
+    x, y = at * (_UNIT, -_UNIT) + shift
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text_anchor": anchor, "font_size": f"{size:.1f}"}
+    return element("text", text, **place, **({"fill": "currentColor"} | look))

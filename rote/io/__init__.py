@@ -1,1 +1,104 @@
-"""Parallel files: all ranks read and write one file together, each rank its own part."""
+"""Parallel files: all ranks read and write one file together, each rank its own part.
+
+A format is one row of `FORMATS`, and one module of this folder with its functions. They work on blocks and
+distributions: `look` finds the tensors in a file (`stored`), `fill` reads a rank's block, and `write` writes a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import RoteError
+from ..layout.distribution import Distribution
+from ..runtime.comm.agreement import collective_errors
+from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.copy.regions import identity
+from ..runtime.placement import new_block
+from .boxes import in_boxes, without_view
+from .hdf5 import fill_hdf5, fill_xdmf, look_hdf5, look_xdmf, write_hdf5, write_xdmf, written_in_hdf5
+from .npy import fill_npy, look_npy, write_npy
+from .stored import Contents, Part, StoredTensor, check_dtype
+from .zarr import fill_zarr, look_zarr, write_zarr, written_in_zarr
+
+__all__ = ["FORMATS", "Format", "format_of"]
+
+
+class Format(NamedTuple):
+    """A format of files. `look`, `fill`, `read` and `write` are collective."""
+
+    name: str
+    suffixes: tuple[str, ...]  # in lower case
+    many: bool  # whether a file holds several named tensors, attributes and steps
+    most: int  # bytes of the largest float; a complex number may have twice as many
+    written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
+    read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
+    look: Callable[[Path, int | None, Comm, str | None], Contents]  # what a file holds at a step, or of it one name
+    fill: Callable[[Path, StoredTensor, Distribution, Comm, Array], None]  # reads a tensor into this rank's block
+    write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one
+
+    def read(self, path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
+        """Return this rank's block of a tensor in a file, in native byte order; each rank reads its own part.
+
+        Every replica reads. If the tensor is partial, coordinate 0 reads, and the others hold values that the reduction
+        ignores.
+        """
+        with collective_errors(comm):
+            block = new_block(dist, comm.rank, stored.dtype)
+        self.fill(path, stored, dist, comm, block)
+        if not block.dtype.isnative:
+            block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
+        if dist.holds(comm.rank) and not dist.contributes(comm.rank):
+            block[...] = identity(dist.layout.op, block.dtype)
+        return block
+
+    def check(self, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> None:
+        """Refuse tensors, attributes or a step that the format cannot hold."""
+        for part in parts:
+            check_dtype(part.block.dtype, part.name or "the tensor", self.most)
+        if not self.many and (step is not None or attributes or any(part.name or part.dims for part in parts)):
+            raise RoteError(
+                f"{os.fspath(path)}: a {self.suffixes[0]} file holds one tensor, and no name, dims, attribute or step\n"
+                f"write {os.path.splitext(os.fspath(path))[0]}.zarr or .h5"
+            )
+
+
+FORMATS = (
+    Format(
+        "NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, lambda dist: dist, look_npy, fill_npy, write_npy
+    ),
+    Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, look_zarr, fill_zarr, write_zarr),
+    Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, look_hdf5, fill_hdf5, write_hdf5),
+    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, look_xdmf, fill_xdmf, write_xdmf),
+)
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file name's suffix, in upper or lower case; `.npy` if there is no suffix.
+
+    A name without one of these suffixes in a `.zarr` folder is an array or a group of that store.
+
+    Raises:
+        RoteError: Rote writes no format with this suffix.
+        TypeError: the name is not a string.
+
+    >>> [format_of(name).name for name in ("run.h5", "run.7/velocity.zarr", "cells.zarr/labels/0")]
+    ['HDF5', 'Zarr', 'Zarr']
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"a path is a text here, not {name!r}\nwrite os.fsdecode(path)")
+    stem, suffix = os.path.splitext(name.rstrip("/"))
+    within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
+    known = {each: form for form in FORMATS for each in form.suffixes}
+    if within and (not suffix or suffix.lower() not in known):
+        suffix = ".zarr"
+    if suffix.lower() in known:
+        return known[suffix.lower()]
+    others = ", ".join(suffix for each in FORMATS[1:] for suffix in each.suffixes)
+    raise RoteError(
+        f"{name} is not the name of a .npy file, and of none with {others}\nwrite {stem}.npy or {stem}.zarr"
+    )

@@ -12,9 +12,10 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
+from ..layout.distribution import Distribution
 from ..layout.expressions import block
 from ..layout.kinds import Split, mode_set
-from ..layout.layout import Distribution, Entry
+from ..layout.layout import Entry
 
 __all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
 
@@ -62,7 +63,7 @@ def in_boxes(dist: Distribution) -> Distribution:
     plain = without_view(dist)
     modes = []
     for mode in plain.layout.modes:
-        modes.append(tuple([block(entry.grid_mode) if entry.kind.name == "cyclic" else entry for entry in mode]))
+        modes.append(tuple([block(entry.grid_mode) if entry.kind.is_cyclic else entry for entry in mode]))
     if tuple(modes) == plain.layout.modes:
         return plain
     return replace(plain.layout, modes=tuple(modes)).on(dist.shape, dist.grid)

@@ -1,8 +1,13 @@
-"""HDF5 files: each rank reads and writes its own hyperslabs.
+"""HDF5 files, in which each rank reads and writes its own hyperslabs; and XDMF files, which describe them to viewers.
 
 A tensor is a dataset of its name; a step is a group that is named by its number and has Rote's mark. A name is opened
 by its path, as h5py does, so links lead where they lead. Ranks always read at once. They write at once if h5py was
 built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
+
+An XDMF file lets ParaView and VisIt show the HDF5 file of the same stem in the same folder. All tensors are fields at
+the points of one regular grid of order 2 or 3. A tensor with one more mode, the first, has components, each a field of
+its own. Steps become a series in time. The attributes `origin` and `spacing`, one number per mode, place the grid, and
+`time` places the step. Of three modes, the last is the viewer's x.
 """
 
 from __future__ import annotations
@@ -16,41 +21,47 @@ from functools import partial
 from math import prod
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree as xml
 
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.grid import check_grid
+from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet, Strided
-from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors, from_root
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts
-from ..runtime.placement import new_block
 from .boxes import chunk_extents, without_view
 from .positions import in_long_runs, writes
-from .progress import progress, slabs
-from .replacement import Draft, replacing, reserve, sync
 from .stored import (
     MARK,
     STEP,
     Contents,
     Part,
     StoredTensor,
-    check_shape,
-    finish,
     is_number,
     kept_attributes,
     pick_step,
     readably,
     refuse_foreign,
 )
+from .transfer import Draft, progress, replacing, reserve, slabs, sync
 
-__all__ = ["contents_of", "look_hdf5", "parallel", "read_hdf5", "write_hdf5", "written_in_hdf5"]
+__all__ = [
+    "fill_hdf5",
+    "fill_xdmf",
+    "look_hdf5",
+    "look_xdmf",
+    "parallel",
+    "write_hdf5",
+    "write_xdmf",
+    "written_in_hdf5",
+]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
-_SLACK = 1 << 16  # bytes: room for a file's metadata
+_SLACK = 1 << 16  # bytes: space for a file's metadata
 _UNNAMED, _LABELS = "data", "DIMENSION_LABELS"
+_NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
 
 
 def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
@@ -63,30 +74,26 @@ def look_hdf5(path: Path, step: int | None, comm: Comm, name: str | None = None)
 
     Only the tensor of a given name, if there is one; then no other object is opened.
     """
-    return from_root(comm, lambda: contents_of(path, step, name))
+    return from_root(comm, lambda: _contents_of(path, step, name))
 
 
-def contents_of(path: Path, step: int | None, name: str | None = None) -> Contents:
+def _contents_of(path: Path, step: int | None, name: str | None = None) -> Contents:
     """The contents of a file, read by this rank alone."""
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
-        return _contents(h5py, file, path, step, name)
+        return _contents(file, path, step, name)
 
 
-def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of a tensor in a file, in native byte order. Collective; each rank reads its own part."""
-    check_grid(dist.grid, comm.size)
-    check_shape(path, stored.shape, dist)
+def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+    """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     with collective_errors(comm), readably(path, "read"):
         h5py = _library()
-        block = new_block(dist, comm.rank, stored.dtype)
         if block.size and dist.contributes(comm.rank):
             with h5py.File(path, "r") as file, progress(comm, "reading", path, block.nbytes) as advance:
                 for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
                     for places, part in strided_parts(index, slab):
-                        part[...] = file[stored.place][_select(h5py, places)].reshape(part.shape)
+                        part[...] = file[stored.place][_select(places)].reshape(part.shape)
                     advance(slab.nbytes)
-    return finish(block, dist, comm.rank)
 
 
 def write_hdf5(
@@ -102,23 +109,23 @@ def write_hdf5(
     nbytes = sum(prod(part.dist.shape) * part.block.dtype.itemsize for part in parts)
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
     with (
-        replacing(path, comm, partial(_begin, h5py, path, parts, attributes, step, world is not None)) as draft,
+        replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft,
         progress(comm, "writing", path, nbytes) as advance,
     ):
         if world is not None:
             mpio = {"driver": "mpio", "comm": world}
             with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
-                _put(h5py, file, parts, comm.rank, step, lambda moved: advance(moved * comm.size))
+                _put(file, parts, comm.rank, step, lambda moved: advance(moved * comm.size))
             return
-        for turn in range(comm.size):
+        for writer in range(comm.size):
             with collective_errors(comm), readably(path, "written"):
-                if turn == comm.rank and any(part.block.size and writes(part.dist, turn) for part in parts):
-                    needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(turn)) for part in parts)
+                if writer == comm.rank and any(part.block.size and writes(part.dist, writer) for part in parts):
+                    needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(writer)) for part in parts)
                     reserve(draft.path, os.path.getsize(draft.path) + needs)
                     with h5py.File(draft.path, "r+") as file:
-                        _put(h5py, file, parts, turn, step, advance)
+                        _put(file, parts, writer, step, advance)
                     sync(draft.path)
-                elif turn != comm.rank:
+                elif writer != comm.rank:
                     advance(nbytes // comm.size)
 
 
@@ -136,10 +143,11 @@ def _library() -> ModuleType:
     return module
 
 
-def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None, name: str | None) -> Contents:
+def _contents(file: Any, path: Path, step: int | None, name: str | None) -> Contents:
     """The contents of an open file; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
-    steps = tuple(sorted(int(each) for each in file if _is_step(h5py, file, each)))
-    plain = step is None and (not steps or bool(_listing(h5py, file)[0]))
+    h5py = _library()
+    steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
+    plain = step is None and (not steps or bool(_listing(file)[0]))
     chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
     group = file if chosen is None else file[str(chosen)]
     if name:
@@ -150,24 +158,26 @@ def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None, name: s
             node = group[name]
         if isinstance(node, h5py.Dataset) and node.shape is not None:
             return Contents({name: _stored(node, group, name)}, {}, chosen, steps)
-    tensors, links = _listing(h5py, group)
+    tensors, links = _listing(group)
     return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
 
 
-def _is_step(h5py: ModuleType, file: Any, name: str) -> bool:
+def _is_step(file: Any, name: str) -> bool:
     """Whether a name of the root is a step: a group with Rote's mark, and no link to one."""
+    h5py = _library()
     if not is_number(name) or not isinstance(file.get(name, getlink=True), h5py.HardLink):
         return False
     node = file[name]
     return isinstance(node, h5py.Group) and str(node.attrs.get(MARK)) == STEP
 
 
-def _listing(h5py: ModuleType, top: Any) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+def _listing(top: Any) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     """The tensors of a group by their paths, outside of steps; and the names that lead to other names.
 
     Every group is searched once, through hard links first, so loops of links end. What a link leads to is listed by the
     link's own path, unless it has a path already. A link that leads nowhere is no error.
     """
+    h5py = _library()
     tensors: dict[str, StoredTensor] = {}
     links: dict[str, str] = {}
     seen = {_identity(top): top.name}
@@ -177,7 +187,7 @@ def _listing(h5py: ModuleType, top: Any) -> tuple[dict[str, StoredTensor], dict[
             prefix, group = groups.popleft()
             found = []
             for name in group:
-                if group is top and top.name == "/" and _is_step(h5py, top, name):
+                if group is top and top.name == "/" and _is_step(top, name):
                     seen[_identity(group[name])] = group[name].name
                 elif isinstance(group.get(name, getlink=True), h5py.HardLink):
                     found.append((prefix + name, group[name]))
@@ -227,15 +237,10 @@ def _attributes(node: Any, *names: str) -> dict[str, Any]:
 
 
 def _begin(
-    h5py: ModuleType,
-    path: Path,
-    parts: Sequence[Part],
-    attributes: Mapping[str, Any],
-    step: int | None,
-    at_once: bool,
-    draft: Draft,
+    path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None, at_once: bool, draft: Draft
 ) -> None:
     """Create all datasets and attributes in a draft file, which for a step starts as a copy of the existing file."""
+    h5py = _library()
     with readably(path, "written"):
         adds = step is not None and os.path.exists(draft.target)
         if adds:
@@ -247,7 +252,7 @@ def _begin(
             group = file
             if step is not None:
                 if file.get(str(step), getlink=True) is not None:
-                    if not _is_step(h5py, file, str(step)):
+                    if not _is_step(file, str(step)):
                         refuse_foreign(path, str(step))
                     del file[str(step)]
                 group = file.create_group(str(step))
@@ -270,7 +275,7 @@ def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:
 def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...]) -> int:
     """The most bytes by which a file grows when the elements at some indices are written: chunks and their metadata.
 
-    If the disk has less room, the HDF5 library fails in a way that ends the process."""
+    If the disk has less space, the HDF5 library fails in a way that ends the process."""
     if not all(index):
         return _SLACK
     chunks = _chunks(dist, dtype)
@@ -278,27 +283,19 @@ def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...])
     return _SLACK + touched * (prod(chunks) * dtype.itemsize + 128)
 
 
-def _put(
-    h5py: ModuleType,
-    file: Any,
-    parts: Sequence[Part],
-    rank: int,
-    step: int | None,
-    advance: Callable[[int], None],
-) -> None:
-    """Write a rank's parts into an open file."""
+def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance: Callable[[int], None]) -> None:
     group = file if step is None else file[str(step)]
     for name, block, dist, _ in parts:
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for places, part in strided_parts(index, slab):
                     lengths = [prod(place.shape) for place in places]
-                    group[name or _UNNAMED][_select(h5py, places)] = part.reshape(lengths)
+                    group[name or _UNNAMED][_select(places)] = part.reshape(lengths)
                 advance(slab.nbytes)
 
 
-def _select(h5py: ModuleType, places: Sequence[Strided]) -> tuple[Any, ...]:
-    """The hyperslab of strided places along each mode."""
+def _select(places: Sequence[Strided]) -> tuple[Any, ...]:
+    h5py = _library()
 
     def along(place: Strided) -> Any:
         (count, width), (period, _) = place.shape, place.steps
@@ -307,3 +304,108 @@ def _select(h5py: ModuleType, places: Sequence[Strided]) -> tuple[Any, ...]:
         return h5py.MultiBlockSlice(start=place.start, stride=period, count=count, block=width)
 
     return tuple(map(along, places))
+
+
+# --- XDMF ------------------------------------------------------------------------------------------------------------
+
+
+def look_xdmf(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
+    """The contents of the HDF5 file beside an XDMF file; see `look_hdf5`."""
+    return look_hdf5(_beside(path), step, comm, name)
+
+
+def fill_xdmf(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+    """Read a tensor in the HDF5 file beside an XDMF file; see `fill_hdf5`."""
+    fill_hdf5(_beside(path), stored, dist, comm, block)
+
+
+def write_xdmf(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+) -> None:
+    """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
+
+    Each of the two gets its name only when it is complete.
+    """
+    with collective_errors(comm):
+        _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
+    write_hdf5(_beside(path), parts, comm, attributes, step)
+    with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
+        if comm.rank == 0:
+            with open(draft.path, "w", encoding="utf-8") as file:
+                file.write(_text(path))
+
+
+def _beside(path: Path) -> str:
+    return os.path.splitext(os.fspath(path))[0] + ".h5"
+
+
+def _text(path: Path) -> str:
+    """The XML that describes all steps, or a file without steps."""
+    first = _contents_of(_beside(path), None)
+    root = xml.Element("Xdmf", Version="3.0")
+    domain = xml.SubElement(root, "Domain")
+    if not first.steps:
+        _add_grid(domain, path, first)
+    else:
+        series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")
+        for step in first.steps:
+            _add_grid(series, path, _contents_of(_beside(path), step))
+    xml.indent(root)
+    return '<?xml version="1.0" ?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
+    """The shape of the grid on which all tensors are fields; refused if there is none, or viewers do not read them."""
+    name = os.fspath(path)
+    shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
+    shape = shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]
+    fits = len(shape) in (2, 3) and all(each in (shape, (each[0], *shape)) for each in shapes)
+    if not fits or 0 in shape:
+        raise RoteError(
+            f"{name} shows fields on one grid of order 2 or 3, not tensors of shapes {', '.join(map(str, shapes))}\n"
+            "save them apart, or as .h5"
+        )
+    for key, stored in tensors.items():
+        if stored.dtype.kind not in _NUMBERS or stored.dtype.itemsize > 8:
+            hint = {"c": "x.real and x.imag", "b": "x.astype('u1')"}.get(stored.dtype.kind, "x.astype('f8')")
+            raise RoteError(f"{name} cannot show {key or 'the tensor'}, of dtype {stored.dtype}\nsave {hint} of it")
+    return shape
+
+
+def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
+    shape = _fields(path, contents.tensors)
+    order = len(shape)
+    grid = xml.SubElement(parent, "Grid", Name=f"step {contents.step or 0}", GridType="Uniform")
+    if contents.step is not None:
+        time = contents.attributes.get("time")
+        is_time = isinstance(time, int | float) and not isinstance(time, bool)
+        xml.SubElement(grid, "Time", Value=repr(time if is_time else contents.step))
+    xml.SubElement(grid, "Topology", TopologyType=f"{order}DCoRectMesh", Dimensions=_row(shape))
+    geometry = xml.SubElement(grid, "Geometry", GeometryType="ORIGIN_DXDY" + "DZ" * (order == 3))
+    for name, usual in (("origin", 0.0), ("spacing", 1.0)):
+        values = np.ravel(contents.attributes.get(name, [usual] * order))
+        numbers = values.tolist() if values.size == order and values.dtype.kind in "iuf" else [usual] * order
+        _add_item(geometry, _row(numbers), (order,), NumberType="Float", Format="XML")
+    for name, stored in contents.tensors.items():
+        number = {"NumberType": _NUMBERS[stored.dtype.kind], "Precision": str(stored.dtype.itemsize)}
+        source = f"{os.path.basename(_beside(path))}:{stored.place}"
+        components = stored.shape != shape
+        count = stored.shape[0] if components else 1
+        for k in range(count):
+            title = f"{name}_{k}" if components else name
+            field = xml.SubElement(grid, "Attribute", Name=title, AttributeType="Scalar", Center="Node")
+            if components:
+                field = _add_item(field, "", shape, ItemType="HyperSlab", **number)
+                corners = (k, *(0 for _ in shape), *(1 for _ in stored.shape), 1, *shape)
+                _add_item(field, _row(corners), (3, order + 1), Format="XML")
+            _add_item(field, source, stored.shape, Format="HDF", **number)
+
+
+def _add_item(parent: xml.Element, text: str, extents: Sequence[int], **attributes: str) -> xml.Element:
+    item = xml.SubElement(parent, "DataItem", {"Dimensions": _row(extents), **attributes})
+    item.text = text
+    return item
+
+
+def _row(numbers: Sequence[float]) -> str:
+    return " ".join(map(repr, numbers))

@@ -1,6 +1,7 @@
-"""`.npy` files in parallel: any number of ranks, in any layout, read and write one file at once.
+"""`.npy` files: any number of ranks, in any layout, read and write one file at once.
 
-Each rank copies its own elements between its block and their positions in the file (`rote.io.positions`).
+Each rank copies its own elements between its block and their positions in the file (`positions`). Large blocks whose
+elements are scattered in the file go through mapped pages, or through rows that plans move (`staging`).
 """
 
 from __future__ import annotations
@@ -8,111 +9,83 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
-from ..errors import CommError, LayoutError, RoteError
-from ..layout.grid import check_grid
+from ..errors import RoteError
+from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
-from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors, from_root
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.placement import new_block
-from .mapped import picks_from_pages, read_pages
 from .positions import LARGE, FileTransfer, is_scattered, transfers, writes
-from .progress import progress, slabs
-from .replacement import Draft, plainly, replacing, reserve
-from .staging import Staging
-from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step, refuse_partial
+from .staging import Staging, picks_from_pages, read_pages
+from .stored import Contents, Part, StoredTensor, check_dtype, pick_step
+from .transfer import Draft, plainly, progress, replacing, reserve, slabs
 
-__all__ = ["Header", "read_block", "read_header", "write_npy"]
+__all__ = ["fill_npy", "look_npy", "read_header", "write_npy"]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The header of a `.npy` file."""
+class _Elements(NamedTuple):
+    """Where the elements are in a `.npy` file."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # in either byte order
+    offset: int  # the byte at which they begin
     fortran_order: bool  # whether mode 0 runs fastest, rather than the last mode
-    offset: int  # the byte at which the elements begin
 
 
-def read_header(path: Path, comm: Comm) -> Header:
-    """The header of a `.npy` file (versions 1 to 3), the same on all ranks. Collective; only rank 0 reads.
+def look_npy(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
+    """The contents of a `.npy` file: one tensor, and no steps. Collective."""
+    return Contents({"data": read_header(path, comm)}, {}, pick_step(path, step, (), True))
+
+
+def read_header(path: Path, comm: Comm) -> StoredTensor:
+    """The tensor in a `.npy` file (versions 1 to 3), by its header. Collective; only rank 0 reads.
 
     A file may be longer than its header says, as in NumPy.
     """
     return from_root(comm, lambda: _parse(path))
 
 
-def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
+def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+    """Read the tensor in a `.npy` file into this rank's block. Collective; each rank reads its own part.
 
-    Every replica reads. If the distribution is partial, coordinate 0 reads, and the others hold values that the
-    reduction ignores. On one node no memory beyond the block is needed if the block is large or has the file's order
-    (`io.mapped`). Otherwise, blocks from 1 MiB on need a few pieces of 4 MiB, or at most three more blocks where they
-    cannot be read in pieces (`io.staging`).
-
-    >>> import tempfile, os
-    >>> from rote.layout.layout import parse
-    >>> from rote.runtime import world
-    >>> dist = parse("block[(0),()]").on((2, 3), 1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "a.npy")
-    ...     write_npy(path, np.arange(6.0).reshape(2, 3), dist, world())
-    ...     header = read_header(path, world())
-    ...     header.shape, np.load(path).tolist(), read_block(path, header, dist, world()).tolist()
-    ((2, 3), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    On one node no memory beyond the block is needed if the block is large or has the file's order (`read_pages`).
+    Otherwise, blocks from 1 MiB on need a few pieces of 4 MiB, or at most three more blocks where they cannot be read
+    in pieces (`Staging`).
     """
-    check_grid(dist.grid, comm.size)
-    check_shape(path, header.shape, dist)
+    offset, fortran_order = stored.place
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
-    with collective_errors(comm):
-        block = new_block(dist, comm.rank, header.dtype)
     with progress(comm, "reading", path, block.nbytes) as advance:
-        staging = None if header.fortran_order else Staging.of(dist, header.dtype.itemsize, comm, writing=False)
+        staging = None if fortran_order else Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
         if staging is not None:
-            staging.read(path, header.offset, block, comm, advance)
-            return finish(block, dist, comm.rank)
-        if picks_from_pages(dist, header.dtype.itemsize, header.fortran_order, comm):
-            read_pages(path, header.offset, block, dist, header.fortran_order, comm, advance)
-            return finish(block, dist, comm.rank)
-        for transfer in transfers(block, dist, header.fortran_order, reads, comm):
-            for index, buffer in _slabs(transfer, dist, header.fortran_order):
-                comm.read(path, header.offset, transfer.shape, index, buffer)
-                advance(buffer.nbytes)
-            transfer.put()
-    return finish(block, dist, comm.rank)
+            staging.read(path, offset, block, comm, advance)
+        elif picks_from_pages(dist, stored.dtype.itemsize, fortran_order, comm):
+            read_pages(path, offset, block, dist, fortran_order, comm, advance)
+        else:
+            for transfer in transfers(block, dist, fortran_order, reads, comm):
+                for index, buffer in _slabs(transfer, dist, fortran_order):
+                    comm.read(path, offset, transfer.shape, index, buffer)
+                    advance(buffer.nbytes)
+                transfer.put()
 
 
-def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
-    """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
+def write_npy(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+) -> None:
+    """Write all ranks' parts of one tensor as a `.npy` file, byte for byte as `numpy.save` would. Collective.
 
     Each rank writes its own part; of the replicas, only those at coordinate 0 write. A large tensor whose ranks hold
-    only short runs of the file is redistributed into rows, which needs as much memory as `read_block` on several nodes.
+    only short runs of the file is redistributed into rows, which needs as much memory as reading on several nodes.
     The file gets its name, exactly `path` (no suffix is added), when it is complete. It replaces an existing file in
     one step; on any failure that file stays as it was, and nothing else is left in the folder. If `path` is a link,
     the file that it points to is replaced.
     """
-    check_grid(dist.grid, comm.size)
-    refuse_partial(dist)
-    with collective_errors(comm):
-        _check_name(path)
-        check_dtype(block.dtype, "the tensor")
-        wanted = dist.local_shape(comm.rank)
-        if block.shape != wanted:
-            raise LayoutError(f"rank {comm.rank} holds a block of {wanted} in {dist}, not {block.shape}")
-    said = comm.allgather_object((block.dtype.str, is_scattered(block, dist, comm.rank)))
-    dtypes = [np.dtype(name) for name, _ in said]
-    if len(set(dtypes)) > 1:
-        raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
+    (_, block, dist, _) = parts[0]
+    scattered = any(comm.allgather_object(is_scattered(block, dist, comm.rank)))
     small = prod(dist.max_local_shape()) * block.dtype.itemsize < LARGE
-    pages = any(scattered for _, scattered in said) and comm.share_reference(comm.rank) is not None
+    pages = scattered and comm.share_reference(comm.rank) is not None
     with (
         replacing(path, comm, lambda draft: _begin(draft, path, dist.shape, block.dtype, small or pages)) as draft,
         progress(comm, "writing", path, block.nbytes) as advance,
@@ -143,18 +116,19 @@ def _slabs(
         yield transfer.index, transfer.buffer
 
 
-def _parse(path: Path) -> Header:
-    """The header of a file, checked against the file's size."""
-    _check_name(path)
+def _parse(path: Path) -> StoredTensor:
     name = os.fspath(path)
+    stem, suffix = os.path.splitext(name)
+    if suffix.lower() not in ("", ".npy"):
+        raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
     if stat.S_ISFIFO(os.stat(path).st_mode):  # opening one would wait for a writer
         raise RoteError(f"{name} is a pipe, of which ranks cannot read parts\ngive a file")
     with open(path, "rb") as file:
         magic = file.read(npy.MAGIC_LEN)
         if magic[:6] != npy.MAGIC_PREFIX[: len(magic)] or not magic:
             begins = f"it begins with {magic!r}" if magic else "it is empty"
-            cure = "numpy.load it and save one of its arrays" if magic[:2] == b"PK" else "write one with numpy.save"
-            raise RoteError(f"{name} is not a .npy file: {begins}\n{cure}")
+            hint = "numpy.load it and save one of its arrays" if magic[:2] == b"PK" else "write one with numpy.save"
+            raise RoteError(f"{name} is not a .npy file: {begins}\n{hint}")
         file.seek(0)
         try:
             version = npy.read_magic(file)
@@ -169,24 +143,16 @@ def _parse(path: Path) -> Header:
             raise
         except Exception as error:  # a damaged header can make NumPy's parser raise nearly anything
             raise RoteError(f"{name} has a damaged .npy header: {error}\ngive a whole copy of the file") from None
-        header = Header(shape, dtype, fortran_order, file.tell())
+        place = _Elements(file.tell(), fortran_order)
         has = os.fstat(file.fileno()).st_size
     check_dtype(dtype, name)
-    needs = header.offset + prod(shape) * dtype.itemsize
+    needs = place.offset + prod(shape) * dtype.itemsize
     if has < needs:
         raise RoteError(
             f"{name} is truncated: shape {shape} and dtype {dtype} need {needs} bytes, but it has {has}\n"
             "give a whole copy of the file"
         )
-    return header
-
-
-def _check_name(path: Path) -> None:
-    """Refuse file names with the suffix of another format; no suffix is fine."""
-    name = os.fspath(path)
-    stem, suffix = os.path.splitext(name)
-    if suffix.lower() not in ("", ".npy"):
-        raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
+    return StoredTensor(shape, dtype, place=place)
 
 
 def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:
@@ -203,22 +169,3 @@ def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any
             file.truncate(size)
         if reserved:
             reserve(draft.path, size)
-
-
-def look_npy(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
-    """The contents of a `.npy` file: one tensor, and no steps. Collective."""
-    header = read_header(path, comm)
-    stored = StoredTensor(header.shape, header.dtype, place=header)
-    return Contents({"data": stored}, {}, pick_step(path, step, (), True))
-
-
-def read_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of the tensor in a `.npy` file, by `read_block`."""
-    return read_block(path, stored.place, dist, comm)
-
-
-def write_npy_part(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
-) -> None:
-    """Write the only part, by `write_npy`. The format has no attributes and no steps."""
-    write_npy(path, parts[0].block, parts[0].dist, comm)

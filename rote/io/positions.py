@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from ..layout.distribution import Distribution
+from ..layout.expressions import block as in_blocks
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
 from ..layout.kinds import Split, mode_set
-from ..layout.layout import Distribution, Entry, Layout
-from ..layout.layout import block as in_blocks
-from ..runtime.comm.collective_errors import collective_errors
+from ..layout.layout import Entry, Layout
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm
-from ..runtime.comm.rawfile import in_long_runs as lies_in_long_runs
+from ..runtime.comm.rawfile import FilePart
 
 __all__ = ["LARGE", "FileTransfer", "file_parts", "in_long_runs", "in_rows", "is_reordered", "is_scattered"]
 __all__ += ["longest_run", "run_length", "storage_shape", "transfers", "writes"]
@@ -152,7 +153,7 @@ def is_scattered(block: Array, dist: Distribution, rank: int) -> bool:
     storage = _Storage.of(dist, False)
     if storage.axes != tuple((axis,) for axis in range(dist.order)):
         return True
-    return not lies_in_long_runs(storage.shape, dist.index_sets(rank), block)
+    return not FilePart("", 0, storage.shape, dist.index_sets(rank), block, writing=False).in_long_runs
 
 
 def is_reordered(dist: Distribution) -> bool:

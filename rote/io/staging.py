@@ -1,11 +1,16 @@
-"""Two-phase transfers, for blocks whose elements are scattered in a file: ranks access rows, and plans move these.
+"""Large blocks whose elements are scattered in a file: mapped pages on one node, else rows that plans move.
 
-Long runs of a file are read many times faster than single elements. So ranks read rows, one piece of the file after the
-other, and a compiled plan moves each piece to the wanted layout; writing does the reverse (Thakur, Gropp and Lusk 1999,
-section 3.2). Beside its block a rank holds one piece and the plan's buffers: a few times 4 MiB. The tensor is cut into
-pieces along a mode that leaves long runs both in the file and in the blocks; for a transposed view, that is a mode
-between the first and the last. The whole tensor is one piece if the view has no such mode unchanged, or if blocks
-within a cyclic split make short rows.
+**Pages.** The ranks of one node read short runs, and views that reorder the modes of a file, from memory-mapped pages.
+The pages are in memory once, however many ranks map them. A rank copies its elements from the pages straight into its
+block, by tiles that are transposed in the cache if the block's order differs from the file's. No data is exchanged, and
+no buffer is needed. Threads share one mapping, because finding a page costs as much as copying half of it.
+
+**Staging** transfers in two phases. Long runs of a file are read many times faster than single elements. So ranks read
+rows, one piece of the file after the other, and a compiled plan moves each piece to the wanted layout; writing does the
+reverse (Thakur, Gropp and Lusk 1999, section 3.2). Beside its block a rank holds one piece and the plan's buffers: a
+few times 4 MiB. The tensor is cut into pieces along a mode that leaves long runs both in the file and in the blocks;
+for a transposed view, that is a mode between the first and the last. The whole tensor is one piece if the view has no
+such mode unchanged, or if blocks within a cyclic split make short rows.
 
 Ranks that hold the same long runs of the file form a group, and no other rank holds these runs. So elements move only
 within groups, and a rank that is alone in its group sends nothing.
@@ -13,8 +18,11 @@ within groups, and a rank that is alone in its group sends nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
@@ -22,22 +30,129 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.compile import compile
+from ..errors import CommError
+from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
 from ..layout.kinds import Split, local_extents, mode_set
-from ..layout.layout import Distribution, Layout
-from ..runtime.comm.collective_errors import collective_errors
+from ..layout.layout import Layout
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.comm.rawfile import LONG_RUN
+from ..runtime.comm.rawfile import LONG_RUN, FilePart, copy_part
+from ..runtime.copy.tiled import transposed
 from ..runtime.exchange.messages import sub_comm
-from ..runtime.program import bind
-from .mapped import on_one_node
-from .positions import LARGE, in_rows, is_reordered, longest_run, run_length, writes
+from ..runtime.plans import bind
+from .positions import LARGE, file_parts, in_rows, is_reordered, longest_run, run_length, storage_shape, writes
 
-__all__ = ["Staging"]
+__all__ = ["Staging", "on_one_node", "picks_from_pages", "read_pages"]
 
 PIECE = 1 << 22
 """Bytes of a piece, per rank: small enough for a cache, large enough to outweigh the synchronization of ranks."""
+WINDOW = 1 << 26
+"""Bytes of a file that are read at a time; after each window, progress is reported."""
+
+
+# --- mapped pages ----------------------------------------------------------------------------------------------------
+
+
+def on_one_node(comm: Comm) -> bool:
+    """Whether all ranks are on one node, and so share the pages of files."""
+    return len(set(comm.nodes())) == 1
+
+
+def picks_from_pages(dist: Distribution, itemsize: int, fortran_order: bool, comm: Comm) -> bool:
+    """Whether `read_pages` reads the blocks: large ones, all on one node, that are not long runs of the file.
+
+    >>> from rote.layout.layout import parse
+    >>> from rote.runtime import world
+    >>> [picks_from_pages(parse(text).on((512, 512), 1), 8, False, world()) for text in ("[(0),()]", "b a: [(0),()]")]
+    [False, True]
+    """
+    if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE or not on_one_node(comm):
+        return False
+    return fortran_order or is_reordered(dist) or run_length(dist) * itemsize < LONG_RUN
+
+
+def read_pages(
+    path: Path,
+    offset: int,
+    block: Array,
+    dist: Distribution,
+    fortran_order: bool,
+    comm: Comm,
+    advance: Callable[[int], None],
+) -> None:
+    """Read this rank's block of the array that begins at byte `offset` of a file. Collective, for ranks of one node.
+
+    Reading a mapped page beyond the end of the file would kill the process, so the file's length is checked before each
+    window. If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, of
+    the file's dtype; `advance` is called with the bytes that were read since the last call.
+    """
+    shape = storage_shape(dist, fortran_order)
+    with ExitStack() as files:
+        with collective_errors(comm):
+            nothing = (EMPTY,) * len(shape), np.empty((0,) * len(shape), block.dtype)
+            FilePart(path, offset, shape, *nothing, writing=False).check()
+            file = files.enter_context(open(path, "rb", buffering=0))
+            pages: Any = np.memmap(file, block.dtype, "r", offset, shape)
+        shared = comm.share_reference(pages)
+        pages = pages if shared is None else shared[0]
+        with collective_errors(comm):
+            if dist.holds(comm.rank) and dist.contributes(comm.rank) and block.size:
+                for index, target in file_parts(block, dist, comm.rank, fortran_order):
+                    for picked, place in _windows(shape, index, target):
+                        if os.fstat(file.fileno()).st_size < offset + prod(shape) * block.dtype.itemsize:
+                            raise CommError(
+                                f"file too short: {os.fspath(path)} lost its end while it was read\n"
+                                "give a whole copy of the file, and leave it as it is meanwhile"
+                            )
+                        copy_part(pages, picked, target[place], False, _copy)
+                        advance(target[place].nbytes)
+
+
+def _windows(
+    shape: tuple[int, ...], index: tuple[IndexSet, ...], target: Array
+) -> Iterator[tuple[tuple[IndexSet, ...], tuple[slice, ...]]]:
+    """The windows of a part: for each, its positions in the file and its place in the target.
+
+    The axis that is cut leaves long runs in the file, and of such axes it leaves the longest runs in the target.
+    """
+    total = prod(shape) * target.itemsize
+
+    def step(axis: int) -> int:
+        return max(WINDOW * shape[axis] // total, 1)
+
+    long = []
+    for axis in range(1, len(shape)):
+        run = step(axis) * prod(shape[axis + 1 :]) * target.itemsize
+        if total <= WINDOW * shape[axis] and run >= LONG_RUN:
+            long.append(axis)
+    cut = max([0, *long], key=lambda axis: step(axis) * abs(target.strides[axis]))
+    indices = index[cut]
+    for start in range(0, shape[cut], step(cut)):
+        stop = start + step(cut)
+        picked = indices & IndexSet.interval(start, stop)
+        place = *(slice(None),) * cut, slice(indices.count_below(start), indices.count_below(stop))
+        if picked:
+            yield (*index[:cut], picked, *index[cut + 1 :]), place
+
+
+def _copy(target: Array, source: Array) -> None:
+    """Copy an array, by tiles if source and target have different orders."""
+    (transposed(source, target) or partial(np.copyto, target, source))()
+
+
+# --- staging ---------------------------------------------------------------------------------------------------------
+
+
+# A piece of four rows, on two ranks, of a matrix whose columns are cyclic; the numbers are the ranks. Each rank reads
+# two whole rows, which are one long run of the file, instead of every other element of four.
+#
+#     as read from the file, in rows      in the ranks' blocks
+#         0 0 0 0 0 0                       0 1 0 1 0 1
+#         0 0 0 0 0 0          plan         0 1 0 1 0 1
+#         1 1 1 1 1 1         ------>       0 1 0 1 0 1
+#         1 1 1 1 1 1                       0 1 0 1 0 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +163,7 @@ class Staging:
     kept: tuple[tuple[Split, ...], ...]  # per mode of the tensor, the splits that divide it among groups
     grid_modes: tuple[int, ...]  # along which the ranks of a group differ
     grid: Grid  # of a group
-    lying: Layout  # of a group's part on the group's ranks
+    blocks: Layout  # of a group's part on the group's ranks
     cut: _Cut  # of the part into pieces
 
     @classmethod
@@ -69,17 +184,17 @@ class Staging:
         names = {split.grid_mode for split in chain(*kept)}
         grid_modes = tuple(g for g in range(dist.grid.order) if g not in names)
         grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
-        lying = _among(dist, grid_modes)
+        blocks = _among(dist, grid_modes)
         shape = tuple(max(local_extents(splits, n)) for splits, n in zip(kept, dist.shape, strict=True))
-        whole = _Cut(-1, -1, 1, in_rows(lying, shape, grid), 0, 0, 0)
+        whole = _Cut(-1, -1, 1, in_rows(blocks, shape, grid), 0, 0, 0)
         cuts = []
         for m in sorted(places):
             left = dist.splits[places[m]][len(kept[m]) :]
-            if all(s.kind.name == "cyclic" for s in left):  # other pieces would not be split as the whole part is
-                cuts.append(_cut(dist, m, places[m], kept, lying, shape, grid, itemsize))
+            if all(s.kind.is_cyclic for s in left):  # other pieces would not be split as the whole part is
+                cuts.append(_cut(dist, m, places[m], kept, blocks, shape, grid, itemsize))
         good = [cut for cut in cuts if cut.mode == 0 or (cut.run >= LONG_RUN and cut.nbytes <= grid.size * PIECE)]
-        best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.beside)) if good else whole
-        return cls(dist, kept, grid_modes, grid, lying, best)
+        best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.contiguous)) if good else whole
+        return cls(dist, kept, grid_modes, grid, blocks, best)
 
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
         """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
@@ -92,7 +207,7 @@ class Staging:
             comm.read(path, offset, self.dist.shape, piece.index, piece.buffer)
             if prod(piece.rows.shape):
                 out = block[piece.place] if self.dist.contributes(comm.rank) else None
-                bind(compile(piece.rows, piece.lying, block.dtype), piece.group)(piece.buffer, out)
+                bind(compile(piece.rows, piece.blocks, block.dtype), piece.group)(piece.buffer, out)
             advance(block[piece.place].nbytes)
 
     def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
@@ -102,7 +217,7 @@ class Staging:
         nothing = (EMPTY,) * order, np.empty((0,) * order, block.dtype)
         for piece in self._pieces(comm, block.dtype):
             if prod(piece.rows.shape):
-                bind(compile(piece.lying, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
+                bind(compile(piece.blocks, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
             part = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
             comm.write(path, offset, self.dist.shape, *part)
             advance(block[piece.place].nbytes)
@@ -111,38 +226,36 @@ class Staging:
         """The pieces in turn, equally many on every rank; all of them use one buffer."""
         group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
-        held = []
+        sets = []
         for splits, extent in zip(self.kept, self.dist.shape, strict=True):
-            held.append(mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits)))
+            sets.append(mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits)))
         mode, place_mode, step = self.cut.mode, self.cut.place, self.cut.step
         along = max(local_extents(self.kept[mode], self.dist.shape[mode])) if mode >= 0 else 1
         memory, first = np.empty(0, dtype), 0
         for start in range(0, along, step):
-            part = list(held)
+            part = list(sets)
             if mode >= 0:
-                part[mode] = held[mode].select(IndexSet.interval(start, start + step))
+                part[mode] = sets[mode].select(IndexSet.interval(start, start + step))
             shape = tuple(map(len, part))
-            rows, lying = self.cut.rows.on(shape, self.grid), self.lying.on(shape, self.grid)
-            index = tuple(each.select(own) for each, own in zip(part, rows.index_sets(group.rank), strict=True))
+            rows, blocks = self.cut.rows.on(shape, self.grid), self.blocks.on(shape, self.grid)
+            index = tuple(each.select(rows_of) for each, rows_of in zip(part, rows.index_sets(group.rank), strict=True))
             extents = rows.local_shape(group.rank)
             if start == 0:  # the first piece is the largest
                 with collective_errors(comm):
                     memory = np.empty(prod(extents), dtype)
             place: tuple[slice, ...] = ()
             if mode >= 0:
-                stop = first + lying.local_shape(group.rank)[place_mode]
+                stop = first + blocks.local_shape(group.rank)[place_mode]
                 place, first = (*(slice(None),) * place_mode, slice(first, stop)), stop
-            yield _Piece(index, place, rows, lying, memory[: prod(extents)].reshape(extents), group)
+            yield _Piece(index, place, rows, blocks, memory[: prod(extents)].reshape(extents), group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A piece of a tensor on one rank of a group."""
-
     index: tuple[IndexSet, ...]  # the elements of the file that this rank reads into `buffer`, or writes from it
     place: tuple[slice, ...]  # the part of the rank's block that the piece fills
     rows: Distribution  # of the piece over the group's ranks, as they access the file
-    lying: Distribution  # of the piece over the group's ranks, in their blocks
+    blocks: Distribution  # of the piece over the group's ranks, in their blocks
     buffer: Array
     group: Comm
 
@@ -159,7 +272,7 @@ class _Cut(NamedTuple):
     rows: Layout  # in which a piece is read or written
     nbytes: int  # of a piece, on all ranks together
     run: int  # about how many contiguous bytes of the file a rank reads or writes of a piece
-    beside: int  # about how many elements of a piece are contiguous in a block
+    contiguous: int  # about how many elements of a piece are contiguous in a block
 
 
 def _places(dist: Distribution) -> dict[int, int]:
@@ -179,23 +292,23 @@ def _cut(
     mode: int,
     place: int,
     kept: tuple[tuple[Split, ...], ...],
-    lying: Layout,
+    blocks: Layout,
     shape: tuple[int, ...],
     grid: Grid,
     itemsize: int,
 ) -> _Cut:
     """The cut along a mode, for a group's part, of the given shape."""
     left = dist.splits[place][len(kept[mode]) :]
-    again = prod([s.parts * s.kind.sizes[0] for s in left])
+    again = prod([s.parts * s.kind.tile for s in left])
     each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
     step = min(max(grid.size * PIECE // each // again, 1) * again, shape[mode])
     piece = (*shape[:mode], step, *shape[mode + 1 :])
-    rows = in_rows(lying, piece, grid)
-    own = rows.on(piece, grid).max_local_shape()
-    last = max((m for m, extent in enumerate(dist.shape) if own[m] < extent), default=0)
-    run = min(own[last], longest_run(kept[last], dist.shape[last])) * prod(dist.shape[last + 1 :]) * itemsize
-    beside = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
-    return _Cut(mode, place, step, rows, step * each, run, beside)
+    rows = in_rows(blocks, piece, grid)
+    largest = rows.on(piece, grid).max_local_shape()
+    last = max((m for m, extent in enumerate(dist.shape) if largest[m] < extent), default=0)
+    run = min(largest[last], longest_run(kept[last], dist.shape[last])) * prod(dist.shape[last + 1 :]) * itemsize
+    contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
+    return _Cut(mode, place, step, rows, step * each, run, contiguous)
 
 
 def _in_native_order(block: Array) -> Array:

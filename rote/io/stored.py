@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import LayoutError, RoteError
-from ..layout.layout import Distribution
+from ..layout.distribution import Distribution
 from ..runtime.comm.protocol import Array, Path
-from ..runtime.copy.regions import identity
-from .replacement import plainly
+from .transfer import plainly
 
 __all__ = ["MARK", "STEP", "WHOLE", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims", "as_step"]
-__all__ += ["check_dtype", "check_extents", "check_name", "check_shape", "finish", "is_number", "kept_attributes"]
+__all__ += ["check_dtype", "check_extents", "check_name", "is_number", "kept_attributes"]
 __all__ += ["pick_step", "readably", "refuse_foreign", "refuse_partial"]
 
 MARK, STEP, WHOLE = "_rote", "step", "whole"
@@ -82,8 +81,8 @@ class Contents:
             unlinked = [each for each in self.tensors if each not in self.links] or list(self.tensors)
             if len(unlinked) == 1:
                 return self.tensors[unlinked[0]]
-            cure = "write name=…" if self.tensors else "save one first"
-            raise RoteError(f"{where} holds {names}\n{cure}")
+            hint = "write name=…" if self.tensors else "save one first"
+            raise RoteError(f"{where} holds {names}\n{hint}")
         if name not in self.tensors:
             links = [
                 f"{each!r} is a link to {to}; " for each, to in self.links.items() if f"{name}/".startswith(f"{each}/")
@@ -102,12 +101,12 @@ def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool,
     if step is None:
         return steps[-1] if steps and not plain else None
     if step not in steps:
-        held, cure = "has no steps", "write no step"
+        state, hint = "has no steps", "write no step"
         if steps:
-            held, cure = f"has the steps {', '.join(map(str, steps))}", "write one of these"
+            state, hint = f"has the steps {', '.join(map(str, steps))}", "write one of these"
         if foreign:
-            cure = f"{step} is not a step that Rote wrote; write name='{step}' or name='{step}/…'"
-        raise RoteError(f"{os.fspath(path)} {held}, not {step}\n{cure}")
+            hint = f"{step} is not a step that Rote wrote; write name='{step}' or name='{step}/…'"
+        raise RoteError(f"{os.fspath(path)} {state}, not {step}\n{hint}")
     return step
 
 
@@ -223,15 +222,6 @@ def check_dtype(dtype: np.dtype[Any], name: str, most: int = 32) -> None:
         raise RoteError(f"{name} has elements of dtype {dtype}, for which the format has none\nsave x.astype(…) of it")
 
 
-def check_shape(path: Path, shape: tuple[int, ...], dist: Distribution) -> None:
-    """Refuse a distribution for another shape than the file's."""
-    if dist.shape != shape:
-        raise LayoutError(
-            f"{os.fspath(path)} holds an array of shape {shape}, but the distribution is for {dist.shape}\n"
-            f"write {dist.layout} on the file's shape"
-        )
-
-
 def refuse_partial(dist: Distribution, name: str = "") -> None:
     """Refuse a partial tensor, whose blocks are contributions to a reduction."""
     if dist.partial:
@@ -242,15 +232,6 @@ def refuse_partial(dist: Distribution, name: str = "") -> None:
         raise LayoutError(
             f"{whose}{dist.layout} is partial: no rank holds the values yet\nredistribute to {plain} first"
         )
-
-
-def finish(block: Array, dist: Distribution, rank: int) -> Array:
-    """A block that was read, in native byte order; one that contributes nothing gets values the reduction ignores."""
-    if not block.dtype.isnative:
-        block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
-    if dist.holds(rank) and not dist.contributes(rank):
-        block[...] = identity(dist.layout.op, block.dtype)
-    return block
 
 
 @contextmanager
@@ -265,8 +246,8 @@ def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         text = str(error).partition("\n")[0] or type(error).__name__
-        cures = {
+        hints = {
             "read": "give a whole copy of the file",
             "written": "is the disk full, or the value of a strange kind?",
         }
-        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{cures[verb]}") from error
+        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{hints[verb]}") from error

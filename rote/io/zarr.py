@@ -20,15 +20,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.grid import check_grid
-from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors, from_root
+from ..layout.distribution import Distribution
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.placement import new_block
 from .boxes import in_chunks
 from .positions import writes
-from .progress import SLAB, progress
-from .replacement import DRAFT, Draft, replacing, sync
 from .stored import (
     MARK,
     STEP,
@@ -36,19 +32,17 @@ from .stored import (
     Contents,
     Part,
     StoredTensor,
-    check_shape,
-    finish,
     is_number,
     kept_attributes,
     pick_step,
     readably,
     refuse_foreign,
 )
+from .transfer import DRAFT, SLAB, Draft, progress, replacing, sync
 
-__all__ = ["look_zarr", "read_zarr", "write_zarr", "written_in_zarr"]
+__all__ = ["fill_zarr", "look_zarr", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
-_OLD_MARK = "rote"  # the name of Rote's mark up to version 0.2, of arrays alone
 _KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
 
 
@@ -64,20 +58,16 @@ def look_zarr(path: Path, step: int | None, comm: Comm, name: str | None = None)
     """
 
     def look() -> Contents:
-        zarr = _library()
         with readably(path, "read"):
             os.stat(path)
-            return _contents(zarr, os.fspath(path), step, name)
+            return _contents(os.fspath(path), step, name)
 
     return from_root(comm, look)
 
 
-def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
-    """This rank's block of a tensor in a store, a box (`boxes.in_boxes`), in native byte order. Collective."""
-    check_grid(dist.grid, comm.size)
-    check_shape(path, stored.shape, dist)
+def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+    """Read a tensor in a store into this rank's block, a box (`boxes.in_boxes`). Collective."""
     with collective_errors(comm), readably(path, "read"):
-        block = new_block(dist, comm.rank, stored.dtype)
         if block.size and dist.contributes(comm.rank):
             folder = os.path.join(path, stored.place)
             array = _library().open_array(folder, mode="r")
@@ -85,12 +75,11 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
             start = [held.start for held in dist.index_sets(comm.rank)]
             with progress(comm, "reading", path, block.nbytes) as advance:
                 for box in _boxes(start, block.shape, _reading(extents, block.shape, block.dtype.itemsize)):
-                    if WHOLE in (array.attrs.get(MARK), array.attrs.get(_OLD_MARK)):
+                    if array.attrs.get(MARK) == WHOLE:
                         _check_there(folder, box, extents)
                     part = block[_local(start, box)]
                     part[...] = array[box]
                     advance(part.nbytes)
-    return finish(block, dist, comm.rank)
 
 
 def write_zarr(
@@ -102,11 +91,11 @@ def write_zarr(
     system can exchange two names; on any failure it stays as it was.
     """
     with collective_errors(comm):
-        zarr = _library()
+        _library()  # if it is missing, nothing is made
     if step is not None:
         parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
     with (
-        replacing(path, comm, lambda draft: _begin(zarr, draft, path, parts, attributes, step), folder=True) as draft,
+        replacing(path, comm, lambda draft: _begin(draft, path, parts, attributes, step), folder=True) as draft,
         progress(comm, "writing", path, sum(part.block.nbytes for part in parts)) as advance,
         collective_errors(comm),
         readably(path, "written"),
@@ -114,7 +103,7 @@ def write_zarr(
         for part in parts:
             if part.block.size and writes(part.dist, comm.rank):
                 folder = draft.path if step is None or draft.target != os.path.realpath(path) else _inner(draft, step)
-                _put(zarr, os.path.join(folder, part.name), part, comm.rank, advance)
+                _put(os.path.join(folder, part.name), part, comm.rank, advance)
 
 
 def _library() -> ModuleType:
@@ -128,15 +117,16 @@ def _library() -> ModuleType:
     return module
 
 
-def _contents(zarr: ModuleType, path: str, step: int | None, name: str | None) -> Contents:
+def _contents(path: str, step: int | None, name: str | None) -> Contents:
     """The contents of a store; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
+    zarr = _library()
     root = zarr.open(path, mode="r")
     if isinstance(root, zarr.Array):
         pick_step(path, step, (), True)
         return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
     root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
     numbers = [each for each in os.listdir(path) if is_number(each) and os.path.isdir(os.path.join(path, each))]
-    steps = tuple(sorted(int(each) for each in numbers if _is_step(zarr, root, each)))
+    steps = tuple(sorted(int(each) for each in numbers if _is_step(root, each)))
     passed = {str(each) for each in steps}
     plain = step is None and (not steps or any(each not in passed for each, _ in _members(root)))
     chosen = pick_step(path, step, steps, plain, str(step) in numbers)
@@ -147,7 +137,7 @@ def _contents(zarr: ModuleType, path: str, step: int | None, name: str | None) -
             node = group[name]
     if isinstance(node, zarr.Array):
         return Contents({str(name): _stored(node)}, {}, chosen, steps)
-    tensors = {each: _stored(array) for each, array in _arrays(zarr, path, group, passed, ())}
+    tensors = {each: _stored(array) for each, array in _arrays(path, group, passed, ())}
     return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
 
 
@@ -156,26 +146,24 @@ def _members(group: Any) -> Iterator[tuple[str, Any]]:
     return ((name, node) for name, node in group.members() if not name.startswith(DRAFT))
 
 
-def _arrays(
-    zarr: ModuleType, path: str, group: Any, passed: Collection[str], above: tuple[str, ...]
-) -> Iterator[tuple[str, Any]]:
+def _arrays(path: str, group: Any, passed: Collection[str], above: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The arrays of a group, at any depth, each with its path; not those of some groups, nor around a loop of links."""
+    zarr = _library()
     above = *above, os.path.realpath(os.path.join(path, group.path))
     for name, node in _members(group):
         if isinstance(node, zarr.Array):
             yield name, node
         elif node.path not in passed and os.path.realpath(os.path.join(path, node.path)) not in above:
-            yield from ((f"{name}/{each}", array) for each, array in _arrays(zarr, path, node, passed, above))
+            yield from ((f"{name}/{each}", array) for each, array in _arrays(path, node, passed, above))
 
 
-def _is_step(zarr: ModuleType, root: Any, name: str) -> bool:
-    """Whether a name of the root is a step: a group with Rote's mark, or one of version 0.2, whose arrays have it."""
+def _is_step(root: Any, name: str) -> bool:
+    """Whether a name of the root is a step: a group with Rote's mark."""
+    zarr = _library()
     node = root.get(name)
     if node is None:  # a folder that lost its metadata: if it were passed over, an earlier step would be the last
         return True
-    if isinstance(node, zarr.Array):
-        return False
-    return node.attrs.get(MARK) == STEP or any(each.attrs.get(_OLD_MARK) == WHOLE for _, each in node.arrays())
+    return not isinstance(node, zarr.Array) and node.attrs.get(MARK) == STEP
 
 
 def _stored(array: Any) -> StoredTensor:
@@ -184,10 +172,9 @@ def _stored(array: Any) -> StoredTensor:
     return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, array.path)
 
 
-def _begin(
-    zarr: ModuleType, draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None
-) -> Draft:
+def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> Draft:
     """Write the metadata of all arrays into a folder, which becomes the store, or a step of it."""
+    zarr = _library()
     target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
     if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
@@ -199,7 +186,7 @@ def _begin(
             raise RoteError(f"{os.fspath(path)} is one array, which has no steps\nremove it, or give another name")
         if root.metadata.zarr_format != 3:
             raise RoteError(f"{os.fspath(path)} is of version 2 of Zarr, and steps are of version 3\ngive another name")
-        if os.path.lexists(os.path.join(target, str(step))) and not _is_step(zarr, root, str(step)):
+        if os.path.lexists(os.path.join(target, str(step))) and not _is_step(root, str(step)):
             refuse_foreign(path, str(step))
     with readably(path, "written"):
         if step is not None and not adds:
@@ -207,7 +194,7 @@ def _begin(
             sync(os.path.join(draft.path, _METADATA))
             os.mkdir(_inner(draft, step))
         folder = draft.path if step is None or adds else _inner(draft, step)
-        _make(zarr, folder, parts, attributes, {} if step is None else {MARK: STEP})
+        _make(folder, parts, attributes, {} if step is None else {MARK: STEP})
     return replace(draft, target=os.path.join(target, str(step))) if adds else draft
 
 
@@ -216,10 +203,9 @@ def _inner(draft: Draft, step: int) -> str:
     return os.path.join(draft.path, str(step))
 
 
-def _make(
-    zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mark: Mapping[str, Any]
-) -> None:
+def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mark: Mapping[str, Any]) -> None:
     """Create the metadata of arrays, and of their group, unless there is only a root array."""
+    zarr = _library()
     root = not parts[0].name
     if not root:
         zarr.create_group(folder, attributes={**attributes, **mark})
@@ -239,8 +225,8 @@ def _make(
         sync(os.path.join(folder, name, _METADATA))
 
 
-def _put(zarr: ModuleType, folder: str, part: Part, rank: int, advance: Callable[[int], None]) -> None:
-    """Write a rank's part, file by file."""
+def _put(folder: str, part: Part, rank: int, advance: Callable[[int], None]) -> None:
+    zarr = _library()
     array = zarr.open_array(folder, mode="r+").with_config(_KEEP)
     extents = array.shards or array.chunks
     start = [held.start for held in part.dist.index_sets(rank)]
@@ -257,6 +243,8 @@ def _boxes(start: Sequence[int], shape: Sequence[int], extents: Sequence[int]) -
     >>> list(_boxes([3], [6], [4]))
     [(slice(3, 4, None),), (slice(4, 8, None),), (slice(8, 9, None),)]
     """
+    #     block           3 4 5 6 7 8
+    #     chunks  0 1 2 3|4 5 6 7|8 9 ...      boxes  3 | 4 5 6 7 | 8
     modes = []
     for first, length, extent in zip(start, shape, extents, strict=True):
         cuts = [first, *range(first - first % extent + extent, first + length, extent), first + length]

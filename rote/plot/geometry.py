@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.ownership import Run
+from ..layout.pictures import Run
 
 __all__ = ["Face", "Points", "ShownMode", "chords", "cube", "flat", "ticks"]
 
@@ -73,6 +73,12 @@ def flat(down: ShownMode, across: ShownMode, at: dict[int, int]) -> Face:
 
 def cube(sides: list[ShownMode], at: dict[int, int]) -> list[Face]:
     """The three visible faces: the front (mode 1 at its first index), the right (mode 0 at its last), the top."""
+    #       ______
+    #      / top /|      mode 0 to the right, mode 1 into the depth, mode 2 up; a side that is much shorter than the
+    #     /_____/ |      longest is drawn with at least 0.35 of its length, so that its cells can be seen
+    #     |     | /  right
+    #     |_____|/
+    #      front
     most = max(side.shown for side in sides)
     first, depth, height = (max(0.35, s.shown / most) * edge for s, edge in zip(sides, _OBLIQUE, strict=True))
     a, b, c = sides

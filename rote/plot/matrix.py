@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.ownership import is_light, rank_color
-from .drawing import INK
+from ..layout.pictures import is_light, rank_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-__all__ = ["MOST_CELLS", "MOST_RANKS", "Scale", "draw_matrix", "draw_scale"]
+__all__ = ["INK", "MOST_CELLS", "MOST_RANKS", "Scale", "draw_matrix", "draw_scale"]
 
 Ints = npt.NDArray[np.int64]
 
+INK = "#404040"
 MOST_CELLS = 64  # the most ranks whose cells are separated by lines
 MOST_RANKS = 1024
 _MOST_POINTS = 256  # the most points of an image's side; more ranks share points

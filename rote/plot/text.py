@@ -14,10 +14,9 @@ from math import prod
 import numpy as np
 
 from ..layout import kinds
-from ..layout.indexset import IndexSet
+from ..layout.distribution import Distribution
 from ..layout.kinds import mode_set
-from ..layout.layout import Distribution
-from ..layout.ownership import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
+from ..layout.pictures import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
 
 __all__ = ["draw"]
 
@@ -81,7 +80,7 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     if 0 in dist.view_shape:
         yield "the tensor has no elements"
     elif dist.order == 0:
-        yield f"one element, on {_paint(_label(dist, ()), dist, color)}"
+        yield f"one element, on {_paint(owners_at(dist, {}), dist, color)}"
     elif dist.order == 1:
         yield f"{names[0]} across"
         yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
@@ -106,7 +105,8 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     for chosen in islice(product(*parts), _LINES):
         sets = []
         for mode, tick in zip(leading, chosen, strict=True):
-            text = brief(_held(dist, mode, tick), 20).strip("{}")
+            indices = mode_set(dist.splits[mode], dist.view_shape[mode], tuple([c for _, c in tick]))
+            text = brief(indices, 20).strip("{}")
             sets.append(f"{{{text}}}" if "," in text else text)
         matrix = _matrix(dist, tuple(chain(*chosen)), rows, columns, color, page)
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *matrix])
@@ -134,7 +134,7 @@ def _matrix(
     for row in rows:
         line: list[Owners | None] = []
         for column in columns:
-            line.append(_label(dist, (*at, *row.at, *column.at)) if row and column else None)
+            line.append(owners_at(dist, dict((*at, *row.at, *column.at))) if row and column else None)
         labels.append(line)
     width = max(len(str(label)) for label in chain(*labels) if label)
     widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
@@ -153,14 +153,14 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     ranks: list[int | None] = list(range(size))
     if size > _RANKS:
         ranks = [*range(_FEW), None, size - 1]
-    room = max(12, (width - 30) // max(1, dist.order) - 2)
+    space = max(12, (width - 30) // max(1, dist.order) - 2)
     lines = [["rank", "at", "block", *mode_names(dist)]]
     for rank in ranks:
         if rank is None:
             lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
             continue
         shape = dist.local_shape(rank)
-        sets = [brief(held, room) for held in dist.index_sets(rank)]
+        sets = [brief(held, space) for held in dist.index_sets(rank)]
         if 0 in shape:
             sets = ["holds nothing"]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
@@ -197,14 +197,6 @@ def _parts_count(dist: Distribution, mode: int) -> int:
     for s in dist.splits[mode]:
         left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
     return int(np.count_nonzero(left))
-
-
-def _held(dist: Distribution, mode: int, at: At) -> IndexSet:
-    return mode_set(dist.splits[mode], dist.view_shape[mode], tuple(c for _, c in at))
-
-
-def _label(dist: Distribution, at: At) -> Owners:
-    return owners_at(dist, dict(at))
 
 
 def _text(tick: Tick) -> str:

@@ -8,34 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .compare import assert_equal as assert_equal
-    from .strategies import TensorCase as TensorCase
-    from .strategies import dist_tensors as dist_tensors
-    from .strategies import distributions as distributions
-    from .strategies import grids as grids
-    from .strategies import layouts as layouts
-    from .strategies import shapes as shapes
+from ..lazy import attach
 
-_HOME = {
-    "assert_equal": "compare",
-    **dict.fromkeys(("TensorCase", "dist_tensors", "distributions", "grids", "layouts", "shapes"), "strategies"),
-}
+if TYPE_CHECKING:  # what the table below says to Python, name by name
+    from .compare import assert_equal
+    from .strategies import TensorCase, dist_tensors, distributions, grids, layouts, shapes
+else:
+    __getattr__, __dir__ = attach(
+        __name__,
+        {
+            "compare": "assert_equal",
+            "strategies": "TensorCase dist_tensors distributions grids layouts shapes",
+        },
+    )
 
-__all__ = sorted(_HOME)
-
-if not TYPE_CHECKING:  # with it, type checkers would accept any misspelt attribute
-
-    def __getattr__(name):
-        """Import a public name on first use, and keep it."""
-        from importlib import import_module
-
-        if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = ["TensorCase", "assert_equal", "dist_tensors", "distributions", "grids", "layouts", "shapes"]

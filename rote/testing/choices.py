@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ..grammar.nodes import ROUNDINGS, Entry, Fuse, Kind, Name, Op, Tile
-from ..layout.kinds import Split, local_extents
+from ..grammar.nodes import BLOCK, CYCLIC, Entry, Fuse, Kind, Name, Op, Tile
+from ..layout.kinds import CEIL, FLOOR, Split, block_kind, cyclic_kind, local_extents
 from ..layout.layout import Layout
 from ..layout.view import View
 
@@ -62,20 +62,20 @@ def kinds_for(parts: int, extents: Sequence[int]) -> list[Kind]:
 
 def later_kinds(parts: int) -> list[Kind]:
     """Those of `kinds_for` with rounded block sizes, or with tiles that start at another coordinate."""
-    kinds = [*map(Kind, ROUNDINGS)]
+    kinds = [CEIL, FLOOR]
     if parts > 1:
-        kinds += [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)]
+        kinds += [cyclic_kind(1, parts - 1), cyclic_kind(2, 1)]
     return kinds
 
 
 def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
     """All others of `kinds_for`: few enough for exhaustive tests of all layouts."""
     widest = max(extents)
-    kinds = [Kind("cyclic", (1,)), Kind("block"), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
-    kinds += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
+    kinds = [CYCLIC, BLOCK, cyclic_kind(2), cyclic_kind(3)]
+    kinds += [block_kind(b) for b in (max(1, -(-widest // parts)), widest + 1)]
     if len(set(extents)) == 1 and parts > 1:
-        kinds.append(Kind("block", (widest // 3, *(0,) * (parts - 2), widest - widest // 3)))
-        kinds.append(Kind("block", (0, widest, *(0,) * (parts - 2))))
+        kinds.append(block_kind(widest // 3, *(0,) * (parts - 2), widest - widest // 3))
+        kinds.append(block_kind(0, widest, *(0,) * (parts - 2)))
     return kinds
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import counted
-from ..layout.builder import L
-from ..runtime.comm.collective_errors import collective_errors
+from ..layout.expressions import L
+from ..runtime.comm.agreement import collective_errors
 from ..tensor import DistTensor
 
 __all__ = ["assert_equal"]

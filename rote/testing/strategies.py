@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from ..errors import LayoutError
+from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Distribution, Layout
+from ..layout.layout import Layout
 from ..runtime.comm.resolve import run
 from ..tensor import DistTensor
 from .choices import ROLES, Pick, pick_grid, pick_layout, pick_shape
@@ -122,11 +123,7 @@ def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
 
 @st.composite
 def _distributions(
-    draw: st.DrawFn,
-    shape: st.SearchStrategy[tuple[int, ...]],
-    grid: st.SearchStrategy[Grid],
-    views: bool,
-    whole: bool,
+    draw: st.DrawFn, shape: st.SearchStrategy[tuple[int, ...]], grid: st.SearchStrategy[Grid], views: bool, whole: bool
 ) -> Distribution:
     pick, over, extents = _pick(draw), draw(grid), draw(shape)
     layout = pick_layout(pick, extents, over.shape, views)

@@ -18,7 +18,7 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.cli.answers import print_answer
+from rote.cli.output import print_answer
 from rote.layout.indexset import IndexSet
 
 PAGE = Path(__file__).parents[2] / "notebooks" / "cli.md"
@@ -40,7 +40,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, wisdom of its own, and little time for measuring."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.cases.SPAN", 0.01)
     hurry(monkeypatch, 0.01, 0.1)
 
 
@@ -176,12 +176,12 @@ def test_tune() -> None:
 
 def test_the_check_of_tune_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """How predictions rank: Spearman's rho and the quantiles of measured over predicted times, per machine."""
-    from rote.cli.moves import moves, ranked, ranks_of
+    from rote.cli.tune import _ranked, _ranks_of, moves
 
     plans = moves(2)[:6]
-    found = ranks_of(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
+    found = _ranks_of(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
     assert found["machines"] == [{"machine": "default", "rho": 1.0, "low": 2.0, "median": 2.0, "high": 2.0}]
-    assert "1.000" in ranked(found) and "2.00 (most 2.00 to 2.00)" in ranked(found)
+    assert "1.000" in _ranked(found) and "2.00 (most 2.00 to 2.00)" in _ranked(found)
 
 
 def test_bench() -> None:
@@ -236,8 +236,8 @@ def test_contents() -> None:
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     """All findings and their cures; what is broken is in the answer, and status 1 as without --json."""
-    monkeypatch.setitem(sys.modules, "rote.fft.kernels.kernel", None)
-    for where in ("rote.launcher.answer", "rote.cli.doctor.answer"):
+    monkeypatch.setitem(sys.modules, "rote.fft.kernels.backends.fftw", None)
+    for where in ("rote.host.answer", "rote.cli.doctor.answer"):
         monkeypatch.setattr(where, lambda *command: "MPICH")
     told = answer("doctor", "doctor", status=1)
     states = {each["subject"]: each["state"] for each in told["findings"]}

@@ -16,11 +16,10 @@ from runner import Runner
 
 import rote
 from rote.bench import programs, report
-from rote.bench.contest import Contestant, Round, Score, Work
+from rote.bench.cases import Case, Round, Timing, Work, oversubscribed
 from rote.bench.machine import build, fftw_text
-from rote.bench.picture import figure
+from rote.bench.report import figure
 from rote.cli import main
-from rote.cli.suite import oversubscribed
 from rote.runtime.comm.protocol import Comm
 
 ROTE = Path(sys.executable).with_name("rote")
@@ -31,9 +30,9 @@ PEERS = {"mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", 
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in an empty folder, with short rounds, and compiles for itself."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.cases.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.local_libraries._LINGER", 0.0)
+    monkeypatch.setattr("rote.bench.libraries._LINGER", 0.0)
     hurry(monkeypatch, 0.01, 0.1)
     programs._build.cache_clear()
 
@@ -79,11 +78,10 @@ def test_everyone_is_measured_or_missing() -> None:
 def test_more_ranks_than_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where threads, or the MPI ranks of a host, outnumber the cores, the head says so, and the record, too."""
     head = "oversubscribed: 3 ranks on 2 cores of this machine; times include waiting for a core\n"
-    monkeypatch.setattr("rote.bench.contest.cores", lambda: frozenset((0, 1)))
+    monkeypatch.setattr("rote.bench.cases.cores", lambda: frozenset((0, 1)))
     moves = ("--json", "left.json", "--moves", "--shape", "8x8", *only("memcpy"))
-    record = ("--suite", "left.json", "--shape", "8x8x8", "--dtype", "c16", *only("kernels"))
-    for ranks, options in ((2, moves), (3, moves), (3, record)):
-        done = bench(*options, "--ranks", str(ranks), "--rounds", "1", "--force")
+    for ranks in (2, 3):
+        done = bench(*moves, "--ranks", str(ranks), "--rounds", "1", "--force")
         assert done.exit_code == 0 and (head in done.output) == (ranks > 2)
         assert json.loads(Path("left.json").read_text())["oversubscribed"] is (ranks > 2)
 
@@ -265,11 +263,11 @@ def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the tables -----------------------------------------------------------------------------------------------------
 
 
-def line(group: str, variant: str, work: Work, *seconds: float) -> Score:
+def line(group: str, variant: str, work: Work, *seconds: float) -> Timing:
     """A contestant that took some seconds; missing if it took none."""
     on = "MPI ranks" if group == "rote" else "threads"
-    contestant = Contestant(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
-    return Score(contestant, list(seconds), "" if seconds else "is away")
+    case = Case(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
+    return Timing(case, list(seconds), "" if seconds else "is away")
 
 
 def test_ratios() -> None:

@@ -17,8 +17,8 @@ import rote
 from rote.cli import main
 from rote.cli.failures import described
 from rote.fft.families.choose import ranking
-from rote.fft.request.request import as_request
-from rote.runtime.comm.collective_errors import collective_errors
+from rote.fft.request import as_request
+from rote.runtime.comm.agreement import collective_errors
 
 
 def run(*args: str) -> Result:

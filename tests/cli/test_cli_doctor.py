@@ -13,7 +13,7 @@ import pytest
 from runner import Runner
 
 import rote
-from rote import launcher
+from rote import host as launcher
 from rote.cli import doctor as command
 from rote.cli import main
 
@@ -34,7 +34,7 @@ def doctor() -> tuple[int, dict[str, tuple[str, str]], str]:
 
 def answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., str]) -> None:
     """Let all commands that are run for their output answer so."""
-    for where in ("rote.launcher.answer", "rote.cli.doctor.answer"):
+    for where in ("rote.host.answer", "rote.cli.doctor.answer"):
         monkeypatch.setattr(where, answer)
 
 

@@ -14,8 +14,8 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.cli.check import available_memory, largest_error
 from rote.cli.options import refuse_too_many
+from rote.cli.transform import available_memory, largest_error
 from rote.host import memory
 from rote.runtime import Comm
 
@@ -231,7 +231,7 @@ def test_bad_input(line: str, status: int, part: str, ranks: str) -> None:
 
 def test_check_refuses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison is refused before any work when the arrays would not fit; the transform itself is not."""
-    monkeypatch.setattr("rote.cli.check.available_memory", lambda: 10_000)
+    monkeypatch.setattr("rote.cli.transform.available_memory", lambda: 10_000)
     done = fft("real.npy", "out.npy", "--check", "--ranks", "2")
     assert done.exit_code == 1
     assert "needs about 26.6 KiB of memory, but 9.8 KiB are available\nleave --check out" in done.output

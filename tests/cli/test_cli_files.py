@@ -62,7 +62,7 @@ COMMANDS = {
 @pytest.mark.parametrize("line", COMMANDS)
 def test_nothing_is_overwritten_unless_it_is_told(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command that writes refuses a name that is taken, before the work, and takes it with --force."""
-    monkeypatch.setattr("rote.bench.contest.SPAN", 0.001)
+    monkeypatch.setattr("rote.bench.cases.SPAN", 0.001)
     hurry(monkeypatch, 0.01, 0.02)
     for name in COMMANDS[line]:
         Path(name).write_text("precious")

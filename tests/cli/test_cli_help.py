@@ -64,8 +64,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SHELL", "/bin/bash")
-    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.local_libraries._LINGER", 0.0)
+    monkeypatch.setattr("rote.bench.cases.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.libraries._LINGER", 0.0)
     hurry(monkeypatch, 0.01, 0.1)
     return tmp_path / "empty"
 
@@ -88,12 +88,12 @@ def test_examples_run(path: tuple[str, ...], folder: Path) -> None:
 
 PROGRAM = """
 import os, shlex, sys
-import rote.bench.contest, rote.bench.local_libraries
+import rote.bench.cases, rote.bench.libraries
 from rote.cli import main
-from rote.runtime.tuning.limits import LIMITS
-for limits in LIMITS.values():
-    limits.seconds.update(measure=0.01, patient=0.1)
-rote.bench.contest.SPAN, rote.bench.local_libraries._LINGER = 0.01, 0.0
+from rote.runtime.choose import SECONDS
+for seconds in SECONDS.values():
+    seconds.update(measure=0.01, patient=0.1)
+rote.bench.cases.SPAN, rote.bench.libraries._LINGER = 0.01, 0.0
 os.chdir(sys.argv[1])
 for line in sys.argv[2:]:
     try:

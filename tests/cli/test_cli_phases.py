@@ -15,12 +15,9 @@ import rote.cli.transform
 import rote.fft.plan
 import rote.io.npy
 import rote.tensor.files
-import rote.tensor.loading
-from rote.cli import main
-from rote.cli import phases as watch
-from rote.cli.phases import Watch, progress
-from rote.cli.prepare import Request
-from rote.cli.transform import Transformed, transform
+from rote.cli import main, output
+from rote.cli.output import Watch, progress
+from rote.cli.transform import Request, Transformed, transform
 from rote.runtime import Comm
 
 PHASES = ["start", "plan", "read", "transform", "write"]
@@ -53,7 +50,7 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.chdir(tmp_path)
     np.save("in.npy", np.random.default_rng(1).standard_normal((6, 5, 4)))
     found = Clock()
-    monkeypatch.setattr("rote.cli.phases.perf_counter", found)
+    monkeypatch.setattr("rote.cli.output.perf_counter", found)
     return found
 
 
@@ -63,7 +60,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
     for owner, name, seconds in (
         (rote.io.npy, "read_header", 2.0),  # once for the plan, once to read
         (rote.fft.plan, "FFT", 30.0),
-        (rote.tensor.loading, "load", 5.0),
+        (rote.tensor, "load", 5.0),
         (rote.fft.FFT, "forward", 7.0),
         (rote.tensor.files, "save", 11.0),
         (rote.cli.transform, "largest_error", 13.0),
@@ -119,8 +116,8 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
         shown.append(name)
         return progress(comm, name)
 
-    monkeypatch.setattr(watch, "progress", seen)
-    monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
+    monkeypatch.setattr(output, "progress", seen)
+    monkeypatch.setattr("rote.cli.output.animated", lambda: True)
     hurry(monkeypatch, 0.02, 0.1)
     parts: list[float] = []
     monkeypatch.setattr(

@@ -12,7 +12,7 @@ import pytest
 from runner import Runner
 
 import rote
-from rote.cli import doctor, failures, main
+from rote.cli import doctor, main, output
 from rote.plot.text import draw
 
 
@@ -31,12 +31,12 @@ def test_colours_and_bars(
     term: str, no_color: str | None, watched: bool, moves: bool, paints: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Colours where somebody watches a terminal that has them, unless NO_COLOR is set; bars unless it is dumb."""
-    monkeypatch.setattr(failures, "on_terminal", lambda: watched)
+    monkeypatch.setattr(output, "on_terminal", lambda: watched)
     monkeypatch.setenv("TERM", term)
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
-    assert (failures.animated(), failures.coloured()) == (moves, paints)
+    assert (output.animated(), output.coloured()) == (moves, paints)
     monkeypatch.setattr("rote.cli.doctor.findings", lambda: [doctor.Finding("FFT", "wrong", "broken", "cure")])
     shown = Runner().invoke(main, ["show", "block[(0),()]"], color=True).output
     told = Runner().invoke(main, ["doctor"], color=True).output

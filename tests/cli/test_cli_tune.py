@@ -16,11 +16,11 @@ from runner import Runner
 import rote
 from rote import wisdom
 from rote.cli import main
-from rote.cli.moves import moves, spearman
-from rote.cli.phases import progress
+from rote.cli.output import progress
+from rote.cli.tune import moves, spearman
 from rote.fft import FFT
-from rote.fft.tuning.confirmation import Verdict
-from rote.runtime.tuning import calibrate
+from rote.fft.tuning import Confirmed
+from rote.runtime import calibrate
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
 
@@ -108,7 +108,7 @@ def test_chores(place, tmp_path):
 def test_a_transform_is_timed_and_kept(place, tmp_path, monkeypatch):
     """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
     # Transforms of some microseconds lead by chance, and where rounds speak against a lead, all is timed anew.
-    monkeypatch.setattr(Verdict, "broken_by", lambda self, ratio: False)
+    monkeypatch.setattr(Confirmed, "contradicted_by", lambda self, ratio: False)
     done = tune("--ranks", 2, "--shape", "6x8x4", "--dtype", "f8", "--layout", "block[(0),(),()]")
     assert (done.exit_code, done.stderr) == (0, "")
     first, *plan, last = done.output.splitlines()
@@ -254,7 +254,7 @@ def test_progress_is_for_those_who_watch(monkeypatch):
             return part is not None
 
     assert rote.run(watched, 2) == [False, False]
-    monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
+    monkeypatch.setattr("rote.cli.output.animated", lambda: True)
     assert rote.run(watched, 2) == [True, False]
 
 

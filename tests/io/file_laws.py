@@ -195,7 +195,7 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
     for bad in {0, min(comm.size, 4) - 1}:  # of more ranks, some have nothing to write
 
         def breaks(*args: Any) -> None:
-            put = PUT[hdf5 if args[0] is h5py else zarr_files]
+            put = PUT[zarr_files if isinstance(args[0], str) else hdf5]  # a folder, or an open file
             put(*args)
             if bad in [each for each in args if isinstance(each, int)]:  # noqa: B023
                 raise ArithmeticError("in the middle")

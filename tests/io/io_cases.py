@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Distribution, parse
+from rote.layout.layout import parse
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
 EXTENTS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12)

@@ -18,9 +18,13 @@ from io_cases import cases, numbered
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from rote.errors import CommError, LayoutError, RoteError
-from rote.io.npy import read_block, read_header, write_npy
+import rote.io.npy as files
+from rote.errors import CommError, RoteError
+from rote.io import FORMATS
+from rote.io.npy import read_header
 from rote.io.positions import in_long_runs
+from rote.io.stored import Part, StoredTensor
+from rote.layout.distribution import Distribution
 from rote.layout.layout import parse
 from rote.runtime import Comm, collective_errors, world
 from rote.runtime.copy.regions import cut
@@ -61,6 +65,16 @@ def raised(comm: Comm, call: Callable[[], object], kind: type[Exception], *parts
     return found
 
 
+def write_npy(path: Path | str, block: NDArray[Any], dist: Distribution, comm: Comm) -> None:
+    """Write a block as this rank's part of a `.npy` file."""
+    files.write_npy(path, [Part("", block, dist)], comm, {})
+
+
+def read_block(path: Path | str, stored: StoredTensor, dist: Distribution, comm: Comm) -> NDArray[Any]:
+    """Read this rank's block of the tensor in a `.npy` file."""
+    return FORMATS[0].read(path, stored, dist, comm)
+
+
 def check_reading(comm: Comm, folder: Path, count: int) -> None:
     """A rank's block of a file is its block of the array, by definition; whatever the file's order and byte order."""
     path = folder / "read.npy"
@@ -78,15 +92,14 @@ def check_reading(comm: Comm, folder: Path, count: int) -> None:
 
 
 def check_writing(comm: Comm, folder: Path, count: int) -> None:
-    """What all ranks write is byte for byte what numpy.save writes; a partial layout is refused."""
+    """What all ranks write is byte for byte what numpy.save writes."""
     path = folder / "written"  # no suffix: none is added
     for case in cases(comm.size, count, seed=1):
         array: NDArray[Any] = comm.allgather_object(numbered(case.dist.shape, case.dtype))[0]  # padding bytes and all
         mine = cut(array, case.dist, comm.rank)
         if case.swapped:
             mine = np.asarray(mine, order="F")
-        if case.dist.partial:
-            raised(comm, lambda: write_npy(path, mine, case.dist, comm), LayoutError, "redistribute to ")  # noqa: B023
+        if case.dist.partial:  # which `rote.save` refuses
             continue
         write_npy(path, mine, case.dist, comm)
         assert path.read_bytes() == saved(array), case
@@ -147,15 +160,10 @@ def check_foreign_files(comm: Comm, folder: Path, count: int) -> None:
 
 
 def check_misfits(comm: Comm, folder: Path, count: int) -> None:
-    """A file of another shape, a grid of other ranks, and a file that shrinks meanwhile are refused on all ranks."""
+    """A file that shrinks or vanishes meanwhile is refused on all ranks."""
     path = folder / "small.npy"
     alone(comm, lambda: np.save(path, np.zeros((4, 5))))
     header = read_header(path, comm)
-    other = parse("block[(0),()]").on((5, 4), comm.size)
-    raised(comm, lambda: read_block(path, header, other, comm), LayoutError, "shape (4, 5)", "(5, 4)")
-    more = parse("block[(0),()]").on((4, 5), comm.size + 1)
-    raised(comm, lambda: read_block(path, header, more, comm), CommError, f"{comm.size + 1} ranks")
-    raised(comm, lambda: write_npy(path, np.zeros(5), more, comm), CommError, f"{comm.size + 1} ranks")
     fits = parse("block[(0),()]").on((4, 5), comm.size)
     alone(comm, lambda: os.truncate(path, 200))
     raised(comm, lambda: read_block(path, header, fits, comm), CommError, "too short")
@@ -167,10 +175,9 @@ def check_bad_targets(comm: Comm, folder: Path, count: int) -> None:
     """A file that cannot be written is an error on all ranks, with nothing left and what was there untouched."""
     dist = parse("block[(0),()]").on((4, 5), comm.size)
     mine = cut(np.zeros((4, 5)), dist, comm.rank)
-    last = comm.rank == comm.size - 1
 
-    def refused(path: Path, kind: type[Exception], *parts: str, block: NDArray[Any] = mine) -> None:
-        raised(comm, lambda: write_npy(path, block, dist, comm), kind, *parts)
+    def refused(path: Path, kind: type[Exception], *parts: str) -> None:
+        raised(comm, lambda: write_npy(path, mine, dist, comm), kind, *parts)
         comm.barrier()
 
     refused(folder / "none" / "a.npy", FileNotFoundError, "a.npy")
@@ -178,10 +185,6 @@ def check_bad_targets(comm: Comm, folder: Path, count: int) -> None:
     refused(Path(os.devnull), RoteError, "would replace it")
     alone(comm, lambda: (folder / "file").write_bytes(b"mine"))
     refused(folder / "file" / "a.npy", NotADirectoryError, "a.npy")
-    refused(folder / "file", LayoutError, f"rank {comm.size - 1} holds", block=np.zeros((4, 6)) if last else mine)
-    refused(folder / "file", RoteError, "dtype object", block=mine.astype(object) if last else mine)
-    if comm.size > 1:
-        refused(folder / "file", CommError, "float64", "int64", block=mine.astype("i8") if last else mine)
     assert (folder / "file").read_bytes() == b"mine"
     assert os.listdir(folder) == ["file"]
     comm.barrier()

@@ -16,13 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import growth
 import numpy as np
 import pytest
+from io_laws import read_block, read_header, write_npy
 from launch import Job
 
 import rote
 from rote.io import positions as files
-from rote.io.npy import read_block, read_header, write_npy
+from rote.layout.distribution import Distribution
 from rote.layout.indexset import IndexSet
-from rote.layout.layout import Distribution
 from rote.runtime import Comm, run, world
 from rote.runtime.comm.rawfile import copy_part
 

@@ -16,12 +16,11 @@ import io_laws
 import numpy as np
 import pytest
 from io_cases import DTYPES, LAYOUTS, cases, numbered
-from io_laws import raised, same, saved
+from io_laws import raised, read_block, read_header, same, saved, write_npy
 from launch import RANKS
 from marks import parts_on
 
 import rote
-from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, run
 from rote.runtime.comm import threads as local
@@ -83,7 +82,7 @@ def failing(comm: Comm, folder: Path, part: str) -> None:
 def test_one_rank_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     """The disk fails one rank: all ranks raise its error, no part of a file is left, the old file stands."""
     (tmp_path / "old.npy").write_bytes(b"old")
-    move = local.move_part
+    move = local.FilePart.move
     for bad in range(ranks):
 
         def fails(*args: Any, **options: Any) -> None:
@@ -93,7 +92,7 @@ def test_one_rank_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             move(*args, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(local, "move_part", fails)
+            patch.setattr(local.FilePart, "move", fails)
             run(failing, ranks, (tmp_path, "Input/output error"))
 
 

@@ -70,15 +70,15 @@ def fails(layout, kind, text):
     assert os.listdir(folder) == ["old.npy"] and path.read_bytes() == b"old"
     comm.barrier()
 
-check, reserve = mpi.check_file_part, os.posix_fallocate
+check, reserve = mpi.FilePart.check, os.posix_fallocate
 for layout in ("block[(0),(),()]", "[(),(),(0)]", "(c a) b: block[(0),()]"):
     for bad in range(comm.size):
         def refuses(*args):
             if comm.rank == bad:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-        mpi.check_file_part = refuses
+        mpi.FilePart.check = refuses
         fails(layout, OSError, "Input/output error")
-mpi.check_file_part = check
+mpi.FilePart.check = check
 
 # A true limit: the ranks may make a file of full size, and then write no byte beyond the first 300.
 def limited(*args):

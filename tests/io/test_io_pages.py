@@ -11,15 +11,15 @@ from unittest import mock
 import numpy as np
 import pytest
 from io_cases import cases, numbered
-from io_laws import alone, raised, same, saved
+from io_laws import alone, raised, read_block, same, saved
 
 import rote
-from rote.io import mapped, npy
-from rote.io.npy import read_block, read_header
+from rote.io import npy, staging
+from rote.io.npy import read_header
 from rote.layout.layout import parse
 from rote.runtime import Comm, run
 from rote.runtime.comm.segments import LINE
-from rote.runtime.copy import transposed
+from rote.runtime.copy import tiled
 from rote.runtime.copy.regions import cut
 
 SMALL = {"LARGE": 1, "LONG_RUN": 64, "WINDOW": 512}  # bytes, by which a few elements are picked in windows
@@ -36,12 +36,12 @@ def test_blocks_are_numpys(tmp_path: Path) -> None:
             stored = np.array(stored, order="F" if number % 2 else "C")
             alone(comm, lambda: path.write_bytes(saved(stored)))  # noqa: B023
             header = read_header(path, comm)
-            picked += mapped.picks_from_pages(case.dist, array.dtype.itemsize, header.fortran_order, comm)
+            picked += staging.picks_from_pages(case.dist, array.dtype.itemsize, header.place.fortran_order, comm)
             same(read_block(path, header, case.dist, comm), cut(array, case.dist, comm.rank).astype(case.dtype), case)
             comm.barrier()
         return picked
 
-    with mock.patch.multiple(mapped, **SMALL):
+    with mock.patch.multiple(staging, **SMALL):
         assert min(run(program, 4)) > 20
 
 
@@ -65,7 +65,7 @@ def test_large_blocks_need_no_more_memory(tmp_path: Path, layout: str) -> None:
         same(x.local, blocks[comm.rank], layout)
         assert parts == sorted(set(parts)) and parts[-1] == 1.0 and len(parts) > 2, parts
 
-    with mock.patch.object(mapped, "WINDOW", 1 << 20), mock.patch.object(transposed.np, "empty", scratch):
+    with mock.patch.object(staging, "WINDOW", 1 << 20), mock.patch.object(tiled.np, "empty", scratch):
         run(program, 2)
     others = [size for size in sizes if size != array.nbytes // 2 + LINE]  # the blocks of both ranks
     assert len(sizes) - len(others) == 2 and max(others, default=0) < array.nbytes // 8, sizes
@@ -87,7 +87,7 @@ def test_a_shrunken_file(tmp_path: Path) -> None:
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     """Law: a file that loses its end between two windows is an error on all ranks, not the end of the process."""
-    path, copy, meeting = tmp_path / "short.npy", mapped._copy, Barrier(2, timeout=20)
+    path, copy, meeting = tmp_path / "short.npy", staging._copy, Barrier(2, timeout=20)
 
     def shrinks(target: Any, source: Any) -> None:
         copy(target, source)
@@ -101,7 +101,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
         raised(comm, lambda: read_block(path, header, dist, comm), rote.CommError, "lost its end")
 
     np.save(path, np.zeros((64, 64, 128)))
-    with mock.patch.multiple(mapped, WINDOW=1 << 20, _copy=shrinks):
+    with mock.patch.multiple(staging, WINDOW=1 << 20, _copy=shrinks):
         run(program, 2)
 
 

@@ -16,8 +16,9 @@ from strategies import distributions, layouts
 import rote
 from rote import L, block
 from rote.cli import main
-from rote.layout.layout import Distribution, Layout
-from rote.layout.ownership import is_light, rank_color
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
+from rote.layout.pictures import is_light, rank_color
 
 
 def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:

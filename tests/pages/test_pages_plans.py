@@ -19,7 +19,7 @@ from strategies import pairs, pairs_across
 import rote
 from rote.compiler.explain import explain, in_bytes
 from rote.compiler.rules import one_step
-from rote.layout.layout import Distribution
+from rote.layout.distribution import Distribution
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'"
 

@@ -16,16 +16,15 @@ from strategies import pairs
 
 import rote
 from rote import plot
-from rote.compiler.movement.matrix import message_matrix
 from rote.compiler.movement.messages import sends
-from rote.compiler.movement.volumes import traffic
-from rote.layout.ownership import rank_color
+from rote.compiler.movement.volumes import message_matrix, traffic
+from rote.layout.pictures import rank_color
 from rote.plot.matrix import Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rote.layout.layout import Distribution
+    from rote.layout.distribution import Distribution
 
 
 def counted(source: Distribution, target: Distribution) -> np.ndarray:

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 import rote
 from rote import plot
-from rote.layout.layout import Distribution
-from rote.layout.ownership import Run, rank_color
+from rote.layout.distribution import Distribution
+from rote.layout.pictures import Run, rank_color
 from rote.plot import figures, geometry
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from itertools import pairwise, product
 import pytest
 
 import rote
-from rote.layout.layout import Distribution
-from rote.layout.ownership import Owners, owners_at, rank_color, run_around, runs
+from rote.layout.distribution import Distribution
+from rote.layout.pictures import Owners, owners_at, rank_color, run_around, runs
 from rote.plot.text import draw
 
 MODES = ["()", "(0)", "(0:block)", "(0:block(3))", "(0:cyclic(2))", "(0,1)", "(0:block,1)", "(0:cyclic(2),1:cyclic(3))"]

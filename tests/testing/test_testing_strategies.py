@@ -28,7 +28,7 @@ def kind(dist, name, sizes=None, at=None):
 
 
 def item(dist, kind):
-    return dist.layout.view is not None and any(isinstance(each, kind) for each in dist.layout.view.items)
+    return dist.layout.view is not None and any(isinstance(each, kind) for each in dist.layout.view)
 
 
 # What is sought, and of the least that has it: elements, ranks and modes.

@@ -2,8 +2,8 @@
 
     from rote.compat.mpi4py_fft import PFFT, newDistArray
 
-Redistributions are plans of Rote, and a parallel transform is one of its walks. `notebooks/from-mpi4py-fft.md` lists
-the differences and the missing features.
+Redistributions are plans of Rote, and a parallel transform is one of its walks. The modules have the names of
+mpi4py-fft's, which programs import, too. `notebooks/from-mpi4py-fft.md` lists the differences and the missing features.
 
 >>> import numpy as np, rote
 >>> def program(comm):

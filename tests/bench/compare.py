@@ -1,4 +1,9 @@
-"""Comparison of two records of `rote bench`: which contestants became slower or faster, and how certain that is.
+"""Compare two records of speed: which cases became slower or faster, and how certain that is.
+
+    python tests/bench/compare.py before.json after.json                status 1 if something of Rote is slower
+    python tests/bench/compare.py before.json after.json --relative     by ratios: the machine was busier, or another
+
+Records are written by `suite.py`, or by `rote bench --json`. A verdict needs four rounds in each of them.
 
 The ratio of two contestants' times is the median of the ratios of all pairs of their rounds, the estimator of Hodges
 and Lehmann (1963) on logarithms; its interval is that of Moses, which inverts the test of Mann and Whitney and so
@@ -8,24 +13,27 @@ It is exact, nothing is drawn at random, and to exchange the records inverts it.
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cache
 from math import comb, inf, sqrt
 from statistics import median
 from typing import Any, Literal
 
-from ..caches import memoized
-from ..compiler.explain import table
-from ..errors import RoteError
-from .machine import same_machine
+from rote.bench.report import in_units
+from rote.compiler.explain import table
+from rote.errors import RoteError, counted
 
 __all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
 
 CONFIDENCE = 0.95
 # The least relative difference that is called slower or faster, however certain it is: noise has a bias, too.
 _LEAST = 0.05
-_REFERENCES = ("pyfftw", "memcpy", "kernels")  # contestants whose times measure the machine, in order of preference
+_OF_MACHINE = ("processor", "cores", "instructions", "caches")  # equal in two runs on one machine
+_REFERENCES = ("pyfftw", "memcpy", "kernels")  # cases whose times measure the machine, in order of preference
 _OURS = ("rote", "threads")
 
 Verdict = Literal["slower", "faster", "same", "too few rounds"]
@@ -35,23 +43,17 @@ _Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One contestant in one row of two records."""
+    """One case in one row of two records."""
 
     work: str
     name: str
     on: str
     ours: bool  # whether it is Rote
     medians: tuple[float, float]  # in both records: seconds, or ratios to the reference
-    reference: str  # the contestant to which both are ratios; empty if they are times
+    reference: str  # the case to which both are ratios; empty if they are times
     ratio: float  # of the second record to the first, with the interval from `low` to `high`
     low: float
     high: float
-
-    def as_json(self) -> dict[str, Any]:
-        """All attributes but `ours`, and the verdict, as JSON values."""
-        values = asdict(self)
-        del values["ours"]
-        return values | {"verdict": self.verdict}
 
     @property
     def verdict(self) -> Verdict:
@@ -67,7 +69,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two records compared: the changes, the contestants that cannot be compared by reason, and general remarks."""
+    """Two records compared: the changes, the cases that cannot be compared by reason, and general remarks."""
 
     changes: tuple[Change, ...]
     alone: Mapping[str, tuple[str, ...]]
@@ -86,19 +88,14 @@ class Comparison:
         parts += ["\n  ".join([f"{why}:", *names]) for why, names in self.alone.items()]
         return "\n\n".join(parts)
 
-    def as_json(self) -> dict[str, Any]:
-        """The comparison as JSON values."""
-        return {
-            "confidence": CONFIDENCE,
-            "remarks": [*self.remarks],
-            "changes": [change.as_json() for change in self.changes],
-            "alone": {why: [*names] for why, names in self.alone.items()},
-            "slower": len(self.slower),
-        }
+
+def same_machine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether two records are of machines between which they show no difference."""
+    return all(first.get(key) == second.get(key) for key in _OF_MACHINE)
 
 
 def load(path: str) -> dict[str, Any]:
-    """Read a record that `rote bench` wrote.
+    """Read a record that `suite.py` or `rote bench` wrote.
 
     Raises:
         RoteError: the file is not such a record.
@@ -109,16 +106,16 @@ def load(path: str) -> dict[str, Any]:
         for entry in record["entries"]:
             _key(entry)
             if "missing" not in entry and not (entry["seconds"] and min(entry["seconds"]) > 0):
-                raise ValueError("a contestant without times")
+                raise ValueError("a case without times")
     except (ValueError, KeyError, TypeError) as error:
         raise RoteError(
-            f"{path} is no record of rote bench: {error}\nwrite one with rote bench --suite {path}"
+            f"{path} is no record of speed: {error}\nwrite one with python tests/bench/suite.py {path}"
         ) from None
     return record
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool = False) -> Comparison:
-    """Compare two records, contestant by contestant.
+    """Compare two records, case by case.
 
     Args:
         relative: whether to compare ratios of times instead of times, as is always done for different machines: ratios
@@ -171,7 +168,7 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
     return float(sqrt(middle)), float(low), float(high)
 
 
-@memoized(64)
+@cache
 def _rank(m: int, n: int) -> int:
     """The rank, from either end, of the ratio that bounds the interval, among m n ratios; 0 if there is none."""
     counts = _counts(m, n)
@@ -199,7 +196,7 @@ def _key(entry: _Entry) -> _Key:
 
 
 def _named(key: _Key, pair: tuple[_Entry | None, _Entry | None]) -> str:
-    """The name of a contestant that is missing in one of two records, with the reason if the record has it."""
+    """The name of a case that is missing in one of two records, with the reason if the record has it."""
     why = [entry["missing"] for entry in pair if entry is not None and "missing" in entry]
     return f"{key[0]}, {key[2]} on {key[3]}" + "".join(f" (elsewhere it {each})" for each in why)
 
@@ -211,7 +208,7 @@ def _ran(entry: _Entry | None) -> bool:
 def _scaled(
     key: _Key, first: Mapping[_Key, _Entry], second: Mapping[_Key, _Entry]
 ) -> tuple[tuple[list[float], list[float]] | None, str]:
-    """Ratios, round by round, to the first reference that ran in a contestant's row in both records, in one build."""
+    """Ratios, round by round, to the first reference that ran in a case's row in both records, in one build."""
     for name in _REFERENCES:
         mine, theirs = (_reference(key, entries, name) for entries in (first, second))
         if mine is not None and theirs is not None and mine.get("library") == theirs.get("library"):
@@ -220,7 +217,7 @@ def _scaled(
 
 
 def _reference(key: _Key, entries: Mapping[_Key, _Entry], name: str) -> _Entry | None:
-    """The entry of a library in a contestant's row; of several, the one on as many threads or ranks."""
+    """The entry of a library in a case's row; of several, the one on as many threads or ranks."""
     rows = [other for other in entries if (other[0], other[1], other[4]) == (key[0], name, key[4])]
     rows = sorted([other for other in rows if _ran(entries[other])], key=lambda other: other[3] != key[3])
     return next((entries[other] for other in rows), None)
@@ -259,11 +256,36 @@ def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, r
 
 
 def _cells(change: Change) -> tuple[str, ...]:
-    from .report import in_units
-
     medians = [*map(in_units, change.medians)]
     if change.reference:
         medians = [f"{median:.3g} x {change.reference}" for median in change.medians]
     bounds = "-" if change.high == inf else f"{change.low:.2f} .. {change.high:.2f}"
     verdict = "" if change.verdict == "same" else change.verdict
     return change.work, change.name, change.on, *medians, f"{change.ratio:.2f}", bounds, verdict
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Read the command line, and print the comparison; 1 if something of Rote is slower."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", metavar="A.json")
+    parser.add_argument("second", metavar="B.json")
+    parser.add_argument("--relative", action="store_true", help="compare ratios to another library, not times")
+    chosen = parser.parse_args(args)
+    try:
+        comparison = compare(load(chosen.first), load(chosen.second), chosen.relative)
+    except (OSError, RoteError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    print(comparison)
+    if not comparison.changes:
+        print("Error: the records have nothing in common that could be compared", file=sys.stderr)
+        return 1
+    if comparison.slower:
+        rows = "; ".join([f"{each.work}, {each.name} on {each.on}" for each in comparison.slower])
+        number = counted(len(comparison.slower), "row")
+        print(f"Error: Rote is slower in {chosen.second}, in {number}: {rows}", file=sys.stderr)
+    return int(bool(comparison.slower))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

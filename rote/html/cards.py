@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from ..compiler.explain import in_bytes, in_seconds, kinds, on_machine
 from ..compiler.plan import Plan
 from ..errors import LayoutError, counted
-from ..layout.example import example_grid, example_shape
-from ..layout.layout import Distribution, Layout, distribute
-from .maps import owner_map, planes
-from .markup import Markup, element
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout
+from ..layout.pictures import example_grid, example_shape
+from .maps import Markup, element, owner_map, planes
 
 __all__ = ["card", "distribution_card", "layout_card", "plan_card"]
 

@@ -1,9 +1,8 @@
-"""`rote bench --suite` and `--compare`: records say all that was measured, and comparisons keep their laws."""
+"""Records of speed say all that was measured, and comparisons keep their laws."""
 
 from __future__ import annotations
 
 import json
-import sys
 from itertools import combinations
 from math import comb, inf
 from pathlib import Path
@@ -11,17 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
+from bench import compare as records
+from bench import suite
 from hurry import hurry
-from runner import Runner
 
-from rote.bench import compare as records
-from rote.bench import floor, suite
-from rote.bench.contest import Contestant, Round, Score, Work
-from rote.bench.machine import commit, same_machine
-from rote.cli import main
+from rote.bench.cases import Case, Round, Timing, Work
+from rote.bench.machine import commit
 
-ROTE = Path(sys.executable).with_name("rote")
+PROGRAM = Path(suite.__file__)
 PEOPLE = [
     ("rote", "rote slab", "2 MPI ranks"),
     ("threads", "rote slab", "2 threads"),
@@ -35,13 +31,13 @@ MACHINE = {"processor": "P", "cores": 2, "instructions": ["X"], "caches": [], "v
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in an empty folder, with short rounds."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rote.bench.contest.SPAN", 0.001)
-    monkeypatch.setattr("rote.bench.floor._SPAN", 0.0005)
+    monkeypatch.setattr("rote.bench.cases.SPAN", 0.001)
+    monkeypatch.setattr("bench.suite._SPAN", 0.0005)
     hurry(monkeypatch, 0.01, 0.1)
 
 
 def record(seed: int, rounds: int = 5, works: tuple[str, ...] = ("c2c 8x8 c16", "r2c 8x8 f8")) -> dict[str, Any]:
-    """A record of some contestants, whose times scatter by a twentieth."""
+    """A record of some cases, whose times scatter by a twentieth."""
     random = np.random.default_rng(seed)
     entries = [
         {
@@ -167,7 +163,7 @@ def test_different_machines_are_compared_by_ratios() -> None:
     lonely = records.compare(record(1), there)
     assert not lonely.changes
     assert len(lonely.alone["without a library that both have"]) == 4
-    assert not same_machine(MACHINE, MACHINE | {"cores": 4})
+    assert not records.same_machine(MACHINE, MACHINE | {"cores": 4})
 
 
 def test_rows_of_one_record_are_named() -> None:
@@ -187,10 +183,10 @@ def test_rows_of_one_record_are_named() -> None:
 # --- the rows and their figures -------------------------------------------------------------------------------------
 
 
-def score(group: str, variant: str, work: Work, *seconds: float, on: str = "MPI ranks") -> Score:
-    """A contestant that took some seconds."""
-    contestant = Contestant(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
-    return Score(contestant, list(seconds), library=f"library of {group}")
+def score(group: str, variant: str, work: Work, *seconds: float, on: str = "MPI ranks") -> Timing:
+    """A case that took some seconds."""
+    case = Case(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
+    return Timing(case, list(seconds), library=f"library of {group}")
 
 
 def test_the_figures_of_a_row() -> None:
@@ -211,7 +207,7 @@ def test_the_figures_of_a_row() -> None:
     assert (first["rote"]["median"], first["to_floor"], first["to_peer"], first["copy"]) == (8.0, 2.0, 2.0, 0.5)
     assert (first["model_to_tuned"], first["threads_to_mpi"], first["to_copy"]) == (1.5, 1.25, None)
     assert (second["own_floor"], second["peer"], second["to_floor"]) == (None, None, None)
-    assert floor.sweeps(four, 2) == 6
+    assert suite.sweeps(four, 2) == 6
     assert "2.00 ducc0" in suite.summary([first, second])
 
 
@@ -221,29 +217,24 @@ def test_the_fixed_rows() -> None:
     assert {work.shape for work in works if not work.move} == {*suite.SHAPES}
     assert len({*map(str, works)}) == len(works) - 1  # the calls, on one rank and on two
     for work in works:
-        people = [(each.name, each.where) for each in suite.contestants(work, 2, mpi=True)]
+        people = [(each.name, each.where) for each in suite.cases(work, 2, mpi=True)]
         assert len({*people}) == len(people)
 
 
-def bench(*args: str) -> Result:
-    """`rote bench` of some arguments, in this process."""
-    return Runner().invoke(main, ["bench", *args])
-
-
 def only(*names: str) -> list[str]:
-    """The options that choose some contestants."""
+    """The options that choose some cases."""
     return [part for name in names for part in ("--only", name)]
 
 
-def test_a_record_holds_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_holds_every_round(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Every time of every round, machine, versions and commit are in the file, which is compared as it is."""
-    monkeypatch.setattr("rote.bench.suite._BOTH", ((6, 5, 4),))
-    monkeypatch.setattr("rote.bench.suite._COMPLEX", ())
-    monkeypatch.setattr("rote.bench.suite._MOVED", ())
-    options = ("--suite", "--ranks", "1", "--rounds", "2", *only("rote", "memcpy", "in-cache", "kernels"))
-    done = bench(*options)
-    assert done.exit_code == 0, done.output
-    assert "\nround 2 of 2 after " in done.output and done.output.endswith("\nleft suite.json\n")
+    monkeypatch.setattr("bench.suite._BOTH", ((6, 5, 4),))
+    monkeypatch.setattr("bench.suite._COMPLEX", ())
+    monkeypatch.setattr("bench.suite._MOVED", ())
+    options = ("suite.json", "--ranks", "1", "--rounds", "2", *only("rote", "memcpy", "in-cache", "kernels"))
+    suite.main(options)
+    printed = capsys.readouterr().out
+    assert "\nround 2 of 2 after " in printed and printed.endswith("\nleft suite.json\n")
     found = json.loads(Path("suite.json").read_text())
     assert {"processor", "cores", "instructions", "caches", "versions", "commit", "rounds", "span"} <= found.keys()
     assert found["commit"] == commit()
@@ -252,69 +243,32 @@ def test_a_record_holds_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*figures] == ["c2c 8x8x8 c16", "c2c 6x5x4 c16", "r2c 6x5x4 f8"]
     assert all(row["to_floor"] > 0 and row["model_to_tuned"] > 0 for row in [*figures.values()][1:])
     assert [len(row["overhead"]) for row in found["rows"]] == [1, 0, 0]
-    again = bench("--compare", "suite.json", "suite.json", "--json")
-    assert again.exit_code == 0, again.output
-    assert {change["verdict"] for change in json.loads(again.output)["changes"]} == {"too few rounds"}
-    assert bench(*options).exit_code == 1  # it is there already
+    assert records.main(["suite.json", "suite.json"]) == 0
+    assert "too few rounds" in capsys.readouterr().out
+    with pytest.raises(FileExistsError, match="is there already; --force overwrites it"):
+        suite.main(options)
 
 
-def test_what_is_slower_is_the_status() -> None:
+def test_what_is_slower_is_the_status(capsys: pytest.CaptureFixture[str]) -> None:
     """Status 1, with the rows in one error, if Rote is slower; 0 if it is faster, or only others are slower."""
     contents = {"a": record(1), "b": scaled(record(2), 1.5, "rote"), "c": record(3, 5, ("c2c 9x9 c16",))}
     for name, content in contents.items():
         Path(f"{name}.json").write_text(json.dumps(content))
-    slow = bench("--compare", "a.json", "b.json")
-    assert slow.exit_code == 1
-    assert "Error: Rote is slower in b.json, in 2 rows: c2c 8x8 c16, rote slab on 2 MPI ranks; r2c" in slow.output
-    assert bench("--compare", "b.json", "a.json").exit_code == 0
-    nothing = bench("--compare", "a.json", "c.json")
-    assert nothing.exit_code == 1
-    assert "Error: a.json and c.json have nothing in common that could be compared" in nothing.output
+    assert records.main(["a.json", "b.json"]) == 1
+    error = capsys.readouterr().err
+    assert "Error: Rote is slower in b.json, in 2 rows: c2c 8x8 c16, rote slab on 2 MPI ranks; r2c" in error
+    assert records.main(["b.json", "a.json"]) == 0
+    assert records.main(["a.json", "c.json"]) == 1
+    assert "nothing in common that could be compared" in capsys.readouterr().err
 
 
-WRONG = [
-    ("--suite s.json --shape 9x9x9", 1, "the suite has no row of 9x9x9; its shapes are 8x8x8, 64x64x64"),
-    ("--suite s.json --moves", 2, "--moves does not go with --suite"),
-    ("--suite s.json --json", 2, "--json does not go with --suite"),
-    ("--suite s.json --shape 8x8x8 --dtype f4", 1, "no row is left, or no contestant for it"),
-    ("--suite nowhere/s.json --shape 8x8x8", 1, "nowhere: there is no such folder"),
-    ("--suite s.json --compare a.json b.json", 2, "--suite and --compare do not go together"),
-    ("--relative", 2, "--relative is about how records are compared"),
-    ("--compare none.json none.json", 1, "none.json: No such file"),
-    ("--compare bad.json bad.json", 1, "bad.json is no record of rote bench"),
-    ("--compare bad.json bad.json --rounds 3", 2, "--rounds does not go with --compare"),
-    ("--compare bad.json bad.json --json c.json", 2, "--json prints the comparison"),
-]
-
-
-@pytest.mark.parametrize(("line", "status", "part"), WRONG, ids=[line for line, _, _ in WRONG])
-@pytest.mark.parametrize("content", ["[]", '{"entries": [{}]}', "no JSON"])
-def test_bad_input(line: str, status: int, part: str, content: str) -> None:
-    """One clear text, and no file."""
-    Path("bad.json").write_text(content)
-    done = bench(*line.split())
-    assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
-    assert done.output.count("Error: ") == 1 and part in done.output
-    assert [path.name for path in Path.cwd().iterdir()] == ["bad.json"]
-
-
-def test_an_interrupt_leaves_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the third turn: the file has two contestants, status 130."""
-    from rote.bench import contest
-
-    turns: list[object] = []
-    turn = contest._turn
-
-    def interrupted(*args: Any) -> None:
-        turns.append(args)
-        if len(turns) == 3:
-            raise KeyboardInterrupt
-        turn(*args)
-
-    monkeypatch.setattr(contest, "_turn", interrupted)
-    done = bench("--suite", "s.json", "--shape", "8x8x8", "--ranks", "1", "--rounds", "9")
-    assert (done.exit_code, done.stderr.strip()) == (130, "interrupted")
-    assert [len(entry["seconds"]) for entry in json.loads(Path("s.json").read_text())["entries"]] == [1, 1]
+@pytest.mark.parametrize("content", ["[]", '{"entries": [{}]}', "no JSON", None])
+def test_what_is_no_record_is_refused(content: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """One clear text."""
+    if content is not None:
+        Path("bad.json").write_text(content)
+    assert records.main(["bad.json", "bad.json"]) == 1
+    assert ("bad.json is no record of speed" if content else "No such file") in capsys.readouterr().err
 
 
 # --- on MPI's ranks -------------------------------------------------------------------------------------------------
@@ -326,7 +280,7 @@ def test_an_interrupt_leaves_what_is_measured(monkeypatch: pytest.MonkeyPatch) -
 def test_on_mpi_ranks(job, tmp_path):
     """Calls on one rank and on all, against bare kernels; rank 0 alone speaks."""
     target = tmp_path / "s.json"
-    done = job.run(ROTE, "bench", "--suite", target, "--shape", "8x8x8", "--rounds", 1, *only("rote", "kernels"))
+    done = job.run(PROGRAM, target, "--shape", "8x8x8", "--rounds", 1, *only("rote", "kernels"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("round 1 of 1 after ") == 1
     found = json.loads(target.read_text())
@@ -341,7 +295,7 @@ def test_on_mpi_ranks(job, tmp_path):
 def test_the_ratios_of_one_run(mpirun, tmp_path):
     """The speed of this commit, as ratios within one sitting: to the floor, other libraries, a copy, and itself.
 
-    What else a machine does only adds time, and not to all alike: of each contestant the fastest round counts, and
+    What else a machine does only adds time, and not to all alike: of each case the fastest round counts, and
     where a ratio is over its limit, two more runs are asked.
     """
     entries: list[dict[str, Any]] = []
@@ -364,26 +318,26 @@ LIMITS = {"to_floor": 4.0, "to_peer": 3.2, "to_copy": 5.0, "model_to_tuned": 2.6
 
 
 def suite_of_two_ranks(mpirun, target: Path) -> list[dict[str, Any]]:
-    """What was measured of each contestant of a short suite."""
+    """What was measured of each case of a short suite."""
     chosen = only("rote", "threads", "pyfftw", "memcpy", "in-cache")
     shapes = ("--shape", "64x64x64", "--shape", "128x128x128", "--dtype", "c16")
-    done = mpirun(2, ROTE, "bench", "--suite", target, *shapes, "--rounds", 3, *chosen, timeout=300)
+    done = mpirun(2, PROGRAM, target, *shapes, "--rounds", 3, *chosen, timeout=300)
     assert done.returncode == 0, done.stderr
     entries: list[dict[str, Any]] = json.loads(target.read_text())["entries"]
     return entries
 
 
-def fastest_rounds(entries: list[dict[str, Any]]) -> list[Score]:
-    """Of each contestant, from all runs, one round: its fastest."""
-    least: dict[Contestant, float] = {}
+def fastest_rounds(entries: list[dict[str, Any]]) -> list[Timing]:
+    """Of each case, from all runs, one round: its fastest."""
+    least: dict[Case, float] = {}
     for entry in (entry for entry in entries if "missing" not in entry):
         move = entry["work"].startswith("slab swap")
         work = Work(tuple(entry["shape"]), np.dtype(entry["dtype"]), entry["ranks"], move)
         count, on = entry["on"].split(" ", 1)
         group, variant = entry["contestant"], entry["name"].partition(" ")[2]
-        contestant = Contestant(group, variant, on, int(count), work, None, never)
-        least[contestant] = min([*entry["seconds"], least.get(contestant, inf)])
-    return [Score(contestant, [seconds]) for contestant, seconds in least.items()]
+        case = Case(group, variant, on, int(count), work, None, never)
+        least[case] = min([*entry["seconds"], least.get(case, inf)])
+    return [Timing(case, [seconds]) for case, seconds in least.items()]
 
 
 def never(comm: object) -> Round:
