@@ -152,7 +152,7 @@ chromium_installed() {
     apt-get -qq update >/dev/null 2>&1 && apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1
 }
 
-# One of these tests is a short `rote bench --suite`, whose ratios within the one run must hold; no other run counts.
+# One of these tests is a short `tests/bench/suite.py`, whose ratios within the one run must hold; no other run counts.
 part_perf() {
     installed
     say "tests of time, one after the other"

@@ -18,8 +18,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from rote.testing.launch import find_mpiexec, mpiexec_command
-from rote.testing.launch import launcher_environment as environment
+from rote.testing.plugin import find_mpiexec, mpiexec_command
+from rote.testing.plugin import launcher_environment as environment
 
 __all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
 

@@ -12,8 +12,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 import rote
-from rote.cli.demo import steps_of
-from rote.cli.picture import draw_walk
+from rote.cli.demo import draw_walk
 
 
 def walk() -> Figure:
@@ -21,7 +20,7 @@ def walk() -> Figure:
     cube, grid = (64, 64, 64), (2, 2)
     choices = rote.fft.compare(cube, 4, layout="block[(0),(1),()]", grid=grid, dtype="f8")
     figure = Figure((9.6, 2.3), layout="constrained")
-    draw_walk(figure, *steps_of(next(choice.walk for choice in choices if choice.name == "pencil")))
+    draw_walk(figure, next(choice.walk for choice in choices if choice.name == "pencil"))
     return figure
 
 

@@ -35,7 +35,7 @@ def job(room: str) -> str:
     """The first sentence of a room's docstring, which is its one job."""
     path = home(room)
     text = ast.get_docstring(tree(f"{path}__init__.py" if path.endswith("/") else path)) or ""
-    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".:")
 
 
 def written(page: str) -> str:

@@ -18,7 +18,7 @@ import pytest
 from house import ROOT
 from test_house_docs import blocks
 
-from rote.testing.launch import mpiexec_command
+from rote.testing.plugin import mpiexec_command
 
 BOOK = ROOT / "notebooks"
 COMING = sorted(BOOK.glob("coming-from-*.md"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import json
 import os
@@ -35,10 +36,10 @@ def imported_after(source: str, folder: Path) -> set[str]:
 
 
 def test_import_imports_nothing(tmp_path: Path) -> None:
-    """`import rote` imports no other module of the house, and nothing from outside."""
+    """`import rote` imports only what makes its names lazy, and nothing from outside."""
     before = imported_after("", tmp_path)
     new = imported_after("import rote", tmp_path) - before
-    assert {name for name in new if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote"}
+    assert {name for name in new if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote", "rote.lazy"}
 
 
 @pytest.mark.parametrize(
@@ -109,18 +110,21 @@ def test_every_public_name_resolves(name: str) -> None:
     assert name in dir(rote)
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    """The imports under TYPE_CHECKING and the table of lazy names agree, name by name and home by home."""
-    block = next(
-        node
-        for node in tree("rote/__init__.py").body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    )
-    seen = {a.asname: (n.module, a.name) for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    expected = {name: (home, name) for name, home in rote._HOME.items()}
-    expected |= {name: (None, name) for name in rote._SUBMODULES}
-    assert seen == expected | {name: (None, name) for name in rote._BESIDE}
-    assert rote.__all__ == sorted(expected)
+DOORS = ["rote/__init__.py", "fft/__init__.py", "rote/functions/__init__.py", "rote/testing/__init__.py"]
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_type_checkers_see_the_same_names(path: str) -> None:
+    """What the imports under TYPE_CHECKING would give is what a package gives, and all that it lists."""
+    (block,) = [node for node in tree(path).body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    seen = {a.name: n.module or "" for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    package = importlib.import_module(module_name(path))
+    for name, home in seen.items():
+        module = importlib.import_module(f"{package.__name__}.{home}".rstrip("."))
+        assert getattr(package, name) is getattr(module, name)
+    assert len({*package.__all__}) == len(package.__all__)
+    assert seen.keys() - {*package.__all__} == ({"array_api", "testing"} if package is rote else set())
+    assert {*package.__all__} <= seen.keys() <= {*dir(package)}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -220,7 +224,7 @@ import importlib, types, rote
 for name in {modules}:
     importlib.import_module(name)
 for name in rote.__all__:
-    assert isinstance(getattr(rote, name), types.ModuleType) == (name in rote._SUBMODULES), name
+    assert isinstance(getattr(rote, name), types.ModuleType) == (f"rote.{{name}}" in {modules}), name
 assert callable(rote.compile) and rote.compiler.compile is not None
 """
     python("-c", source, cwd=tmp_path)

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import get_args
 
 import pytest
 from house import files, module_name, tree
 
-from rote.late import HOMES, Late
+from rote.lazy import HOMES
 
 # Room -> the rooms, or single modules of them, that it may import. A room is a module or a package with all that is
 # in it. Arrows point up this table: fft -> rote -> grammar, and nothing but the command line and the door knows the
@@ -22,54 +21,62 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.grammar": (),
     "rote.errors": ("rote.grammar",),
     "rote.caches": (),
-    "rote.host": ("rote.caches",),
-    "rote.late": (),  # names of what is made above
-    "rote.launcher": ("rote.errors",),
-    "rote.layout": ("rote.grammar", "rote.errors", "rote.late"),
-    "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
-    "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
+    "rote.host": ("rote.caches", "rote.errors"),
+    "rote.lazy": (),  # names that are imported on first use, of doors and of what is made above
+    "rote.layout": ("rote.grammar", "rote.errors", "rote.lazy"),
+    "rote.lattice": (),
+    "rote.compiler": ("rote.grammar", "rote.errors", "rote.lazy", "rote.layout", "rote.lattice"),
+    "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.lattice", "rote.compiler"),
     "rote.plot.geometry": ("rote.layout",),
     "rote.html": ("rote.errors", "rote.layout", "rote.compiler", "rote.plot.geometry"),
     "rote.wisdom": ("rote", "rote.errors", "rote.host"),
-    "rote.runtime": ("rote.errors", "rote.launcher", "rote.wisdom", "rote.layout", "rote.compiler"),
+    "rote.runtime": ("rote.errors", "rote.host", "rote.wisdom", "rote.layout", "rote.lattice", "rote.compiler"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.functions": ("rote.grammar", "rote.errors", "rote.host", "rote.layout", "rote.compiler", "rote.runtime"),
+    "rote.functions": (
+        "rote.grammar",
+        "rote.errors",
+        "rote.lazy",
+        "rote.host",
+        "rote.layout",
+        "rote.compiler",
+        "rote.runtime",
+    ),
     "rote.tensor": (
-        *("rote.errors", "rote.late", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.functions"),
+        *("rote.errors", "rote.lazy", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.functions"),
     ),
     "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.functions", "rote.tensor"),
-    "rote.testing": ("rote.grammar", "rote.errors", "rote.layout", "rote.runtime", "rote.tensor"),
+    "rote.testing": ("rote.grammar", "rote.errors", "rote.lazy", "rote.layout", "rote.runtime", "rote.tensor"),
     "rote.plot": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.fft": (
-        *("rote.grammar", "rote.errors", "rote.late", "rote.host", "rote.html", "rote.layout", "rote.compiler"),
-        *("rote.runtime", "rote.functions", "rote.tensor"),
+        *("rote.grammar", "rote.errors", "rote.lazy", "rote.host", "rote.html", "rote.layout", "rote.compiler"),
+        *("rote.wisdom", "rote.runtime", "rote.functions", "rote.tensor"),
     ),
     "rote.array_api": (
-        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.grammar", "rote.errors", "rote.lazy", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions", "rote.tensor", "rote.fft"),
     ),
     "rote.bench": (
-        *("rote", "rote.errors", "rote.launcher", "rote.host", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote", "rote.errors", "rote.host", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor", "rote.fft"),
     ),
     "rote.cli": (
-        *("rote", "rote.errors", "rote.launcher", "rote.host", "rote.layout", "rote.compiler", "rote.wisdom"),
+        *("rote", "rote.errors", "rote.host", "rote.layout", "rote.compiler", "rote.wisdom"),
         *("rote.runtime", "rote.io", "rote.tensor", "rote.plot", "rote.fft", "rote.bench"),
     ),
     "rote.compat": ("rote",),  # names of other packages, over the public ones
     "rote.__main__": ("rote.cli",),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
-        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
+        *("rote.grammar", "rote.errors", "rote.lazy", "rote.layout", "rote.compiler", "rote.simulate"),
         *("rote.runtime", "rote.functions", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
         *("rote.array_api", "rote.testing"),
     ),
 }
 
 NUMBERLESS = (
-    *("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.host"),
-    *("rote.caches", "rote.late"),
+    *("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.host"),
+    *("rote.caches", "rote.lazy"),
 )
 
 # The decorator of all functions that remember: every room may import it but those that import nothing of the house.
@@ -188,11 +195,8 @@ def breaches(source: ast.Module, module: str, is_package: bool = False) -> list[
 def refusal(found: Import, module: str, room: str) -> str:
     """Why `module`, of `room`, may not have this import; empty when it may."""
     if found.target == "?":
-        return (
-            ""
-            if module in ("rote", "rote.fft", "rote.late", "rote.testing", "rote.functions")
-            else "imports what only the running program knows; name it"
-        )
+        lazy = module in ("rote.lazy", "rote.functions")
+        return "" if lazy else "imports what only the running program knows; name it"
     target = room_of(found.target)
     if target is not None:
         through_the_door = target not in ROOMS or target == "rote"
@@ -270,12 +274,16 @@ def circle(arrows: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    """Those inside functions and under TYPE_CHECKING count too; the doors name all that is behind them."""
+    """Those inside functions and under TYPE_CHECKING count too; the doors name all that is behind them.
+
+    A value may name the type of what it hands out late: a Layout makes a Distribution, which has a layout.
+    """
+    made = f"rote.{HOMES['distribution'][0]}"
     modules = {module_name(path) for path in files() if not is_package(path)}
     arrows: dict[str, set[str]] = {module: set() for module in modules}
     for module, imported in all_imports():
         for name in (imported.target, imported.target.rpartition(".")[0]):
-            if module in modules and name in modules:
+            if module in modules and name in modules and (imported.eager or name != made):
                 arrows[module].add(name)
     assert circle(arrows) == []
 
@@ -283,9 +291,8 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_what_comes_late_is_there() -> None:
     """What a value hands out by name is a public function, or a module, of a room above it, and no other goes up."""
     for module, name in HOMES.values():
-        assert room_of(f"rote.{module}") in ("rote.html", "rote.plot", "rote.array_api", "rote.fft")
+        assert room_of(f"rote.{module}") in ("rote.layout", "rote.html", "rote.plot", "rote.array_api", "rote.fft")
         assert not name or name in import_module(f"rote.{module}").__all__
-    assert set(HOMES) == set(get_args(Late))
 
 
 def test_exactly_one_file_imports_mpi4py() -> None:
@@ -304,15 +311,15 @@ def test_the_costly_imports_wait() -> None:
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
     shared = [found.target for module, found in all_imports() if within(module, "rote.compiler.verify")]
-    names = "candidates compile cost explain halo machine movement.matrix movement.volumes plan rules search"
+    names = "candidates compile cost explain halo machine movement.volumes plan rules search"
     searching = [f"rote.compiler.{name}" for name in names.split()]
     assert [name for name in shared if any(within(name, place) for place in searching)] == []
 
 
 def test_the_door_imports_nothing_of_the_house() -> None:
-    """What `import rote` runs is the standard library's."""
-    eager = [found.target for module, found in all_imports() if module == "rote" and found.eager]
-    assert [name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names] == []
+    """What `import rote` runs is the standard library's, and the function by which it waits for all others."""
+    eager = [found.target for module, found in all_imports() if module in ("rote", "rote.lazy") and found.eager]
+    assert {name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote.lazy.attach"}
 
 
 def test_files_are_neither_long_nor_short() -> None:
@@ -323,22 +330,18 @@ def test_files_are_neither_long_nor_short() -> None:
         assert fits != (path in UNUSUAL), f"{path}: {lines} lines, {UNUSUAL.get(path)}"
 
 
-def promised(path: str) -> set[str]:
-    """The functions of a library's file that the protocol of libraries describes, once for all of them."""
-    folder, _, name = path.rpartition("/")
-    if folder != "fft/kernels/backends" or is_package(path) or name == "protocol.py":
-        return set()
-    (library,) = [n for n in tree(f"{folder}/protocol.py").body if isinstance(n, ast.ClassDef) and n.name == "Library"]
-    return {n.name for n in library.body if isinstance(n, ast.FunctionDef) and ast.get_docstring(n)}
+def test_unusual_files_are_there() -> None:
+    """Nothing is said of a file that does not exist."""
+    assert sorted(UNUSUAL.keys() - files().keys()) == []
 
 
 def test_public_things_have_docstrings() -> None:
     """A module that holds something, and each public function and class at its top level, says what it is."""
     silent = []
     for path in files():
-        nodes, said = tree(path).body, promised(path)
+        nodes = tree(path).body
         things = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-        public = [n for n in things if not n.name.startswith("_") and n.name not in said]
+        public = [n for n in things if not n.name.startswith("_")]
         public = [n for n in public if "overload" not in map(ast.unparse, n.decorator_list)]
         silent += [f"{path}: {n.name}" for n in public if not ast.get_docstring(n)]
         if nodes and not ast.get_docstring(tree(path)):
