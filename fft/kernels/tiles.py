@@ -230,7 +230,8 @@ class CopiedTile:
     __slots__ = ("_scale", "dtype")
 
     def __init__(self, dtype: np.dtype[Any], scale: Array | None) -> None:
-        self.dtype, self._scale = dtype, scale
+        self.dtype: np.dtype[Any] = dtype
+        self._scale = scale
 
     def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
         """The calls, in order, that read a tile; they may be repeated."""
@@ -252,7 +253,8 @@ class BoundTile:
     __slots__ = ("_filled", "_flat", "_scale", "_stored", "_transform", "dtype")
 
     def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool, scale: Array | None) -> None:
-        self.dtype, self._scale = kernel.dtype, scale
+        self.dtype: np.dtype[Any] = kernel.dtype
+        self._scale = scale
         memory = padded(shape, kernel.dtype)
         self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
         self._stored = self._filled

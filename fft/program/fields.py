@@ -51,8 +51,9 @@ class BoundField:
     def __init__(self, bound: BoundWalk, components: tuple[int, ...], batches: list[_Batch]) -> None:
         self._batches, self._count = batches, prod(components)
         self._orders = len(bound.source.layout.modes), len(bound.target.layout.modes)  # of the blocks
-        self.source, self.target = (with_components(dist, components) for dist in (bound.source, bound.target))
-        self.dtypes = bound.dtypes
+        self.source: Distribution = with_components(bound.source, components)
+        self.target: Distribution = with_components(bound.target, components)
+        self.dtypes: tuple[np.dtype[Any], ...] = bound.dtypes
         self.reads_first: bool = bound.reads_first and len(batches) == 1
         small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
         self.prepares: bool = small and (self.reads_first or bound.alone)

@@ -105,7 +105,9 @@ class Transfer:
 
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
-        self.comm, self.axisA, self.axisB = comm, axisA, axisB
+        self.comm: Any = comm
+        self.axisA: int = axisA
+        self.axisB: int = axisB
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.shape: tuple[int, ...] = tuple(shape)
         self.subshapeA: tuple[int, ...] = tuple(subshapeA)

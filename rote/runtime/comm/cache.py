@@ -38,7 +38,8 @@ class CachingComm(BoundToRun):
     __slots__ = ("__weakref__", "_caches", "rank", "size")
 
     def __init__(self, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
+        self.rank: int = rank
+        self.size: int = size
         self._caches = _CachePerThread([]) if size == 1 else SimpleNamespace(cache={})
 
     @property

@@ -135,7 +135,7 @@ class Alltoallw(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = 0, 0
+        self.sizes: tuple[int, int] = 0, 0
         comm = mpi_comm(messages.comm, "alltoallw")
         self._handle = comm.handle
         if messages.wire != messages.dtype:
@@ -201,10 +201,10 @@ class Persistent(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = 0, 0
+        self.sizes: tuple[int, int] = 0, 0
         comm = mpi_comm(messages.comm, "persistent")
         kind = comm.datatype(messages.wire)
-        self.held = sum(messages.sizes) * messages.wire.itemsize
+        self.held: int = sum(messages.sizes) * messages.wire.itemsize
         self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
         self._found = [arrived[part.at] for part in messages.coming]
         try:
@@ -240,7 +240,7 @@ class ReduceScatter(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = sum(messages.sends), max(messages.receives)
+        self.sizes: tuple[int, int] = sum(messages.sends), max(messages.receives)
 
     def received(self, transfer: Transfer) -> list[Array]:
         return [transfer.arrived]
@@ -259,7 +259,7 @@ class Whole(Method):
         step, comm = messages.step, messages.comm
         self._root = place(step.before.grid, step.grid_modes, _root(step))
         lost = step.kind == "reduce" and comm.rank != self._root  # the block is reduced elsewhere and must not change
-        self.sizes = prod(step.before.local_shape(messages.rank)) * lost, 0
+        self.sizes: tuple[int, int] = prod(step.before.local_shape(messages.rank)) * lost, 0
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         step, comm = self.messages.step, self.messages.comm
@@ -341,8 +341,8 @@ class Put(Method):
         packed, arrived = messages.sizes
         self._kind = comm.datatype(messages.wire)
         self._window = _Window.of(comm, arrived * messages.wire.itemsize)
-        self.sizes = packed, 0
-        self.held = arrived * messages.wire.itemsize
+        self.sizes: tuple[int, int] = packed, 0
+        self.held: int = arrived * messages.wire.itemsize
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 

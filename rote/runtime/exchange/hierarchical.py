@@ -48,7 +48,7 @@ class Nodes(Method):
 
     def __init__(self, messages: Messages, joined: bool) -> None:
         super().__init__(messages)
-        self.sizes = 0, 0
+        self.sizes: tuple[int, int] = 0, 0
         comm = messages.comm
         self._calls = Calls(messages, "two-level" if joined else "nodes")
         self._joined = joined
@@ -76,7 +76,7 @@ class Nodes(Method):
             self._incoming = [_Mail(r, begins[r], messages.receives[r]) for r in far if messages.receives[r]]
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)  # both boxes are the first rank's memory
-        self.held = 2 * nbytes
+        self.held: int = 2 * nbytes
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")

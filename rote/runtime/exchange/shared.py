@@ -99,7 +99,7 @@ class Direct(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = 0, 0
+        self.sizes: tuple[int, int] = 0, 0
         step, grid = messages.step, messages.step.before.grid
         self._comm = messages.comm
         if self._comm.share_reference(None) is None:
@@ -156,10 +156,10 @@ class Shared(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = 0, 0
+        self.sizes: tuple[int, int] = 0, 0
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         nbytes = sum(messages.sends) * dtype.itemsize
-        self.held = 2 * nbytes
+        self.held: int = 2 * nbytes
         double_buffer = DoubleBuffer.of(comm, nbytes)
         if double_buffer is None:
             raise CommError(
