@@ -265,7 +265,8 @@ def test_an_installed_copy_does_not_look_beside_itself(tmp_path: Path) -> None:
     (package / "grammar").mkdir(parents=True)
     (tmp_path / "grammar").mkdir()
     (tmp_path / "grammar" / "layout.lark").touch()
-    (package / "__init__.py").write_text(files()["rote/__init__.py"])
+    for name in ("__init__.py", "lazy.py"):
+        (package / name).write_text(files()[f"rote/{name}"])
     answer = python("-c", "import rote; print(len(rote.__path__), rote.__file__)", cwd=tmp_path)
     assert answer.stdout.split() == ["1", os.fspath(package / "__init__.py")]
 
