@@ -21,7 +21,7 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
     """
     if not isinstance(text, str):
-        raise TypeError(f"a layout is written as a str, not as {type(text).__name__}: write for example '[(0),()]'")
+        raise _not_text(text)
     return _parse(text)
 
 
@@ -29,11 +29,13 @@ def parse_as(text: str, layout: type[LayoutClass], transition: type[TransitionCl
     """The value of a text, of classes that are derived from the nodes: a layout is its own syntax node.
 
     Raises:
-        NotationError: as `parse_syntax`.
+        NotationError, TypeError: as `parse_syntax`.
 
     >>> parse_as("[(0),()]", LayoutSyntax, TransitionSyntax) == parse_syntax("[(0),()]")
     True
     """
+    if not isinstance(text, str):
+        raise _not_text(text)
     if len(text) > MAX_TEXT:
         raise mistake("text-too-long", text, MAX_TEXT)
     if not text.strip(SPACE):
@@ -64,6 +66,10 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
             f"a walk is written as a str, not as {type(text).__name__}: write for example '[(0),()]: fft(1)'"
         )
     return _parse_walk(text, layout)
+
+
+def _not_text(value: object) -> TypeError:
+    return TypeError(f"a layout is written as a str, not as {type(value).__name__}: write for example '[(0),()]'")
 
 
 @lru_cache(maxsize=1024)

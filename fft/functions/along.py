@@ -13,6 +13,7 @@ from functools import cache
 from inspect import Signature, signature
 from typing import Any, Concatenate, Final, ParamSpec
 
+from rote.functions.rules import refuse_unfit
 from rote.layout.layout import Layout
 from rote.tensor import DistTensor
 
@@ -92,7 +93,12 @@ def _named(arguments: Callable[Concatenate[str, P], tuple[Any, ...]], name: str)
     """The function of a name, with the signature of `arguments` and a docstring of its own."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> DistTensor:
-        return transform(*arguments(name, *args, **kwargs))
+        try:
+            given = arguments(name, *args, **kwargs)
+        except TypeError:
+            refuse_unfit(name, _without_name(arguments), args, kwargs)
+            raise
+        return transform(*given)
 
     called.__name__ = called.__qualname__ = name
     called.__doc__ = _DOC.format(name=name, many=f"{name.rstrip('2')}n", **_WORDS[arguments])

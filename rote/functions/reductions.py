@@ -542,7 +542,7 @@ def _position(
     if isinstance(axis, tuple | list):
         raise TypeError(
             f"{name} takes one axis, or None, not {axis}\n"
-            f"write x.reshape(…, -1).{name}(-1), where several axes are one, and numpy.unravel_index of the result"
+            f"write numpy.{name}(x.reshape(…, -1), -1), where several axes are one; numpy.unravel_index splits it"
         )
     if axis is not None and type(axis) is not int and not isinstance(axis, bool | np.bool_):
         axis = index(axis)

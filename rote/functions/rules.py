@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from inspect import signature
+from inspect import Signature, signature
 from itertools import chain
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -20,7 +20,7 @@ from .distributed import Distributed, owned
 from .moves import AtWork, call_under_way, function_at_work, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
-__all__ += ["comm_of", "failing_together", "fails_together", "family", "fits", "follows", "of_tensors"]
+__all__ += ["comm_of", "failing_together", "fails_together", "family", "fits", "follows", "of_tensors", "refuse_unfit"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -148,6 +148,7 @@ def family(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], No
     (18, ['x', 'times'])
     """
     first, *others = signature(model).parameters.values()
+    own = signature(model).replace(parameters=others)
     kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
 
     def enter(function: Callable[[], None]) -> Callable[P, R]:
@@ -155,11 +156,15 @@ def family(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], No
 
         @wraps(function)
         def called(*args: P.args, **options: P.kwargs) -> R:
-            return model(name, *args, **options)
+            try:
+                return model(name, *args, **options)
+            except TypeError:
+                refuse_unfit(name, own, args, options)
+                raise
 
         called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
         called.__annotations__ = kinds
-        called.__signature__ = signature(model).replace(parameters=others)  # type: ignore[attr-defined]
+        called.__signature__ = own  # type: ignore[attr-defined]
         return called
 
     return enter
@@ -229,6 +234,18 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
     ) from None
 
 
+def refuse_unfit(name: str, own: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Refuse arguments that do not fit a signature, under the name of the called function and not of its model.
+
+    Raises:
+        TypeError: they do not fit.
+    """
+    try:
+        own.bind(*args, **options)
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+
+
 def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> bool:
     """Whether the arguments fit the signature of a function; their values are not checked."""
     try:
@@ -295,9 +312,7 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
     """
     try:
         given = signature(function).bind(*args, **options).arguments
-    except TypeError as error:  # another mistake
-        if hasattr(function, "__signature__"):  # the message of Python would name the model of the family
-            raise TypeError(f"{name}() {error}") from None
+    except TypeError:  # another mistake
         return
     for word in ("axis", "axes", "axis1", "axis2", "source", "destination"):
         value = given.get(word)

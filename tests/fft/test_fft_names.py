@@ -146,3 +146,18 @@ def test_what_one_axis_does_not_take_is_refused():
             rote.fft.rfft2(x.astype("c16"))
 
     rote.run(program, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: rote.fft.dct(x, wire="c8"), "dct() got an unexpected keyword argument 'wire'"),
+        (lambda x: rote.fft.rfft2(x, out=x), "rfft2() got an unexpected keyword argument 'out'"),
+        (lambda x: rote.fft.fft(), "fft() missing a required argument: 'x'"),
+    ],
+)
+def test_wrong_arguments_name_the_function(call, text):
+    """Law: what is refused is refused under the name that was called."""
+    with pytest.raises(TypeError) as caught:
+        call(rote.DistTensor.zeros((4, 4), "block[(0),()]"))
+    assert str(caught.value) == text

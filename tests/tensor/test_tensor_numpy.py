@@ -367,7 +367,7 @@ def test_refusals_say_what_to_do():
         lambda: np.partition(x, 2): "write numpy.sort(x)",
         lambda: np.intersect1d(x, x): "u[numpy.isin(u, y)]",
         lambda: np.add.at(x, 0, 1): "write x[indices] = numpy.add(x[indices], values)",
-        lambda: np.argmax(x, axis=(0, 1)): "write x.reshape(…, -1).argmax(-1)",
+        lambda: np.argmax(x, axis=(0, 1)): "write numpy.argmax(x.reshape(…, -1), -1)",
     }.items():
         with pytest.raises(TypeError, match=re.escape(cure)):
             call()
