@@ -308,6 +308,7 @@ def _read(text: str, start: str) -> Any:
         position = len(text) - len(text[position:].lstrip(nodes.SPACE))
         raise mistake(name, text, position, wrong.token, wrong.hint) from None
     except UnexpectedInput as error:
+        # `accepts` tries each token; what the error itself expects may lack some, since LALR merges look-aheads.
         expected = {_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}
         tokens = [Token(_TYPES[token.type], token.value, token.start_pos or 0) for token in taken]
         raise misplaced(text, error.pos_in_stream or 0, tokens, expected, start == "stage") from None

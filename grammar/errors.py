@@ -61,20 +61,12 @@ class NotationError(RoteError, ValueError):
 
 
 def shown(text: str) -> str:
-    """Write a text on one line, with characters that do not print escaped.
-
-    >>> shown("a\\n\\0")
-    'a\\\\n\\\\x00'
-    """
+    """Write a text on one line, with characters that do not print escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(word: str, words: Sequence[str], otherwise: str) -> str:
-    """Ask whether the nearest of `words` was meant; give `otherwise` if none is near.
-
-    >>> nearest("blok", ("block", "cyclic"), "write block")
-    'did you mean block?'
-    """
+    """Ask whether the nearest of `words` was meant; give `otherwise` if none is near."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, words, n=1)

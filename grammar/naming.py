@@ -156,7 +156,7 @@ def misplaced(text: str, position: int, taken: list[Token], expected: set[str], 
     piece = _piece(text, position)
     if text[position - 1 : position + 1] == "=>":  # lark may take the first half
         piece = _piece(text, position - 1)
-    taken = [token for token in taken if token.position < piece.position]
+    taken = [token for token in taken if token.position < piece.position]  # the last may be the one that is refused
     if walk and (wrong := _in_grid(text)):
         return mistake(wrong[0], text, wrong[1].position, wrong[1].text)
     begin = next((i + 1 for i in reversed(range(len(taken))) if taken[i].type in ("->", "GRID")), 0)

@@ -44,9 +44,6 @@ def exact(value: SupportsIndex) -> int:
     """Take an integer, which may be NumPy's, as a plain int.
 
     A bool or a float is refused: it can equal an integer, hash included, and a lookup would take one for the other.
-
-    Raises:
-        TypeError: the value is not an integer.
     """
     if type(value) is int:
         return value
@@ -56,11 +53,7 @@ def exact(value: SupportsIndex) -> int:
 
 
 def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
-    """Take the integers of a node as plain ints; the error calls them `name`.
-
-    Raises:
-        TypeError: a value is not an integer.
-    """
+    """Take the integers of a node as plain ints; the error calls them `name`."""
     try:
         return tuple(map(exact, values))
     except TypeError:
@@ -201,11 +194,7 @@ ViewItem: TypeAlias = Name | Fuse | Tile
 
 
 def modes_read(view: tuple[ViewItem, ...]) -> list[tuple[str, ...]]:
-    """List the modes of a view, each with the names that it reads.
-
-    >>> modes_read((Fuse(("a", "b")), Tile((("r", None), ("s", 4)))))
-    [('a', 'b'), ('r',), ('s',)]
-    """
+    """List the modes of a view, each with the names that it reads."""
     modes: list[tuple[str, ...]] = []
     for item in view:
         if isinstance(item, Tile):

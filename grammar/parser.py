@@ -20,9 +20,7 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     >>> parse_syntax("[(0),()]").modes
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
     """
-    if not isinstance(text, str):
-        raise _not_text(text)
-    return _parse(text)
+    return _parse(text) if isinstance(text, str) else parse_as(text, LayoutSyntax, TransitionSyntax)
 
 
 def parse_as(text: str, layout: type[LayoutClass], transition: type[TransitionClass]) -> LayoutClass | TransitionClass:
@@ -35,7 +33,7 @@ def parse_as(text: str, layout: type[LayoutClass], transition: type[TransitionCl
     True
     """
     if not isinstance(text, str):
-        raise _not_text(text)
+        raise TypeError(f"a layout is written as a str, not as {type(text).__name__}: write for example '[(0),()]'")
     if len(text) > MAX_TEXT:
         raise mistake("text-too-long", text, MAX_TEXT)
     if not text.strip(SPACE):
@@ -65,20 +63,6 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
         raise TypeError(
             f"a walk is written as a str, not as {type(text).__name__}: write for example '[(0),()]: fft(1)'"
         )
-    return _parse_walk(text, layout)
-
-
-def _not_text(value: object) -> TypeError:
-    return TypeError(f"a layout is written as a str, not as {type(value).__name__}: write for example '[(0),()]'")
-
-
-@lru_cache(maxsize=1024)
-def _parse(text: str) -> LayoutSyntax | TransitionSyntax:
-    return parse_as(text, LayoutSyntax, TransitionSyntax)
-
-
-@lru_cache(maxsize=256)
-def _parse_walk(text: str, layout: Callable[..., LayoutSyntax]) -> WalkSyntax:
     lines = text[: MAX_WALK + 1].split("\n")
     stages = []
     for number, whole in enumerate(lines, 1):
@@ -98,3 +82,8 @@ def _parse_walk(text: str, layout: Callable[..., LayoutSyntax]) -> WalkSyntax:
     if not stages:
         raise mistake("empty-walk", "", 0).in_line(1, lines[0].rstrip(SPACE))
     return WalkSyntax(tuple(stages))
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> LayoutSyntax | TransitionSyntax:
+    return parse_as(text, LayoutSyntax, TransitionSyntax)

@@ -105,11 +105,7 @@ def kind_text(kind: nodes.Kind) -> str:
 
 
 def item_text(item: nodes.ViewItem) -> str:
-    """Write an item of a view.
-
-    >>> item_text(nodes.Tile((("r", None), ("s", 4))))
-    '(r s=4)'
-    """
+    """Write an item of a view."""
     if isinstance(item, nodes.Name):
         return item.name
     if isinstance(item, nodes.Fuse):

@@ -25,22 +25,25 @@ def attach(
 
     Args:
         package: its `__name__`.
-        homes: by module, relative to the package, the names that it has, separated by spaces; by "", modules, each with
-            the folders that it is in, if any, as in "a.b" for the name b.
+        homes: by module, relative to the package, the names that it has, separated by spaces; by "", modules.
         hints: by a name that the package does not have, what to write instead.
     """
-    where = {name.rpartition(".")[2]: (home, name) for home, names in homes.items() for name in names.split()}
+    where = {name: home for home, names in homes.items() for name in names.split()}
 
     def fetch(name: str) -> Any:
         if name not in where:
             hint = f"\nwrite {hints[name]}" if hints and name in hints else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        home, path = where[name]
-        value = getattr(_module(f"{package}.{home}"), name) if home else _module(f"{package}.{path}")
+        home = where[name]
+        value = getattr(_module(f"{package}.{home}"), name) if home else _module(f"{package}.{name}")
         setattr(modules[package], name, value)
         return value
 
-    return fetch, lambda: sorted({*vars(modules[package]), *where})
+    def names() -> list[str]:
+        own = vars(modules[package])
+        return sorted({*own["__all__"], *where, *(name for name in own if name.startswith("__"))})
+
+    return fetch, names
 
 
 def _module(name: str) -> Any:
@@ -50,12 +53,12 @@ def _module(name: str) -> Any:
 
 HOMES: dict[str, tuple[str, str]] = {
     "array namespace": ("array_api", ""),
-    "card": ("html.cards", "card"),
-    "distribution card": ("html.cards", "distribution_card"),
+    "card": ("html.page", "card"),
+    "distribution card": ("html.page", "distribution_card"),
     "distribution": ("layout.distribution", "distribute"),
-    "layout card": ("html.cards", "layout_card"),
+    "layout card": ("html.page", "layout_card"),
     "numpy.fft": ("fft.functions.dispatch", ""),  # enters the answers for its functions
-    "plan card": ("html.cards", "plan_card"),
+    "plan card": ("html.page", "plan_card"),
     "plan figure": ("plot.figures", "plan"),
     "plan page": ("html.page", "plan_page"),
     "walk figure": ("plot.figures", "stages"),

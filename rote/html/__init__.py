@@ -2,6 +2,6 @@
 
 A page is self-contained: it loads nothing from a server, and its security policy forbids that. Maps are tables, so that
 screen readers can read them, and are to scale; a tensor of three modes is drawn as a cube, too. All consist of runs of
-equal owners, not of elements, and do not grow with a tensor. `maps` makes elements, maps and cubes; `page` and `cards`
-are made of these.
+equal owners, not of elements, and do not grow with a tensor. `maps` makes elements, maps and cubes; the pages and cards
+of `page` are made of these.
 """

@@ -6,7 +6,7 @@ shows a tensor of three modes, its faces in the colours of the owners. Both are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations, islice, product
@@ -14,11 +14,10 @@ from itertools import combinations, islice, product
 import numpy as np
 
 from ..layout.distribution import Distribution
-from ..layout.pictures import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, runs, ticks
-from ..plot.geometry import Face, Points, ShownMode, chords, cube
-from ..plot.geometry import ticks as edge_ticks
+from ..plot import drawing
+from ..plot.drawing import GAP, MOST_RANKS, Face, Owners, Points, Run, Side, is_light
 
-__all__ = ["MOST_RANKS", "Markup", "Plane", "data_table", "element", "join", "owner_cube", "owner_map", "planes"]
+__all__ = ["Markup", "Plane", "data_table", "element", "join", "owner_cube", "owner_map", "planes"]
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------
@@ -52,9 +51,9 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
     return Markup(head if name in _VOID else f"{head}{join(children)}</{name}>")
 
 
-def join(parts: Sequence[str], between: str = "") -> Markup:
+def join(parts: Sequence[str]) -> Markup:
     """Join parts, which are escaped as the children of an element are."""
-    return Markup(between.join(part if isinstance(part, Markup) else escape(str(part)) for part in parts))
+    return Markup("".join(part if isinstance(part, Markup) else escape(str(part)) for part in parts))
 
 
 def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str, object], Sequence[str]]]) -> Markup:
@@ -70,7 +69,6 @@ def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str
 
 # --- maps -------------------------------------------------------------------------------------------------------------
 
-MOST_RANKS = 16  # the most ranks that are listed one by one, and can be followed
 _SMALL = 8  # the largest extent whose indices are shown one by one
 _PAIRS = 6  # the most pairs of modes
 _EM, _MOST_EM = 20.0, 32.0  # the longer side of a map, in the height of a letter, usually and at most
@@ -80,36 +78,18 @@ Slice = tuple[tuple[int, Run], ...]  # the other modes, each with its fixed run 
 
 
 @dataclass(frozen=True, slots=True)
-class Ruler:
-    """A mode that is shown, with its ticks; without a mode, a single tick."""
-
-    mode: int | None = None
-    ticks: Sequence[Tick] = (Run(0, 1),)
-
-    def coordinates(self, dist: Distribution) -> list[Mapping[int, int] | None]:
-        """The coordinates of the grid modes that split the mode, at each tick."""
-        if self.mode is None:
-            return [{}]
-        return [None if tick is None else dict(run_around(dist, self.mode, tick.start).at) for tick in self.ticks]
-
-
-@dataclass(frozen=True, slots=True)
 class Plane:
     """At most two modes along which owners are shown, and slices, which fix the other modes."""
 
-    down: Ruler
-    across: Ruler
+    down: Side
+    across: Side
     slices: tuple[Slice, ...]  # one for each map; a single empty one if there are no other modes
     more: bool  # whether slices are left out
 
     @property
-    def modes(self) -> tuple[int, ...]:
-        """The modes that are shown."""
-        return tuple(side.mode for side in (self.down, self.across) if side.mode is not None)
-
-    def named(self, dist: Distribution) -> str:
+    def named(self) -> str:
         """The names of the modes in words: "mode 0 down, mode 1 across"."""
-        names = [mode_names(dist)[m] for m in self.modes]
+        names = [side.name for side in (self.down, self.across) if side.name]
         return f"{' down, '.join(names)} across" if names else ""
 
 
@@ -119,8 +99,9 @@ def planes(dists: Sequence[Distribution], space: int = 12, most: int = _PAIRS) -
     An empty tensor has none. A mode of a matrix has at most `space` ticks; half of them if there are slices.
 
     >>> from rote.layout.layout import parse
-    >>> [plane.modes for plane in planes([parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")])]
-    [(0, 2)]
+    >>> dists = [parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")]
+    >>> [plane.named for plane in planes(dists)]
+    ['mode 0 down, mode 2 across']
     """
     first = dists[0]
     if 0 in first.view_shape:
@@ -134,12 +115,12 @@ def planes(dists: Sequence[Distribution], space: int = 12, most: int = _PAIRS) -
     if first.order > 2:
         space = max(6, space // 2)
     for pair in pairs[:most]:
-        sides = [Ruler(m, ticks(dists, m, space, min(_SMALL, space))) for m in pair]
-        down, across = [*[Ruler()] * (2 - shown), *sides]
-        rest = [(m, ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
+        sides = [Side.of(first, m, drawing.ticks(dists, m, space, min(_SMALL, space))) for m in pair]
+        down, across = [*[Side()] * (2 - shown), *sides]
+        rest = [(m, drawing.ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
         places = product(*[[(m, run) for run in along if run] for m, along in rest])
         slices = tuple(islice(places, _SLICES + 1))
-        more = len(slices) > _SLICES or any(None in along for _, along in rest)
+        more = len(slices) > _SLICES or any(GAP in along for _, along in rest)
         yield Plane(down, across, slices[:_SLICES], more)
 
 
@@ -156,16 +137,16 @@ def owner_map(
     length = _length(plane)
     lines, columns = [], [element("col")] * with_names
     if plane.across.mode is not None:
-        heads = [element("th", _text(tick), scope="col") for tick in plane.across.ticks]
-        columns += [element("col", style=f"width:{_extent(tick) * length:.2f}em") for tick in plane.across.ticks]
+        heads = [element("th", str(tick), scope="col") for tick in plane.across.ticks]
+        columns += [element("col", style=f"width:{len(tick) * length:.2f}em") for tick in plane.across.ticks]
         if with_names:
             heads.insert(0, element("td"))
         lines.append(element("tr", *heads))
     for tick, owners, earlier in zip(plane.down.ticks, now, was, strict=True):
         cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
         if with_names:
-            cells.insert(0, element("th", _text(tick), scope="row"))
-        height = f"height:{_extent(tick) * length:.2f}em" if with_names else None
+            cells.insert(0, element("th", str(tick), scope="row"))
+        height = f"height:{len(tick) * length:.2f}em" if with_names else None
         lines.append(element("tr", *cells, style=height))
     above = element("caption", caption, style="text-align:left;white-space:nowrap")
     return element("table", above, element("colgroup", *columns), element("tbody", *lines), class_="map")
@@ -173,8 +154,8 @@ def owner_map(
 
 def _length(plane: Plane) -> float:
     """The length of an index: that of a map of usual size, or more, up to a large one, if the numbers above need it."""
-    longest = max(sum(map(_extent, side.ticks)) for side in (plane.down, plane.across))
-    needed = max((0.5 * len(_text(tick)) + 1) / _extent(tick) for tick in plane.across.ticks if tick)
+    longest = max(sum(map(len, side.ticks)) for side in (plane.down, plane.across))
+    needed = max((0.5 * len(str(tick)) + 1) / len(tick) for tick in plane.across.ticks if tick)
     return min(max(_EM / longest, needed), _MOST_EM / longest)
 
 
@@ -182,26 +163,18 @@ def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners 
     """The owners of each cell; None at ticks that stand for indices left out."""
     fixed: dict[int, int] = {}
     for m, run in place:
-        fixed |= dict(run_around(dist, m, run.start).at)
-    columns = plane.across.coordinates(dist)
-    table: list[list[Owners | None]] = []
-    for row in plane.down.coordinates(dist):
-        if row is None:
-            table.append([None] * len(columns))
-            continue
-        fixed_too = {**fixed, **row}
-        table.append([None if column is None else owners_at(dist, {**fixed_too, **column}) for column in columns])
-    return table
+        fixed |= dict(drawing.run_around(dist, m, run.start).at)
+    return drawing.table(dist, plane.down.on(dist), plane.across.on(dist), fixed)
 
 
 def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
     """A cell with its owners, and with the owners before if those differ."""
     if now is None or was is None:
-        return element("td", "…", class_="gap")
+        return element("td", str(GAP), class_="gap")
     moved = now.ranks != was.ranks
     label = f"{was}→{now}" if moved else str(now)
-    look, ranks = _look(now, size), listed(now, size)
-    return element("td", label, style=look, class_="moved" if moved else None, data_ranks=ranks)
+    look = "background:{};color:{}".format(*colors(now, size))
+    return element("td", label, style=look, class_="moved" if moved else None, data_ranks=listed(now, size))
 
 
 def listed(owners: Owners, size: int) -> str | None:
@@ -209,24 +182,11 @@ def listed(owners: Owners, size: int) -> str | None:
     return " ".join(map(str, owners.ranks)) if size <= MOST_RANKS else None
 
 
-def _look(owners: Owners, size: int) -> str:
-    return "background:{};color:{}".format(*colors(owners, size))
-
-
 def colors(owners: Owners, size: int) -> tuple[str, str]:
     """The colour of owners among `size` ranks, and that of a text on it, as CSS has them."""
-    color = rank_color(owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2, size)
+    color = owners.color(size)
     red, green, blue = (round(255 * part) for part in color)
     return f"#{red:02x}{green:02x}{blue:02x}", "#000" if is_light(color) else "#fff"
-
-
-def _extent(tick: Tick) -> int:
-    """The indices of a tick; those that are left out take no place."""
-    return tick.stop - tick.start if tick else 0
-
-
-def _text(tick: Tick) -> str:
-    return str(tick) if tick else "…"
 
 
 # --- cubes ------------------------------------------------------------------------------------------------------------
@@ -241,28 +201,26 @@ _BESIDE = ((-4, 14, "middle"), (8, 10, "start"), (-6, 4, "end"))  # where the in
 
 def owner_cube(dist: Distribution, caption: str) -> Markup:
     """The picture of a distribution of three modes that has elements: mode 0 to the right, 1 into the depth, 2 up."""
-    names = mode_names(dist)
-    sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in range(3)]
-    faces = cube(sides, {})
+    sides = [Side.beginning(dist, m, _MOST_RUNS) for m in range(3)]
+    faces = drawing.cube(sides, {})
     corners = np.concatenate([face.outline() for face in faces]) * (_UNIT, -_UNIT)
     low, size = corners.min(axis=0) - _MARGIN, np.ptp(corners, axis=0) + 2 * _MARGIN
     parts = [*(_face(dist, face) for face in faces)]
     parts.append(_path([faces[1].outline()], fill="#000", fill_opacity=0.12, pointer_events="none"))
     parts.append(_path([face.outline() for face in faces], fill="none", stroke="currentColor"))
-    front, right, _ = faces
-    edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]
-    for side, (start, edge), (x, y, anchor) in zip(sides, edges, _BESIDE, strict=True):
-        parts += _axis(side, start, edge, (x, y), anchor)
+    for edge, (x, y, anchor) in zip(drawing.cube_edges(faces), _BESIDE, strict=True):
+        parts += _axis(*edge, (x, y), anchor)
     box = " ".join([f"{number:.0f}" for number in (*low, *size)])
-    cut = "".join([f", {side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent])
+    cut = "".join([f", {side.cut}" for side in sides if side.cut])
     look = {"viewBox": box, "width": f"{size[0]:.0f}", "height": f"{size[1]:.0f}", "role": "img"}
     picture = element("svg", *parts, aria_label=f"{caption}{cut}", **look)
     return element("figure", element("figcaption", f"{caption}{cut}"), picture, class_="cube")
 
 
-def _axis(side: ShownMode, start: Points, edge: Points, shift: Sequence[float], anchor: str) -> list[Markup]:
+def _axis(
+    side: Side, numbers: list[int], start: Points, edge: Points, shift: Sequence[float], anchor: str
+) -> list[Markup]:
     """The name of a mode in the middle of its edge, and some indices along it."""
-    numbers = edge_ticks(side, 4)[anchor == "start" :]  # where mode 1 begins stands the last index of mode 0
     marks = [_label(start + number / side.shown * edge, shift, str(number), anchor, 11) for number in numbers]
     middle = start + edge / 2
     if anchor != "end":
@@ -274,15 +232,14 @@ def _axis(side: ShownMode, start: Points, edge: Points, shift: Sequence[float], 
 def _face(dist: Distribution, face: Face) -> Markup:
     """The cells of a face, one path for all of the same owners, and the owners' numbers."""
     groups: dict[Owners, list[Points]] = {}
-    for row, column in product(face.down.runs, face.across.runs):
-        owners = owners_at(dist, face.at | dict(row.at) | dict(column.at))
-        groups.setdefault(owners, []).append(face.cell(row, column))
+    for owners, corners in face.cells(dist):
+        groups.setdefault(owners, []).append(corners)
     parts, size = [], dist.grid.size
     for owners, cells in groups.items():
         fill, ink = colors(owners, size)
         label, inside = str(owners), [_path(cells, fill=fill, stroke="#fff", stroke_width=0.7)]
         for cell in cells:
-            width, height = chords(cell) * _UNIT
+            width, height = drawing.chords(cell) * _UNIT
             letter = min(_LETTER, 0.7 * height, width / (0.62 * len(label) + 0.3))
             if letter >= _LEAST:
                 inside.append(_label(cell.mean(axis=0), (0, 4), label, "middle", letter, fill=ink))

@@ -1,4 +1,4 @@
-"""Pages: one file that contains its style and its script, for any browser, without network.
+"""Pages: one file that contains its style and its script, for any browser, without network; and cards for notebooks.
 
 A page steps through *scenes*: the first layout, then each step of a plan, with its figures, its messages and the owners
 before and after. Without scripts, and in print, all scenes appear one below the other.
@@ -16,24 +16,37 @@ from string import Template
 
 import numpy as np
 
-from ..compiler.explain import figures, grids, in_bytes, in_seconds, on_machine
-from ..compiler.movement.messages import sends
-from ..compiler.movement.volumes import from_others, message_matrix
-from ..compiler.plan import Plan
+from ..compiler.messages import sends
+from ..compiler.plan import Plan, figures, grids, in_bytes, in_seconds, kinds, on_machine
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
-from ..errors import counted
-from ..layout.distribution import Distribution
-from ..layout.pictures import brief, mode_names
-from .maps import MOST_RANKS, Markup, Plane, data_table, element, join, owner_cube, owner_map, planes
+from ..compiler.volumes import from_others, message_matrix
+from ..errors import LayoutError, counted
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout
+from ..plot import drawing
+from ..plot.drawing import GAP, MOST_RANKS, brief, mode_names
+from .maps import Markup, Plane, data_table, element, join, owner_cube, owner_map, planes
 
-__all__ = ["Scene", "page", "plan_page", "start_scene", "step_scenes"]
+__all__ = [
+    "Scene",
+    "card",
+    "distribution_card",
+    "layout_card",
+    "page",
+    "plan_card",
+    "plan_page",
+    "start_scene",
+    "step_scenes",
+]
 
 Row = tuple[dict[str, object], list[str]]
 
 _LISTED = 12  # the most messages in a list
-_FEW = 6  # ranks that are listed if there are more than `MOST_RANKS`
 _COLUMNS = 28  # the most characters of an index set
+_ROOM = 8  # the most ticks of a small map
+_MAPS = 4  # the most maps in a row
+_ROW = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +199,7 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
         head = Markup(head + _cubes(before, after))
     options, shown = [], []
     for k, plane in enumerate(choices):
-        name = plane.named(after)
+        name = plane.named
         options.append(element("option", name, value=k))
         maps = _plane(plane, before, after)
         shown.append(element("div", element("h4", name), *maps, data_plane_of=group, class_="plane"))
@@ -235,18 +248,15 @@ def _file(name: str) -> str:
 
 def _blocks(dist: Distribution, item: int, caption: str) -> Markup:
     """A table of the block of every rank, or of the first few and the last."""
-    size = dist.grid.size
-    shown = range(size) if size <= MOST_RANKS else [*range(_FEW), size - 1]
     rows: list[Row] = []
-    for rank in shown:
-        if size > MOST_RANKS and rank == size - 1:
-            rows.append(({}, ["…", f"{size - _FEW - 1:,} more", *[""] * (2 + dist.order)]))
-        shape = dist.local_shape(rank)
-        at = ",".join(map(str, dist.grid.coordinates(rank)))
-        sets = [brief(held, _COLUMNS) for held in dist.index_sets(rank)]
-        if 0 in shape:
-            sets = ["nothing"] * dist.order
-        cells = [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets]
+    ranks = drawing.listed_ranks(dist.grid.size)
+    for rank in ranks:
+        if rank is None:
+            rows.append(({}, [str(GAP), f"{dist.grid.size - len(ranks) + 1:,} more", *[""] * (2 + dist.order)]))
+            continue
+        at, shape, sets = drawing.block_words(dist, rank, _COLUMNS)
+        held = prod(dist.local_shape(rank))
+        cells = [str(rank), at, shape, in_bytes(held * item), *(sets if held else ["nothing"] * dist.order)]
         rows.append(({"data_rank": rank, "data_block": shape}, cells))
     return data_table(caption, ["rank", "at", "block", "bytes", *mode_names(dist)], rows)
 
@@ -291,3 +301,64 @@ def _matrix(step: Step, item: int) -> Markup:
     what = "Contributions" if step.before.partial else "Bytes"
     caption = f"{what} from each rank (down) to each rank (across); in brackets: what it keeps"
     return data_table(caption, ["from \\ to", *(row[0] for _, row in rows)], rows)
+
+
+# --- cards: the display of values in notebooks, in light and dark themes ----------------------------------------------
+
+# Styles are inline, texts have the notebook's own colours, and there is no script, so that untrusted notebooks show the
+# same. A card is made from layouts alone, without communication between ranks.
+
+
+def layout_card(layout: Layout) -> str:
+    """The card of a layout, drawn on a small shape and grid; without a map if its own sizes fit no such shape."""
+    grid = drawing.example_grid(layout)
+    try:
+        dist = distribute(layout, drawing.example_shape(layout, grid), grid)
+    except LayoutError:
+        return card("Layout", str(layout), [("to draw it", "give it a shape and a grid: layout.on(shape, grid)")], [])
+    return card("Layout", str(layout), [("drawn on", f"{dist.shape}, grid {dist.grid}")], [("", dist)])
+
+
+def distribution_card(dist: Distribution) -> str:
+    """The card of a distribution."""
+    facts = [("shape", str(dist.shape)), ("grid", f"{dist.grid}, {dist.grid.size} ranks")]
+    return card("Distribution", str(dist.layout), facts, [("", dist)])
+
+
+def plan_card(plan: Plan) -> str:
+    """The card of a plan: its figures, and a map of each layout between the steps."""
+    cost = plan.cost
+    facts = [
+        ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),
+        ("steps", kinds(plan.steps) if plan.steps else "nothing to do"),
+        ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
+        ("peak", f"{in_bytes(cost.peak_bytes)} on a rank"),
+        ("time", f"about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
+    ]
+    maps = [(str(plan.source.layout), plan.source)]
+    maps += [(f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps]
+    return card("Plan", f"{plan.source.layout} → {plan.target.layout}", facts, maps)
+
+
+def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
+    """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
+    rows, left = [], "text-align:left"
+    for name, value in facts:
+        rows.append(element("tr", element("th", name, style=left), element("td", value, style=left)))
+    drawn = [_small_map(*each) for each in maps[:_MAPS]]
+    if len(maps) > _MAPS:
+        drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
+    parts = [element("div", element("b", kind), " ", element("code", head))]
+    if rows:
+        parts.append(element("table", *rows))
+    parts.append(element("div", *drawn, style=_ROW))
+    return str(element("div", *parts, style="color:inherit;overflow-x:auto"))
+
+
+def _small_map(name: str, dist: Distribution) -> Markup:
+    """One owner map, along the two modes that show most."""
+    for plane in planes([dist], _ROOM, 1):
+        named = plane.named + "; the others at 0" * bool(plane.slices[0])
+        said = [element("span", text, style="display:block") for text in (name, named) if text]
+        return element("div", owner_map(plane, plane.slices[0], dist, element("span", *said, style="font-size:85%")))
+    return element("div", element("small", f"{name}: no elements" if name else "no elements"))

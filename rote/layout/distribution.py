@@ -42,10 +42,9 @@ from .grid import Grid, Printed, grid_shape, integers, ranks_at, tensor_shape
 from .indexset import EMPTY, IndexSet, Ints
 from .kinds import Split, check_mode, local_extents, locate, mode_set
 from .layout import Layout
-from .slices import Progression, find_layout
 from .view import Digit, View, to_tensor
 
-__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "find_distribution"]
+__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute"]
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
@@ -122,7 +121,7 @@ class Distribution(Printed):
             extent = prod([digit.size for digit in read])
             if extent >= 2**63:
                 raise LayoutError(f"{layout} reads {shape} with a mode of {extent} indices; extents are below 2**63")
-            check_mode(mode, extent)
+            check_mode(mode, extent)  # also entries over one coordinate, whose sizes can be wrong, too
             extents.append(extent)
             splits.append(tuple([split for split in mode if split.parts > 1]))
         roles = [_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)]
@@ -147,9 +146,6 @@ class Distribution(Printed):
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout.
 
-        Raises:
-            LayoutError: the grid has no such rank.
-
         >>> from rote import parse
         >>> [parse("[(),()]|(0@1)").on((5, 3), 2).holds(rank) for rank in range(2)]
         [False, True]
@@ -165,9 +161,6 @@ class Distribution(Printed):
 
         Other ranks get the neutral element of the reduction. Without partial grid modes, every rank contributes.
 
-        Raises:
-            LayoutError: the grid has no such rank.
-
         >>> from rote import parse
         >>> [parse("[()]+(0)").on(5, 2).contributes(rank) for rank in range(2)]
         [True, False]
@@ -179,9 +172,6 @@ class Distribution(Printed):
         """Per view mode, the set of global indices that a rank holds, stored as periodic runs.
 
         Outside the root, all sets are empty; a tensor of order 0 then has one, because its block is of shape (0,).
-
-        Raises:
-            LayoutError: the grid has no such rank.
 
         >>> from rote import parse
         >>> print(*parse("[(0),()]").on((5, 3), 2).index_sets(1))
@@ -200,9 +190,6 @@ class Distribution(Printed):
 
         They are as many as `local_shape` says; outside the root of a tensor of order 0, that is one empty array.
 
-        Raises:
-            LayoutError: the grid has no such rank.
-
         >>> from rote import parse
         >>> [held.tolist() for held in parse("[(0),()]").on((5, 3), 2).indices(1)]
         [[1, 3], [0, 1, 2]]
@@ -213,9 +200,6 @@ class Distribution(Printed):
         """Per mode of the tensor itself, the global indices of a rank's elements; they broadcast to the block's shape.
 
         Without a view, this is an open mesh of `indices`, as `np.ogrid` makes it.
-
-        Raises:
-            LayoutError: the grid has no such rank.
 
         >>> from rote import parse
         >>> [held.tolist() for held in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
@@ -231,9 +215,6 @@ class Distribution(Printed):
     @memoized(16384, typed=True)
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block, which is empty outside the root ((0,) for a tensor of order 0).
-
-        Raises:
-            LayoutError: the grid has no such rank.
 
         >>> from rote import parse
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
@@ -579,11 +560,7 @@ def _role(layout: Layout, grid_mode: int) -> Role:
 
 
 def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
-    """Per mode, start and stop of the indices that a rank holds; (0, 0) along a mode without any.
-
-    Raises:
-        LayoutError: the indices are not contiguous, or the layout has a view or is partial.
-    """
+    """Per mode, start and stop of the indices that a rank holds; (0, 0) along a mode without any."""
     box = []
     for mode, held in enumerate(_plain(dist).index_sets(rank)):
         if held and held.stop - held.start != len(held):
@@ -611,20 +588,3 @@ def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable
 @memoized(4096)
 def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
     return Distribution(layout, shape, Grid(grid))
-
-
-def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
-    """The distribution under which every rank holds the given runs, one per mode.
-
-    The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
-
-    Raises:
-        LayoutError: no layout gives these blocks; the text says why.
-
-    >>> from .slices import as_runs
-    >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
-    >>> print(find_distribution((4, 6), held))
-    block[(1),(0)] on (4, 6), grid 2x2
-    """
-    layout, grid = find_layout(shape, held)
-    return distribute(layout, shape, grid)

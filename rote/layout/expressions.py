@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, CYCLIC, OPS, ROUNDINGS, Entry, Kind, Op, Rounding
 from .grid import integer
@@ -68,7 +67,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
     block[(0),(),(1:cyclic(4))]|(2)
     """
-    default = _WORDS.get(kind) or _kind(kind)
+    default = _WORDS.get(kind) or as_layout(f"{kind}[(0)]").modes[0][0].kind
     rows = []
     for mode in modes:
         listed = mode if isinstance(mode, tuple) else (mode,)
@@ -76,11 +75,6 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     if view is None:
         return Layout(tuple(rows))
     return Layout(tuple(rows), as_layout(f"{view}: [{'()' * len(rows)}]").view)
-
-
-@memoized(256)
-def _kind(text: str) -> Kind:
-    return as_layout(f"{text}[(0)]").modes[0][0].kind
 
 
 def block(grid_mode: int, *sizes: int | Rounding) -> Entry:

@@ -127,9 +127,6 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
     Args:
         nprocs: the number of processes, if known; then extents of -1 are replaced by the most balanced ones.
 
-    Raises:
-        LayoutError: an extent is not a positive integer, or no extent can replace a -1.
-
     >>> grid_shape((3, -1), 12)
     (3, 4)
     """
@@ -158,11 +155,7 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
 
 
 def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
-    """The ranks with given coordinates along some grid modes, in ascending order.
-
-    >>> [*ranks_at(Grid((2, 3)), {1: 2})]
-    [2, 5]
-    """
+    """The ranks with given coordinates along some grid modes, in ascending order."""
     choices: list[Iterable[int]] = list(map(range, grid.shape))
     for g, coordinate in fixed.items():
         choices[g] = (coordinate,)
@@ -170,11 +163,7 @@ def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
 
 
 def check_grid(grid: Grid, ranks: int) -> None:
-    """Refuse a grid whose number of ranks differs from that of a communicator.
-
-    Raises:
-        CommError: the numbers differ.
-    """
+    """Refuse a grid whose number of ranks differs from that of a communicator."""
     if grid.size != ranks:
         raise CommError(
             f"grid {grid} has {grid.size} ranks, but the communicator has {ranks}; "
@@ -183,12 +172,7 @@ def check_grid(grid: Grid, ranks: int) -> None:
 
 
 def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
-    """The shape of a tensor as a tuple of plain integers.
-
-    Raises:
-        LayoutError: an extent is not an integer, is negative, or is too large for an index of 64 bits; or the tensor
-            has 2**512 elements or more.
-    """
+    """The shape of a tensor as a tuple of plain integers."""
     try:
         extents = integers(shape, least=0)
     except TypeError:
@@ -203,11 +187,7 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
 
 
 def integer(value: SupportsIndex, name: str) -> int:
-    """One integer as a plain one; `name` is its name in the error text.
-
-    Raises:
-        LayoutError: the value is not an integer; a bool is not one.
-    """
+    """One integer as a plain one; `name` is its name in the error text."""
     try:
         return exact(value)
     except TypeError:
@@ -215,15 +195,7 @@ def integer(value: SupportsIndex, name: str) -> int:
 
 
 def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
-    """One integer, or several, as a tuple of plain ones.
-
-    Raises:
-        TypeError: a value is not an integer; a bool is not one.
-        ValueError: a value is less than `least`.
-
-    >>> integers(4, least=0), integers([2, 3], least=0)
-    ((4,), (2, 3))
-    """
+    """One integer, or several, as a tuple of plain ones."""
     if isinstance(values, bytes):  # its items are integers, but it is not meant as a list of them
         raise TypeError(f"{values!r} is text")
     numbers = tuple(map(exact, values)) if isinstance(values, Iterable) else (exact(values),)

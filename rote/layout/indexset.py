@@ -52,8 +52,8 @@ class IndexSet:
     >>> evens = IndexSet(0, 9, 2, ((0, 1),))
     >>> list(evens), len(evens), 3 in evens
     ([0, 2, 4, 6, 8], 5, False)
-    >>> list(evens & IndexSet.interval(3, 7)), list(evens - IndexSet.interval(3, 7))
-    ([4, 6], [0, 2, 8])
+    >>> list(evens & IndexSet.interval(3, 7))
+    [4, 6]
     """
 
     start: int
@@ -80,6 +80,7 @@ class IndexSet:
         if not joined:
             return EMPTY
         start = joined[0][0]
+        # A single run is an interval if it reaches to its own repetition, or if that would begin behind the end.
         if len(joined) == 1 and (joined[0][1] - start >= period or start + period >= stop):
             end = stop if joined[0][1] - start >= period else min(joined[0][1], stop)
             return IndexSet.interval(start, end)
@@ -141,20 +142,28 @@ class IndexSet:
         both = Cycles(self.start, number, self.period, self.runs), Cycles(last, 1, self.period, runs)
         return tuple([each for each in both if each.number and each.runs])
 
-    def unroll(self, stop: int) -> Iterator[tuple[int, int]]:
-        """The runs below `stop`, one by one; an interval is one run."""
-        stop = min(stop, self.stop)
+    def unroll(self, stop: int, start: int = 0) -> Iterator[tuple[int, int]]:
+        """The runs, or what is left of them, from `start` up to `stop`, one by one; an interval is one run."""
+        start, stop = max(start, self.start), min(stop, self.stop)
         if self.runs == ((0, self.period),):
-            if self.start < stop:
-                yield self.start, stop
+            if start < stop:
+                yield start, stop
             return
-        base = self.start
+        base = start - (start - self.start) % self.period
         while base < stop:
             for a, b in self.runs:
-                if base + a >= stop:
-                    return
-                yield base + a, min(base + b, stop)
+                low, high = max(base + a, start), min(base + b, stop)
+                if low < high:
+                    yield low, high
             base += self.period
+
+    def run_around(self, element: int) -> tuple[int, int]:
+        """The start and the stop of the run that holds an element."""
+        if self.runs == ((0, self.period),):
+            return self.start, self.stop
+        offset = (element - self.start) % self.period
+        a, b = next((a, b) for a, b in self.runs if a <= offset < b)
+        return element - offset + a, min(element - offset + b, self.stop)
 
     def select(self, positions: IndexSet) -> IndexSet:
         """The elements at some positions, so that successive splits are compositions of sets.
@@ -163,6 +172,9 @@ class IndexSet:
         """
         if not self or not positions:
             return EMPTY
+        # indices      2 3 . 5 . | 7 8 . 10 . | 12 …    width 3, period 5
+        # positions    0 1 . 2 . | 3 4 .  5 . |  6 …    of which the even ones are wanted: period 2
+        # picked       2     5   |   8        | 12 …    repeats after lcm(3, 2) positions, which is 10 indices
         width = self.width
         common = lcm(width, positions.period)
         end = min(positions.stop, len(self))
@@ -191,44 +203,20 @@ class IndexSet:
         raise IndexError(position)
 
     def _runs_at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        contiguous = self.runs == ((0, self.period),)
         for low, high in positions:
             while low < high:
-                element, room = self._element(low), high - low
-                if not contiguous:
-                    offset = (element - self.start) % self.period
-                    room = min(room, next(b for a, b in self.runs if a <= offset < b) - offset)
-                yield element, element + room
-                low += room
+                element = self._element(low)
+                stop = min(element + high - low, self.run_around(element)[1])
+                yield element, stop
+                low += stop - element
 
     def __and__(self, other: IndexSet) -> IndexSet:
-        return self._merge(other, keep=True)
-
-    def __sub__(self, other: IndexSet) -> IndexSet:
-        return self._merge(other, keep=False)
-
-    def _merge(self, other: IndexSet, keep: bool) -> IndexSet:
-        """The intersection with another set if `keep`, else the difference."""
-        if not other or other.stop <= self.start or other.start >= self.stop:
-            return EMPTY if keep else self
-        low, high = self.start, self.stop
-        if keep:
-            low, high = max(low, other.start), min(high, other.stop)
-        common = lcm(self.period, other.period)
-        inside = other.start <= low and other.stop >= high
-        period = common if inside else max(common, high - low)
+        low, high = max(self.start, other.start), min(self.stop, other.stop)
+        if low >= high:
+            return EMPTY
+        period = lcm(self.period, other.period)  # after which the common part repeats, so one such window shows it all
         window = min(high, low + period)
-        return IndexSet.of_runs(
-            _overlap(self._runs_within(low, window), other._runs_within(low, window), keep), period, high
-        )
-
-    def _runs_within(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The runs clipped to [low, high), without a loop over the runs below."""
-        skipped = max(0, low - self.start) // self.period * self.period
-        shifted = IndexSet(self.start + skipped, self.stop, self.period, self.runs)
-        for a, b in shifted.unroll(high):
-            if b > low:
-                yield max(a, low), b
+        return IndexSet.of_runs(_common(self.unroll(window, low), other.unroll(window, low)), period, high)
 
     def to_array(self) -> Ints:
         """The elements in ascending order."""
@@ -253,27 +241,16 @@ class IndexSet:
 EMPTY = IndexSet(0, 0, 1, ((0, 1),))
 
 
-def _overlap(
-    ours: Iterator[tuple[int, int]], theirs: Iterator[tuple[int, int]], keep: bool
-) -> Iterator[tuple[int, int]]:
-    """The sorted runs that both have or, unless `keep`, that the first alone has."""
+def _common(ours: Iterator[tuple[int, int]], theirs: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The parts of sorted runs that both have."""
     other = next(theirs, None)
     for a, b in ours:
-        while other is not None and other[1] <= a:
-            other = next(theirs, None)
-        at = a
         while other is not None and other[0] < b:
-            low, high = max(at, other[0]), min(b, other[1])
-            if keep:
-                yield low, high
-            elif at < low:
-                yield at, low
-            at = high
+            if other[1] > a:
+                yield max(a, other[0]), min(b, other[1])
             if other[1] > b:
-                break
+                break  # it may reach into our next run
             other = next(theirs, None)
-        if not keep and at < b:
-            yield at, b
 
 
 Selection = tuple[Any, ...]
@@ -292,13 +269,10 @@ def _as_slice(indices: Ints) -> slice | None:
     if len(indices) == 0:
         return slice(0, 0)
     first, last = int(indices[0]), int(indices[-1])
-    if len(indices) == 1:
-        return slice(first, first + 1)
-    step = int(indices[1]) - first
+    step = int(indices[1]) - first if len(indices) > 1 else 1
     if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
         return None
-    stop = last + (1 if step > 0 else -1)
-    return slice(first, None if stop < 0 else stop, step)
+    return as_slice(range(first, last + (1 if step > 0 else -1), step))
 
 
 def as_slice(steps: range) -> slice:

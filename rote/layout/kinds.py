@@ -9,8 +9,11 @@ Functions take integers or NumPy arrays alike; `n` is the extent.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -22,8 +25,8 @@ from ..grammar.text import kind_text
 from .indexset import EMPTY, IndexSet, Ints
 
 __all__ = ["CEIL", "CONSECUTIVE", "FLOOR", "Split", "Stretch", "block_kind", "check_kind", "check_mode"]
-__all__ += ["cyclic_kind", "extent", "least_parts", "local_extents", "local_positions", "locate", "mode_set"]
-__all__ += ["near_extent", "split", "stretches"]
+__all__ += ["cyclic_kind", "extent", "local_extents", "local_positions", "locate", "mode_set"]
+__all__ += ["part_extents", "split", "stretches"]
 
 _INDICES = "index", "indices"
 
@@ -40,18 +43,6 @@ def block_kind(*sizes: int) -> Kind:
 def cyclic_kind(tile: int, at: int = 0) -> Kind:
     """The kind of tiles that are dealt out cyclically, from a coordinate on."""
     return Kind("cyclic", (tile,), at)
-
-
-def least_parts(kind: Kind) -> int:
-    """The least number of coordinates over which a kind splits."""
-    return max(len(kind.sizes), kind.at + 1)
-
-
-def near_extent(kind: Kind, p: int, n: int) -> int:
-    """An extent that a kind splits over p coordinates: n, unless sizes ask for another."""
-    if kind.fits:
-        return n
-    return min(n, kind.tile * p) if len(kind.sizes) == 1 else sum(kind.sizes)
 
 
 def check_kind(kind: Kind, p: int, n: int) -> None:
@@ -101,49 +92,35 @@ class Stretch(NamedTuple):
     tile: int
 
 
+@memoized(4096)  # each block of each rank asks, and there may be a stretch for each of very many ranks
 def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
     """The indices below n as stretches, which say all about a kind; `Stretch` shows them in a drawing.
 
     >>> stretches(Kind("block", ()), 3, 10)
     (Stretch(start=0, stop=4, first=0, parts=1, tile=4), Stretch(start=4, stop=10, first=1, parts=2, tile=3))
     """
-    return tuple([Stretch(*row) for row in _table(kind, p, n).T.tolist()]) if n else ()
-
-
-@memoized(4096)
-def _table(kind: Kind, p: int, n: int) -> Ints:
-    """The stretches as a table with a row for each field of `Stretch`; it has a column also if there are no indices.
-
-    If there are several stretches, each of their coordinates has one tile.
-    """
+    if not n:
+        return ()
     q, r = divmod(n, p)
     tile = kind.tile
     if kind.name == "ceil" or (r == 0 and not kind.sizes):
         tile = -(-n // p)
-    if tile or not n:
-        return np.array([[0], [n], [kind.at], [p], [max(tile, 1)]])
-    first, parts = np.arange(p), np.ones(p, np.int64)
-    if kind.name == "floor":
-        bounds = np.arange(p + 1) * q + np.arange(p + 1) * r // p  # c * n // p, whose product may be 2**63 or more
-    elif kind.sizes:
-        bounds = np.cumsum((0, *kind.sizes))
-    else:
-        first, parts, bounds = np.array([0, r]), np.array([r, p - r]), np.array([0, r * (q + 1), n])
-    start, stop = bounds[:-1], bounds[1:]
-    table = np.stack([start, stop, first, parts, (stop - start) // parts])
-    return table[:, start < stop]
+    if tile:
+        return (Stretch(0, n, kind.at, p, tile),)
+    if kind.name == "block" and not kind.sizes:
+        longer = Stretch(0, r * (q + 1), 0, r, q + 1)
+        return (longer, Stretch(longer.stop, n, r, p - r, q)) if q else (longer,)
+    bounds = accumulate(kind.sizes, initial=0) if kind.sizes else [c * n // p for c in range(p + 1)]
+    return tuple([Stretch(a, b, c, 1, b - a) for c, (a, b) in enumerate(pairwise(bounds)) if a < b])
 
 
-_START, _FIRST, _TILE = (Stretch._fields.index(name) for name in ("start", "first", "tile"))  # rows of a table
-
-
-def _column(table: Ints, row: int, values: int | Ints) -> int | Ints:
-    """The columns of the stretches in which some values of a row lie; any column for values that lie in none."""
-    if table.shape[1] == 1:
-        return 0
-    if table.shape[1] == 2:  # balanced blocks: a comparison is faster than a search
-        return cast("Ints", (values >= table[row, 1]).astype(np.intp))
-    return cast("Ints", table[row].searchsorted(values, "right") - 1)
+@memoized(1024)  # only for kinds with a stretch for each part, whose table is as long as the grid mode
+def _parts(kind: Kind, p: int, n: int) -> tuple[Ints, Ints]:
+    """The start and the length of the one tile of each coordinate."""
+    start, stop, first = np.array(stretches(kind, p, n)).T[:3]
+    lengths = np.zeros(p, np.int64)
+    lengths[first] = stop - start
+    return np.cumsum(lengths) - lengths, lengths
 
 
 def _each_extent(ask: Callable[..., Any], kind: Kind, p: int, n: Ints, values: int | Ints, answers: int) -> Any:
@@ -172,50 +149,64 @@ def split(kind: Kind, p: int, n: int | Ints, index: int | Ints) -> tuple[Ints, I
     """
     if not isinstance(n, int):
         return cast("tuple[Ints, Ints]", _each_extent(split, kind, p, n, index, 2))
-    table = _table(kind, p, n)
-    column = _column(table, _START, index)
-    start, first, tile = table[_START][column], table[_FIRST][column], table[_TILE][column]
-    local = index - start
-    coordinate = local // tile
-    local -= coordinate * tile  # in place: new memory for every array takes the most time
-    if table.shape[1] == 1 and (n - 1) // p >= tile:  # several tiles at a coordinate
+    index, every = np.asarray(index, np.int64), stretches(kind, p, n) or (Stretch(0, 0, kind.at, p, 1),)
+    coordinate: Ints
+    if len(every) == 2 and kind == BLOCK:  # counted in shorter tiles only, an index of the longer ones is too far
+        longer, shorter = every
+        coordinate = np.maximum(index // longer.tile, (index - longer.parts) // shorter.tile)
+        local = index - coordinate * shorter.tile
+        local -= np.minimum(coordinate, longer.parts)
+        return coordinate, local
+    if len(every) > 1:
+        start, _ = _parts(kind, p, n)
+        coordinate = start.searchsorted(index, "right") - 1
+        return coordinate, index - start[coordinate]
+    (stretch,) = every
+    coordinate = index // stretch.tile  # by a number: division by an array takes several times as long
+    local = index - coordinate * stretch.tile
+    if n > stretch.parts * stretch.tile:  # several tiles at a coordinate
         cycle = coordinate // p
-        coordinate -= cycle * p
-        local += cycle * tile
-    coordinate += first
+        coordinate -= cycle * p  # in place: new memory for every array takes the most time
+        local += cycle * stretch.tile
+    coordinate += stretch.first
     return coordinate % p if kind.at else coordinate, local
 
 
 def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
-    """The number of local indices at a coordinate.
-
-    >>> extent(Kind("block", ()), 3, 10, np.arange(3)).tolist()
-    [4, 3, 3]
-    """
+    """The number of local indices at a coordinate."""
     if not isinstance(n, int):
         return cast("Ints", _each_extent(extent, kind, p, n, coordinate, 1))
-    table = _table(kind, p, n)
-    start, stop, first, parts, tile = table[:, _column(table, _FIRST, coordinate)]
-    tiles, left = divmod(stop - start, tile)
-    cycles, rest = divmod(tiles, parts)
-    place = (coordinate - first) % p  # `parts` or more for a coordinate that is in no stretch
-    number: Ints = cycles * tile * (place < parts) + np.where(place < rest, tile, np.where(place == rest, left, 0))
-    return number
+    if kind == BLOCK:
+        return n // p + (np.asarray(coordinate) < n % p)
+    every = stretches(kind, p, n)
+    if not every:
+        return np.zeros_like(coordinate, np.int64)
+    if len(every) > 1 or every[0].parts < p:
+        return cast("Ints", _parts(kind, p, n)[1][coordinate])
+    # Each coordinate has a tile of every whole round; of one more round, the first ones have whole tiles.
+    tile = every[0].tile
+    rounds, left = divmod(n, p * tile)
+    whole, rest = divmod(left, tile)
+    place = (np.asarray(coordinate) - kind.at) % p if kind.at else np.asarray(coordinate)
+    return cast("Ints", rounds * tile + tile * (place < whole) + rest * (place == whole))
 
 
 def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
-    """The set of indices in [0, n) that a coordinate holds.
-
-    >>> print(local_positions(Kind("cyclic", (2,)), 3, 10, 1))
-    {2..3, 8..9}
-    """
-    table = _table(kind, p, n)
-    start, stop, first, parts, tile = table[:, _column(table, _FIRST, coordinate)].tolist()
+    """The set of indices in [0, n) that a coordinate holds."""
+    every = stretches(kind, p, n)
+    if not every:
+        return EMPTY
+    start, stop, first, parts, tile = every[bisect_right(every, coordinate, key=_FIRST) - 1]
     place = (coordinate - first) % p
     start += place * tile
     if place >= parts or start >= stop:
         return EMPTY
-    return IndexSet.of_runs([(start, min(start + tile, stop))], parts * tile, stop)
+    if start + parts * tile >= stop:
+        return IndexSet.interval(start, min(start + tile, stop))
+    return IndexSet.of_runs([(start, start + tile)], parts * tile, stop)
+
+
+_FIRST = itemgetter(Stretch._fields.index("first"))
 
 
 class Split(NamedTuple):
@@ -232,7 +223,7 @@ def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, In
     left: int | Ints = n
     for depth, s in enumerate(splits, 1):
         coordinates[s.grid_mode], index = split(s.kind, s.parts, left, index)
-        if depth < len(splits):
+        if depth < len(splits):  # indices at different coordinates may leave different extents to the next split
             left = extent(s.kind, s.parts, left, coordinates[s.grid_mode])
     return coordinates, index
 
@@ -242,7 +233,8 @@ def mode_set(splits: tuple[Split, ...], n: int, coordinates: tuple[int, ...]) ->
     """The global indices along one mode that some coordinates hold, as the composition of one set per split."""
     held = IndexSet.interval(0, n)
     for s, c in zip(splits, coordinates, strict=True):
-        held = held.select(local_positions(s.kind, s.parts, len(held), c))
+        positions = local_positions(s.kind, s.parts, len(held), c)
+        held = positions if len(held) == n else held.select(positions)  # among all indices, positions are indices
     return held
 
 
@@ -256,12 +248,16 @@ def local_extents(splits: tuple[Split, ...], n: int) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def check_mode(splits: tuple[Split, ...], n: int) -> None:
-    """Refuse splits of a mode whose sizes do not fit its extent.
+def part_extents(splits: tuple[Split, ...], n: int) -> Ints:
+    """The local extent at each coordinate of a mode's splits: an array with a mode for each of them."""
+    left: Ints = np.array(n)
+    for s in splits:
+        left = extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
+    return left
 
-    Raises:
-        LayoutError: the sizes of a split do not add up to the extent left for it, or its first tile lies outside.
-    """
+
+def check_mode(splits: tuple[Split, ...], n: int) -> None:
+    """Refuse splits of a mode whose sizes do not fit its extent."""
     for depth, s in enumerate(splits):
         for left in local_extents(splits[:depth], n):
             check_kind(s.kind, s.parts, left)

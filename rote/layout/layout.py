@@ -321,11 +321,7 @@ def as_layout(value: Layout | str) -> Layout:
 
 
 def as_entry(value: int | Entry, default: Kind) -> Entry:
-    """An entry, given as such or as a grid mode, which then has the default kind.
-
-    Raises:
-        LayoutError: the value is neither.
-    """
+    """An entry, given as such or as a grid mode, which then has the default kind."""
     if isinstance(value, Entry):
         return value
     try:

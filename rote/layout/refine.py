@@ -150,9 +150,6 @@ def _in_front(view: View, number: int) -> View:
 def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
     """Per mode of the tensor, the slice that a rank's block covers.
 
-    Raises:
-        LayoutError: the layout has a view or is partial, or the indices of some rank are not a slice.
-
     >>> from .layout import parse
     >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
     (slice(1, 4, 2), slice(2, 4, None))
@@ -163,14 +160,10 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
         raise LayoutError(f"the blocks of {dist.layout} are contributions, no slices\n{PLAIN}")
     if not dist.shape and not dist.holds(rank):
         raise LayoutError(f"rank {rank} holds nothing in {dist}, which no slice of a tensor of order 0 says\n{PLAIN}")
-    return tuple(_as_slice(held, dist, rank, mode) for mode, held in enumerate(dist.index_sets(rank)))
-
-
-def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
-    if not held:
-        return slice(0, 0)
-    first = held.start
-    step = held.at(1) - first if len(held) > 1 else 1
-    if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
-        raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
-    return slice(first, held.stop, step if step > 1 else None)
+    slices = []
+    for mode, held in enumerate(dist.index_sets(rank)):
+        first, step = held.start, held.at(1) - held.start if len(held) > 1 else 1
+        if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
+            raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
+        slices.append(slice(first, held.stop, step if step > 1 else None) if held else slice(0, 0))
+    return tuple(slices)

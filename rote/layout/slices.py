@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from operator import and_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,6 @@ _READINGS = 1024  # ways to read ranks as digits to try; few are needed if a lay
 
 def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
     """Start, length and step of each slice of a block, one per mode, with the meaning that they have in indexing.
-
-    Raises:
-        LayoutError: there is not one slice per mode, or a step goes backwards.
 
     >>> as_runs((slice(2, None), slice(-3, None, 2)), (8, 9))
     ((2, 6, 1), (6, 2, 2))
@@ -65,9 +62,6 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
 
     The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
 
-    Raises:
-        LayoutError: no layout gives these blocks; the text says why.
-
     >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
     >>> print(*find_layout((4, 6), held))
     block[(1),(0)] 2x2
@@ -81,6 +75,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
     empty = (runs[..., 1] == 0).any(axis=0)
     void = (runs[..., 1] == 0).all(axis=0) if order else empty
     unchained: set[int] = set()
+    # First as given: an empty run may say at which part of its mode a rank is. Else any rank without data says nothing.
     for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # the runs of an idle rank may fit no digit
         for reading in islice(_readings(known, idle, 1), _READINGS):
             layout = _layout(shape, ranks, tables, reading, empty, unchained)
@@ -112,7 +107,7 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
     if left == 1:
         yield (), keys
         return
-    size = _reach(keys, stride)
+    size = max([p for p in divisors(left) if not _decides(keys, stride, p)])
     choices: list[tuple[int | None, int]] = [(None, size)] if size > 1 else []
     if size == 1 or idle.any():  # a digit that seems to decide nothing may decide which ranks are idle
         choices += [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
@@ -125,12 +120,10 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
             where = np.unique(np.flatnonzero(~idle) // stride % size)
             if len(where) == 1:
                 at = int(where[0])
-                shaped = keys.reshape(len(keys), -1, size, stride)
-                same = np.broadcast_to(shaped[:, :, at : at + 1], shaped.shape).reshape(keys.shape)
-                spread = np.repeat(idle.reshape(-1, size, stride)[:, at : at + 1], size, axis=1).reshape(-1)
-                digit = _Digit(_Axis(stride, size), root=at)
+                # Beyond the root all ranks are idle; that they are is explained, so they may count as those at it.
+                same, spread = _all_as(keys, stride, size, at), _all_as(idle[None], stride, size, at)[0]
                 for digits, known in _readings(same, spread, stride * size):
-                    yield (digit, *digits), known
+                    yield (_Digit(_Axis(stride, size), root=at), *digits), known
 
 
 def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
@@ -142,43 +135,36 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
     sizes = [p for p in divisors(keys.shape[1] // stride)[1:] if not _decides(others, stride, p)]
     kept = []
     for p in sizes:
-        primes = [q // p for q in sizes if q > p and q % p == 0 and q // p in _primes(q // p)]
+        primes = [q // p for q in sizes if q % p == 0 and len(divisors(q // p)) == 2]
         if not primes or not all(_decides(own, stride * p, prime) for prime in primes):
             kept.append(p)
     return kept
 
 
-def _reach(keys: Ints, stride: int) -> int:
-    """The size of the largest digit at a stride that affects none of these modes."""
-    size = 1
-    while True:
-        left = keys.shape[1] // (stride * size)
-        prime = next((p for p in _primes(left) if not _decides(keys, stride * size, p)), None)
-        if prime is None:
-            return size
-        size *= prime
+def _shaped(values: npt.NDArray[Any], stride: int, size: int) -> npt.NDArray[Any]:
+    """Rows of values, one per rank, with a digit of the rank as mode 2 of four."""
+    return values.reshape(len(values), values.shape[1] // (stride * size), size, stride)
 
 
 def _decides(keys: Ints, stride: int, size: int) -> bool:
-    if not len(keys):
-        return False
-    shaped = keys.reshape(len(keys), -1, size, stride)
+    """Whether known keys differ between ranks that differ in this digit alone."""
+    shaped = _shaped(keys, stride, size)
     return bool(((shaped != shaped.max(axis=2, keepdims=True)) & (shaped >= 0)).any())
 
 
 def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     """The keys, with unknown ones of all modes but `mode` taken from ranks with other values of the digit."""
-    if not len(keys):
-        return keys
-    shaped = keys.reshape(len(keys), -1, size, stride)
+    shaped = _shaped(keys, stride, size)
     filled = np.broadcast_to(shaped.max(axis=2, keepdims=True), shaped.shape).reshape(keys.shape).copy()
     if mode is not None:
         filled[mode] = keys[mode]
     return filled
 
 
-def _primes(n: int) -> list[int]:
-    return [d for d in divisors(n) if divisors(d) == (1, d)]
+def _all_as(values: npt.NDArray[Any], stride: int, size: int, at: int) -> npt.NDArray[Any]:
+    """The values, with those of ranks where the digit is `at` for all of its values."""
+    shaped = _shaped(values, stride, size)
+    return np.broadcast_to(shaped[:, :, at : at + 1], shaped.shape).reshape(values.shape)
 
 
 def _layout(
@@ -195,7 +181,7 @@ def _layout(
     for digit in digits:
         if digit.root is not None:
             holding &= numbers // digit.axis.stride % digit.axis.size == digit.root
-    chains: list[tuple[_Link, ...]] = []
+    chains: list[_Chain] = []
     for mode, (extent, table) in enumerate(zip(shape, tables, strict=True)):
         runs = np.where(keys[mode, :, None] >= 0, table[keys[mode]], (0, 0, 1))
         holding &= runs[:, 1] > 0
@@ -211,11 +197,11 @@ def _layout(
     if shape and not np.array_equal(holding, ~empty):
         return None
     others = [digit for digit in digits if digit.mode is None]
-    grid_modes = [link.axis for chain in chains for link in chain] + [digit.axis for digit in others]
+    grid_modes = [axis for chain in chains for axis, _ in chain] + [digit.axis for digit in others]
     grid_modes.sort(reverse=True)
     modes = []
     for chain in chains:
-        modes.append(tuple([Entry(grid_modes.index(link.axis), link.kind) for link in chain]))
+        modes.append(tuple([Entry(grid_modes.index(axis), kind) for axis, kind in chain]))
     rooted = tuple([(grid_modes.index(digit.axis), digit.root) for digit in others if digit.root is not None])
     return Layout(tuple(modes), rooted=rooted), Grid(tuple([axis.size for axis in grid_modes]) or (1,))
 
@@ -278,11 +264,8 @@ class _Axis(NamedTuple):
     size: int
 
 
-class _Link(NamedTuple):
-    """One split of a chain: the digit of the rank over which it splits, and its kind."""
-
-    axis: _Axis
-    kind: Kind
+_Chain = tuple[tuple[_Axis, Kind], ...]
+"""The splits of a mode, the outermost first: the digit of the rank over which each splits, and its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +281,9 @@ class _Question:
     @property
     def answered(self) -> bool:
         """Whether every run fills its extent."""
+        extents = self.extents.reshape(-1, *(1,) * len(self.axes))
         whole = (self.start == 0) & ((self.step == 1) | (self.length <= 1))
-        return bool(((self.length == self.extents) & (whole | (self.length == 0))).all())
+        return bool(((self.length == extents) & (whole | (self.length == 0))).all())
 
     def outer(self, at: int, size: int, low: int) -> _Question:
         """The question with one digit of an axis moved to mode 1; the digits above and below it stay as axes."""
@@ -358,22 +342,19 @@ class _Question:
             yield kinds.cyclic_kind(tile, at)
 
 
-def _find_chain(
-    axes: tuple[_Axis, ...], extent: int, start: Ints, length: Ints, step: Ints
-) -> tuple[_Link, ...] | None:
-    """The splits of a mode, the outermost first, that give each coordinate its run; None if there are none.
+def _find_chain(axes: tuple[_Axis, ...], extent: int, start: Ints, length: Ints, step: Ints) -> _Chain | None:
+    """The splits of a mode that give each coordinate its run; None if there are none.
 
     The runs are arrays with one mode per axis. The outermost split is found first, from the digit of the rank that
     decides in which part a run is. The same question then remains for local indices, among which the runs are runs.
     """
     tries = 0
 
-    def solve(question: _Question) -> tuple[_Link, ...] | None:
+    def solve(question: _Question) -> _Chain | None:
         nonlocal tries
         if all(axis.size == 1 for axis in question.axes):
-            plain = question.extents.reshape(-1, *(1,) * len(question.axes))
-            return () if _Question((), plain, question.start, question.length, question.step).answered else None
-        for at, size, low in _digits(question.axes):
+            return () if question.answered else None
+        for at, size, low in _digits(question.axes):  # large digits first, so that the grid has few modes
             tries += 1
             if tries > _TRIES:
                 return None
@@ -383,7 +364,7 @@ def _find_chain(
                 if left is not None:  # another kind would leave the same question
                     rest = solve(left)
                     if rest is not None:
-                        return (_Link(_Axis(question.axes[at].stride * low, size), kind), *rest)
+                        return ((_Axis(question.axes[at].stride * low, size), kind), *rest)
                     break
         return None
 

@@ -113,7 +113,7 @@ def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
         below, above = extent // known * known, -(-extent // known) * known
         would = f"{below} or {above} would" if free else f"{known} would"
         raise LayoutError(f"tensor mode {mode} has extent {extent}, which {item_text(tile)} does not divide; {would}")
-    weight = extent
+    weight = extent  # how far apart two values of the digit are in the mode: the product of all faster sizes
     digits: list[tuple[Digit, ...]] = []
     for _, size in tile.parts:
         if size is None:

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.movement.volumes import message_matrix
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
+from ..compiler.volumes import message_matrix
 from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
-from ..layout.pictures import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
-from .geometry import Face, Points, ShownMode, chords, cube, flat, ticks
-from .matrix import INK, MOST_RANKS, Scale, draw_matrix, draw_scale
+from . import drawing
+from .drawing import Face, Owners, Points, Side, is_light, rank_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
@@ -33,13 +33,18 @@ __all__ = ["add_legend", "layout", "messages", "plan", "row", "stages"]
 
 Ints = npt.NDArray[np.int64]
 
+INK = "#404040"
 _MOST_ENTRIES = 16  # ranks in the legend
 _MOST_RUNS = 128  # runs drawn along a mode; later ones are cut off, and the title says so
 _MOST_BORDERS = 48  # the most runs along a mode for which lines are drawn between them
 _MOST_STYLES = 64  # the most groups of cells that have a hatching of their own
 _MOST_LABELS = 450
-_FEW = 16  # the most indices that are all numbered
 _LONG = 36  # characters of a layout's text, above which its view gets a line of its own
+_FEW = 16  # the most indices or ranks that are all numbered
+_MOST_CELLS = 64  # the most ranks whose cells are separated by lines
+_MOST_RANKS = 1024
+_MOST_POINTS = 256  # the most points of an image's side; more ranks share points
+_NOTHING, _LITTLE, _MUCH, _KEPT = "#f7f7f7", "#d3e5ef", "#2b3d8a", "#dcdcdc"
 
 
 def layout(
@@ -209,9 +214,9 @@ def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, leg
 def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
     """Per step to show, its title and the bytes from each rank to each rank."""
     size = plan.source.grid.size
-    if size > MOST_RANKS:
+    if size > _MOST_RANKS:
         raise PlanError(
-            f"a message matrix is drawn for up to {MOST_RANKS} ranks, but grid {plan.source.grid} has {size}\n"
+            f"a message matrix is drawn for up to {_MOST_RANKS} ranks, but grid {plan.source.grid} has {size}\n"
             "compile the transition for a smaller grid to see its pattern; plan.explain() says what the large one costs"
         )
     moves = [(str(each).partition(":")[0], each.before, each.after) for each in plan.steps]
@@ -258,11 +263,12 @@ def add_legend(target: Axes | Figure, dists: list[Distribution]) -> None:
     holding = set()
     for dist in dists:
         splitting = [split.grid_mode for splits in dist.splits for split in splits]
+        owners_at = drawing.owners_of(dist)
         for rank in ranks:
             if 0 not in dist.local_shape(rank):
                 holding.add(rank)
                 coordinates = dist.grid.coordinates(rank)
-                owners = owners_at(dist, {g: coordinates[g] for g in splitting})
+                owners = owners_at({g: coordinates[g] for g in splitting})
                 look = style(owners, size)
                 hatch = 3 * look.pop("hatch", "")  # denser, for a small patch
                 patches.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))
@@ -319,27 +325,26 @@ def _figure_class() -> type[Figure]:
 def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     """Draw the picture of a distribution on matplotlib's axes, without a legend."""
     rest = [m for m in range(dist.order) if m not in modes]
-    names = mode_names(dist)
-    sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
+    sides = [Side.beginning(dist, m, _MOST_RUNS) for m in modes]
     text = str(dist.layout)
     if len(text) > _LONG:
         text = text.replace(": ", ":\n", 1)
     lines = [text]
     if rest:
-        lines.append(f"at index 0 of {', '.join([names[m] for m in rest])}")
-    lines += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
+        lines.append(f"at index 0 of {', '.join([drawing.mode_names(dist)[m] for m in rest])}")
+    lines += [side.cut for side in sides if side.cut]
     ax.set_title("\n".join(lines), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
         return
-    at = {g: c for m in rest for g, c in run_around(dist, m, 0).at}
+    at = {g: c for m in rest for g, c in drawing.run_around(dist, m, 0).at}
     if len(sides) == 3:
-        faces = cube(sides, at)
-        cube_axes(ax, sides, faces)
+        faces = drawing.cube(sides, at)
+        cube_axes(ax, faces)
     else:
-        down, across = [*[ShownMode()] * (2 - len(sides)), *sides]
-        faces = [flat(down, across, at)]
+        down, across = [*[Side()] * (2 - len(sides)), *sides]
+        faces = [drawing.flat(down, across, at)]
         _flat_axes(ax, down, across)
     _cells(ax, dist, faces)
 
@@ -349,19 +354,14 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
     from matplotlib.collections import LineCollection, PolyCollection
 
     size = dist.grid.size
-    cells: list[tuple[Owners, Points]] = []
-    for face in faces:
-        for row, column in product(face.down.runs, face.across.runs):
-            cells.append((owners_at(dist, face.at | dict(row.at) | dict(column.at)), face.cell(row, column)))
+    cells = [cell for face in faces for cell in face.cells(dist)]
     corners = [corners for _, corners in cells]
-    groups: dict[int, list[Points]] = {}
-    names: dict[int, Owners] = {}
+    groups: dict[Owners, list[Points]] = {}
     for owners, of_cell in cells:
-        groups.setdefault(owners.first, []).append(of_cell)
-        names[owners.first] = owners
+        groups.setdefault(owners, []).append(of_cell)
     if len(groups) <= _MOST_STYLES:
-        for first, group in groups.items():
-            ax.add_collection(PolyCollection(group, label=str(names[first]), **style(names[first], size)))
+        for owners, group in groups.items():
+            ax.add_collection(PolyCollection(group, label=str(owners), **style(owners, size)))
     else:
         colors = [rank_color(owners.first, size) for owners, _ in cells]
         ax.add_collection(PolyCollection(corners, facecolor=colors, linewidth=0, label="_cells"))
@@ -385,7 +385,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
     box = ax.get_window_extent()
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
     for owners, corners in cells:
-        edges = chords(corners) * (unit, unit * aspect)
+        edges = drawing.chords(corners) * (unit, unit * aspect)
         text = str(owners)
         points = min(9.0, 0.7 * edges[1], edges[0] / (0.62 * len(text) + 0.3))
         if points >= 4:
@@ -398,7 +398,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             ax.text(x, y, text, **look)
 
 
-def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
+def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
     """Set up axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
     ax.set_ylim(down.shown, 0)
@@ -411,27 +411,22 @@ def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
         if side.shown <= _FEW * part:  # number each index, at the middle of its cell
             axis.set_ticks([i + 0.5 for i in range(side.shown)], [*map(str, range(side.shown))])
         else:
-            axis.set_ticks(ticks(side, max(3, int(9 * part))))
+            axis.set_ticks(side.labels(max(3, int(9 * part))))
     ax.tick_params(left=False, labelleft=bool(down.name))
     ax.set_xlabel(across.name, fontsize=9, color=INK)
     ax.set_ylabel(down.name, fontsize=9, color=INK)
     ax.xaxis.set_label_position("top")
 
 
-def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
+def cube_axes(ax: Axes, faces: list[Face]) -> None:
     """Draw names and ticks along three outer edges of a cube."""
-    front, right, _ = faces
-    edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]
     looks: list[tuple[tuple[int, int], tuple[int, int], dict[str, Any]]] = [
         ((-2, -4), (-6, -17), {"ha": "center", "va": "top"}),
         ((4, -2), (13, -11), {"ha": "left", "va": "top"}),
         ((-4, 0), (-24, 0), {"ha": "right", "va": "center"}),
     ]
-    for side, (start, edge), (shift, far, look) in zip(sides, edges, looks, strict=True):
+    for (side, indices, start, edge), (shift, far, look) in zip(drawing.cube_edges(faces), looks, strict=True):
         look |= {"textcoords": "offset points", "color": INK}
-        indices = ticks(side, 4)
-        if side is sides[1]:
-            indices = indices[1:]  # at this corner stands the last tick of mode 0
         for index in indices:
             x, y = start + index / side.shown * edge
             ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
@@ -448,7 +443,133 @@ def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
 def style(owners: Owners, size: int) -> dict[str, Any]:
     """The style of the cells of these owners."""
     plain = {"facecolor": rank_color(owners.first, size), "linewidth": 0}
-    last = owners.first + owners.replicas[-1] + owners.parts[-1]
-    if last == owners.first:
+    if owners.last == owners.first:
         return plain
-    return plain | {"edgecolor": rank_color(last, size), "hatch": "x" if len(owners.parts) > 1 else "//"}
+    return plain | {"edgecolor": rank_color(owners.last, size), "hatch": "x" if len(owners.parts) > 1 else "//"}
+
+
+# --- one message matrix on axes: senders down, receivers across, bytes as colour --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale of colours and numbers in all matrices of a figure: the bytes of the largest message, and the unit."""
+
+    most: int
+    unit: int
+    name: str
+
+    @staticmethod
+    def of(most_sent: int, most_kept: int) -> Scale:
+        """The unit that suits the largest number."""
+        power = min((max(most_sent, most_kept, 1).bit_length() - 1) // 10, 4)
+        return Scale(most_sent, 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power])
+
+    @property
+    def colors(self) -> Colormap:
+        """Colours for few to many bytes: light to dark blue, the colours of the last ranks in pictures of layouts."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        return LinearSegmentedColormap.from_list("messages", [_LITTLE, "#7fb2d3", _MUCH])
+
+    def text(self, count: int) -> str:
+        """A number of bytes in the scale's unit, in few characters."""
+        value = count / self.unit
+        return f"{value:.0f}" if value >= 99.95 or count % self.unit == 0 else f"{value:.3g}"
+
+
+def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
+    """Draw one matrix of bytes; on its diagonal are no messages, but the bytes that a rank keeps."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgb
+
+    size = len(sent)
+    kept = np.flatnonzero(sent.diagonal())
+    own = np.diag(sent.diagonal())
+    ranks = -(-size // _MOST_POINTS)  # per point
+    messages, keeps = _most_of(sent - own, ranks), _most_of(own, ranks)
+    image = scale.colors(messages / max(scale.most, 1))[..., :3]
+    image[messages == 0] = to_rgb(_NOTHING)
+    image[(messages == 0) & (keeps > 0)] = to_rgb(_KEPT)
+    end = len(image) * ranks
+    ax.imshow(image, extent=(0, end, end, 0), interpolation="nearest")
+    ax.set(xlim=(0, size), ylim=(size, 0))
+    if size <= _MOST_CELLS:
+        _hatch(ax, kept)
+        edges = []
+        for k in range(1, size):
+            edges += [[(0, k), (size, k)], [(k, 0), (k, size)]]
+        width = 0.9 if size <= _FEW else 0.4
+        ax.add_collection(LineCollection(edges, color="white", linewidth=width))
+        _numbers(ax, sent, image, scale)
+    _rank_axes(ax, size)
+    ax.set_title(title, fontfamily="monospace", fontsize=10, color=INK)
+
+
+def draw_scale(ax: Axes, scale: Scale, kept: bool) -> None:
+    """Explain the colours and the hatching beside a matrix."""
+    from matplotlib.patches import Patch
+
+    if scale.most:
+        bar = ax.inset_axes((1.07, 0.2, 0.05, 0.72))
+        steps = np.linspace(1, 0, 256)[:, None]
+        ticks = sorted({0, scale.most // 2, scale.most})
+        bar.imshow(scale.colors(steps), aspect="auto", extent=(0, 1, 0, scale.most))
+        bar.spines[:].set_visible(False)
+        bar.set_xticks([])
+        bar.set_yticks(ticks, [*map(scale.text, ticks)])
+        bar.yaxis.tick_right()
+        bar.tick_params(length=0, labelsize=8, labelcolor=INK)
+        bar.set_title(scale.name, fontsize=8, color=INK, loc="left")
+    if kept:
+        label = "kept" if scale.most else f"kept, in {scale.name}"
+        patch = Patch(facecolor=_KEPT, edgecolor="white", hatch="//////", linewidth=0, label=label)
+        where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (1.04, -0.02), "borderpad": 0.2}
+        ax.legend(handles=[patch], frameon=False, fontsize=8, labelcolor=INK, handlelength=1.2, **where)
+
+
+def _most_of(sent: Ints, ranks: int) -> Ints:
+    """The largest number in each square of `ranks` ranks; in a mean, a few large messages would look small."""
+    points = -(-len(sent) // ranks)
+    padded = np.pad(sent, (0, points * ranks - len(sent)))
+    most: Ints = padded.reshape(points, ranks, points, ranks).max(axis=(1, 3))
+    return most
+
+
+def _hatch(ax: Axes, kept: npt.NDArray[np.intp]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+    cells = [corners + rank for rank in kept]
+    ax.add_collection(PolyCollection(cells, facecolor="none", edgecolor="white", hatch="//", linewidth=0, label="kept"))
+
+
+def _numbers(ax: Axes, sent: Ints, image: npt.NDArray[np.float64], scale: Scale) -> None:
+    """Write the bytes of each cell, all in one font size; nothing if too small to read."""
+    texts = {(a, b): scale.text(int(sent[a, b])) for a, b in np.argwhere(sent).tolist()}
+    box = ax.get_window_extent()
+    edge = 0.8 * 72 / ax.figure.dpi * min(box.width, box.height) / len(sent)
+    points = min(9.0, 0.6 * edge, edge / (0.62 * max(map(len, texts.values()), default=1) + 0.3))
+    if points < 4:
+        return
+    for (a, b), text in texts.items():
+        red, green, blue = image[a, b]
+        ink = INK if is_light((red, green, blue)) else "white"
+        ax.text(b + 0.5, a + 0.5, text, ha="center", va="center", fontsize=points, color=ink)
+
+
+def _rank_axes(ax: Axes, size: int) -> None:
+    """Number the ranks down and across, beside stripes in the colours that they have in pictures of layouts."""
+    colors = np.array([[rank_color(rank, size) for rank in range(size)]])
+    for bounds, stripe in (((0, 1.015, 1, 0.025), colors), ((-0.04, 0, 0.025, 1), colors.transpose(1, 0, 2))):
+        beside = ax.inset_axes(bounds)
+        beside.imshow(stripe, aspect="auto", interpolation="nearest")
+        beside.set_axis_off()
+    ranks = range(0, size, 1 if size <= _FEW else -(-size // 8))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([rank + 0.5 for rank in ranks], [*map(str, ranks)])
+    ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True, pad=9)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("to rank", fontsize=9, color=INK)
+    ax.set_ylabel("from rank", fontsize=9, color=INK)
+    ax.xaxis.set_label_position("top")

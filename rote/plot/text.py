@@ -13,20 +13,16 @@ from math import prod
 
 import numpy as np
 
-from ..layout import kinds
 from ..layout.distribution import Distribution
-from ..layout.kinds import mode_set
-from ..layout.pictures import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
+from ..layout.kinds import mode_set, part_extents
+from . import drawing
+from .drawing import GAP, Owners, Run, brief, is_light, mode_names, owners_of, ticks
 
 __all__ = ["draw"]
 
 _LINES = 36  # the most lines of the picture; the head has up to 5, the table up to 18
-_RANKS = 16  # the most ranks that the table lists one by one
-_FEW = 6  # ranks that the table lists if there are more
 _LEVELS = np.array([0, 95, 135, 175, 215, 255])  # levels of red, green and blue in the terminal's 256 colours
 _ESCAPE = re.compile("\x1b\\[[0-9;]*m")
-
-At = tuple[tuple[int, int], ...]
 
 
 def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
@@ -68,9 +64,9 @@ def _notes(dist: Distribution) -> Iterator[str]:
             yield f"grid mode {g} is partial: an element is the {dist.layout.op} of what the ranks along it hold"
         elif role.name == "rooted":
             yield f"grid mode {g} is rooted: only the ranks at its coordinate {role.at} hold anything"
-    counts = [_parts_count(dist, mode) for mode in range(dist.order)]
+    counts = [np.count_nonzero(part_extents(*each)) for each in zip(dist.splits, dist.view_shape, strict=True)]
     free = [p for g, p in enumerate(dist.grid.shape) if dist.roles[g].name in ("replicated", "partial")]
-    empty = dist.grid.size - prod(counts) * prod(free)
+    empty = dist.grid.size - int(prod(counts)) * prod(free)
     if empty:
         yield f"{empty:,} of {dist.grid.size:,} ranks hold{'s' * (empty == 1)} nothing"
 
@@ -80,16 +76,16 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     if 0 in dist.view_shape:
         yield "the tensor has no elements"
     elif dist.order == 0:
-        yield f"one element, on {_paint(owners_at(dist, {}), dist, color)}"
+        yield f"one element, on {_paint(owners_of(dist)({}), dist, color)}"
     elif dist.order == 1:
         yield f"{names[0]} across"
-        yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
+        yield from _matrix(dist, {}, [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
     elif dist.order == 2:
         yield f"{names[0]} down, {names[1]} across"
         rows = ticks([dist], 0, _LINES - 2, small=24)
-        if None in rows:  # not all fit: show a few
+        if GAP in rows:  # not all fit: show a few
             rows = ticks([dist], 0, _LINES // 2, small=0)
-        yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
+        yield from _matrix(dist, {}, rows, _columns(dist, 1, width - 4 - max(map(len, map(str, rows)))), color, width)
     else:
         yield f"{names[-2]} down, {names[-1]} across, for each part of {', '.join(names[:-2])}"
         yield from _slices(dist, color, width)
@@ -100,15 +96,16 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     leading = range(dist.order - 2)
     rows = ticks([dist], dist.order - 2, 12, small=8)
     columns = _columns(dist, dist.order - 1, min(44, page - 6), small=8)
-    parts = [list(islice(_parts(dist, mode), _LINES)) for mode in leading]
+    parts = [np.argwhere(part_extents(dist.splits[mode], dist.view_shape[mode])).tolist() for mode in leading]
     panels = []
     for chosen in islice(product(*parts), _LINES):
-        sets = []
-        for mode, tick in zip(leading, chosen, strict=True):
-            indices = mode_set(dist.splits[mode], dist.view_shape[mode], tuple([c for _, c in tick]))
-            text = brief(indices, 20).strip("{}")
+        sets, at = [], dict[int, int]()
+        for mode, coordinates in zip(leading, chosen, strict=True):
+            splits = dist.splits[mode]
+            at |= zip([split.grid_mode for split in splits], coordinates, strict=True)
+            text = brief(mode_set(splits, dist.view_shape[mode], tuple(coordinates)), 20).strip("{}")
             sets.append(f"{{{text}}}" if "," in text else text)
-        matrix = _matrix(dist, tuple(chain(*chosen)), rows, columns, color, page)
+        matrix = _matrix(dist, at, rows, columns, color, page)
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *matrix])
     width = max(map(_visible, chain(*panels))) + 3
     beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
@@ -118,27 +115,22 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
         yield ""
         for lines in zip(*shown[first : first + beside], strict=True):
             yield "".join(line + " " * (width - _visible(line)) for line in lines)
-    left = prod(_parts_count(dist, mode) for mode in leading) - len(shown)
+    left = prod(map(len, parts)) - len(shown)
     if left:
         yield f"\n… and {left:,} more like these"
 
 
 def _matrix(
-    dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool, page: int
+    dist: Distribution, at: dict[int, int], rows: Sequence[Run], columns: Sequence[Run], color: bool, page: int
 ) -> Iterator[str]:
     """The owners of some rows and columns, with the global indices to the left and above."""
-    heads = [*map(_text, columns)]
+    heads = [*map(str, columns)]
     if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # too wide: write only where runs begin
-        heads = [str(column.start) if column else "…" for column in columns]
-    labels: list[list[Owners | None]] = []
-    for row in rows:
-        line: list[Owners | None] = []
-        for column in columns:
-            line.append(owners_at(dist, dict((*at, *row.at, *column.at))) if row and column else None)
-        labels.append(line)
+        heads = [str(column.start) if column else str(GAP) for column in columns]
+    labels = drawing.table(dist, rows, columns, at)
     width = max(len(str(label)) for label in chain(*labels) if label)
     widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
-    side = ["" if dist.order == 1 else _text(row) for row in rows]
+    side = ["" if dist.order == 1 else str(row) for row in rows]
     margin = max(map(len, side)) + 2
     yield " " * (margin + 1) + " ".join(f" {head:>{w}}" for head, w in zip(heads, widths, strict=True))
     for name, owners in zip(side, labels, strict=True):
@@ -149,23 +141,18 @@ def _matrix(
 
 def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     """The coordinates and the block of every rank, or of the first few and the last."""
-    size = dist.grid.size
-    ranks: list[int | None] = list(range(size))
-    if size > _RANKS:
-        ranks = [*range(_FEW), None, size - 1]
+    ranks = drawing.listed_ranks(dist.grid.size)
     space = max(12, (width - 30) // max(1, dist.order) - 2)
     lines = [["rank", "at", "block", *mode_names(dist)]]
     for rank in ranks:
         if rank is None:
-            lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
+            lines.append([str(GAP), f"{dist.grid.size - len(ranks) + 1:,} more ranks"])
             continue
-        shape = dist.local_shape(rank)
-        sets = [brief(held, space) for held in dist.index_sets(rank)]
-        if 0 in shape:
+        at, shape, sets = drawing.block_words(dist, rank, space)
+        if 0 in dist.local_shape(rank):
             sets = ["holds nothing"]
-        at = ",".join(map(str, dist.grid.coordinates(rank)))
-        lines.append([str(rank), at, str(shape), *sets])
-    aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
+        lines.append([str(rank), at, shape, *sets])
+    aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != str(GAP)]
     widths = [max(len(line[k]) for line in aligned if k < len(line)) for k in range(len(lines[0]))]
     for rank, (number, *line) in zip([None, *ranks], lines, strict=True):
         name = f" {number:>{widths[0]}} "
@@ -174,33 +161,13 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
         yield name + "".join(f" {text:<{w}} " for text, w in zip(line, [*widths[1:], 0], strict=False))
 
 
-def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
+def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Run]:
     """The ticks of a view mode that fit side by side into a width."""
     splits = [*chain(*dist.splits)]
-    first = owners_at(dist, {split.grid_mode: 0 for split in splits})
-    last = owners_at(dist, {split.grid_mode: split.parts - 1 for split in splits})
+    first = owners_of(dist)({})
+    last = owners_of(dist)({split.grid_mode: split.parts - 1 for split in splits})
     widest = max(len(str(dist.view_shape[mode] - 1)), len(str(first)), len(str(last)))
     return ticks([dist], mode, max(4, width // (widest + 2)), small)
-
-
-def _parts(dist: Distribution, mode: int) -> Iterator[At]:
-    """The coordinates along a view mode at which there are indices."""
-    splits = dist.splits[mode]
-    for at in product(*(range(s.parts) for s in splits)):
-        if mode_set(splits, dist.view_shape[mode], at):
-            yield tuple((s.grid_mode, c) for s, c in zip(splits, at, strict=True))
-
-
-def _parts_count(dist: Distribution, mode: int) -> int:
-    """The number of `_parts`, without visiting them."""
-    left = np.array(dist.view_shape[mode])
-    for s in dist.splits[mode]:
-        left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
-    return int(np.count_nonzero(left))
-
-
-def _text(tick: Tick) -> str:
-    return str(tick) if tick else "…"
 
 
 def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> str:
@@ -208,8 +175,7 @@ def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> s
     text = f" {owners!s:>{width}} "
     if not color:
         return text
-    middle = owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2
-    paper = rank_color(middle, dist.grid.size)
+    paper = owners.color(dist.grid.size)
     red, green, blue = (int(np.abs(_LEVELS - 255 * part).argmin()) for part in paper)
     ink = 16 if is_light(paper) else 231
     return f"\x1b[38;5;{ink};48;5;{16 + 36 * red + 6 * green + blue}m{text}\x1b[0m"

@@ -16,10 +16,10 @@ from strategies import pairs
 
 import rote
 from rote import plot
-from rote.compiler.movement.messages import sends
-from rote.compiler.movement.volumes import message_matrix, traffic
-from rote.layout.pictures import rank_color
-from rote.plot.matrix import Scale
+from rote.compiler.messages import sends
+from rote.compiler.volumes import message_matrix, traffic
+from rote.plot.drawing import rank_color
+from rote.plot.figures import Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 import rote
 from rote import plot
 from rote.layout.distribution import Distribution
-from rote.layout.pictures import Run, rank_color
-from rote.plot import figures, geometry
+from rote.plot import figures
+from rote.plot.drawing import Points, Run, Side, cube, rank_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +52,8 @@ def check_visible(dist: Distribution) -> None:
     """Every element on the three visible faces of a cube has its owner's label there."""
     a, b, c = dist.view_shape
     ax = picture(dist)
-    sides = [geometry.ShownMode("", n, (Run(0, n),)) for n in dist.view_shape]
-    front, right, top = geometry.cube(sides, {})
+    sides = [Side(extent=n, ticks=(Run(0, n),)) for n in dist.view_shape]
+    front, right, top = cube(sides, {})
     seen = [(front, (i, 0, k), (k, i)) for i in range(a) for k in range(c)]
     seen += [(right, (a - 1, j, k), (k, j)) for j in range(b) for k in range(c)]
     seen += [(top, (i, j, c - 1), (j, i)) for i in range(a) for j in range(b)]
@@ -256,14 +256,14 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
 def test_cells_of_a_face_fill_it() -> None:
     """Law: the areas of the cells of a face add up to the face's."""
 
-    def area(corners: geometry.Points) -> float:
+    def area(corners: Points) -> float:
         x, y = corners.T
         return abs(float(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))) / 2
 
     sides = [
-        geometry.ShownMode("", 7, (Run(0, 3), Run(3, 5), Run(5, 7))),
-        *(geometry.ShownMode("", 4, (Run(0, 4),)),) * 2,
+        Side(None, "", 7, (Run(0, 3), Run(3, 5), Run(5, 7))),
+        *(Side(None, "", 4, (Run(0, 4),)),) * 2,
     ]
-    for face in geometry.cube(sides, {}):
+    for face in cube(sides, {}):
         parts = [area(face.cell(r, c)) for r in face.down.runs for c in face.across.runs]
         assert sum(parts) == pytest.approx(area(face.outline()))

@@ -10,7 +10,7 @@ import pytest
 
 import rote
 from rote.layout.distribution import Distribution
-from rote.layout.pictures import Owners, owners_at, rank_color, run_around, runs
+from rote.plot.drawing import Owners, owners_of, rank_color, run_around, runs
 from rote.plot.text import draw
 
 MODES = ["()", "(0)", "(0:block)", "(0:block(3))", "(0:cyclic(2))", "(0,1)", "(0:block,1)", "(0:cyclic(2),1:cyclic(3))"]
@@ -36,7 +36,7 @@ def test_runs_cover_a_mode_and_end_where_owners_change() -> None:
         found = list(runs(dist, 0))
         assert [i for run in found for i in range(run.start, run.stop)] == list(range(extent))
         for run in found:
-            assert {dist.owners(i) for i in range(run.start, run.stop)} == {owners_at(dist, dict(run.at)).ranks}
+            assert {dist.owners(i) for i in range(run.start, run.stop)} == {owners_of(dist)(dict(run.at)).ranks}
             assert all(run_around(dist, 0, i) == run for i in range(run.start, run.stop))
         assert all(a.at != b.at for a, b in pairwise(found))
 
