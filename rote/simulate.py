@@ -23,7 +23,7 @@ from .compiler.step import Step, as_array
 from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
-from .runtime.copy.regions import REDUCE, cut, identity, receive_regions, send_regions
+from .runtime.regions import REDUCE, cut, identity, receive_regions, send_regions
 
 __all__ = ["gather", "run", "scatter"]
 

@@ -13,17 +13,14 @@ from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, grid_shape, integer, tensor_shape
 from ..layout.layout import Layout, Transition, parse_transition
-from .explain import in_bytes
-from .machine import DEFAULT, Machine, as_machine
-from .plan import Plan
+from .cost import DEFAULT, Machine, as_machine
+from .plan import Plan, in_bytes
 from .search import Route, Search
 from .step import as_dtype, as_kind, as_wire
 
 __all__ = ["check_ends", "compile", "ends", "expect", "tradeoff"]
 
 Shape = Iterable[int] | int | None
-
-
 Ranks = Grid | Iterable[int] | int | None
 
 

@@ -21,9 +21,8 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution, block_range
 from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
-from .cost import Cost, slowest_of
-from .machine import DEFAULT, Machine
-from .movement.components import counting, splitting
+from .components import counting, splitting
+from .cost import DEFAULT, Cost, Machine, slowest_of
 from .verify.halo import Delivery, verify_deliveries
 
 __all__ = ["HaloPlan"]

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import floor, inf, log10
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,14 +29,14 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, integers
 from ..layout.layout import as_layout, parse_transition
 from ..lazy import late
-from .cost import Cost, lower_bound, steps_cost
-from .explain import explain, grids, in_bytes, in_seconds, kinds, on_machine, versus
-from .machine import DEFAULT, Machine, as_machine
+from .cost import DEFAULT, Cost, Machine, as_machine, duration, flow, lower_bound, peak, steps_cost
+from .rules import rule_of
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_of
 from .verify.certificate import verify
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds", "on_machine"]
+__all__ += ["table", "versus"]
 
 _LOOKED_AT = 2_000  # the most steps to try for a runner-up, so that explaining takes no longer than compiling
 
@@ -119,7 +120,7 @@ class Plan:
             lines.append(f"sent as {wire}: relative error of an element at most {error_of(self.steps):.1e}")
         second = self._search().next_to(self.steps)
         if second is not None:
-            lines.append(f"runner-up: {self._told(second)}")
+            lines.append(f"runner-up: {self._described(second)}")
         return "\n".join(lines)
 
     def why_not(self, kind: str) -> str:
@@ -140,13 +141,13 @@ class Plan:
         if route is None:
             looked_at = "" if search.exact else " of those that are looked at on so many ranks"
             return f"no plan from {self.source.layout} to {self.target.layout}{looked_at} has a step {kind}"
-        return self._told(route)
+        return self._described(route)
 
     def _search(self) -> Search:
         wire = wire_of(self.steps)
         return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT, wire=wire)
 
-    def _told(self, route: Route) -> str:
+    def _described(self, route: Route) -> str:
         """Another route, and why it was not chosen."""
         cost = replace(self, steps=route.steps).cost
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
@@ -241,12 +242,13 @@ class Plan:
         >>> Plan.from_text("\\n".join(lines)).cost.bytes
         24
         """
-
         return Plan(*_read(text), as_machine(machine))
 
     def __str__(self) -> str:
-
-        return _write(self.source, self.target, self.dtype, self.steps)
+        grid = grids(self.source, self.target)
+        lines = [f"{self.source.layout} -> {self.target.layout} of {self.source.shape} {self.dtype} on grid {grid}"]
+        lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)] or [_NOTHING]
+        return "\n".join(lines)
 
 
 def _step_tree(step: Step) -> dict[str, Any]:
@@ -284,42 +286,21 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
 
 
 Parts = tuple[Distribution, Distribution, np.dtype[Any], tuple[Step, ...]]
-
-
 _NOTHING = "  nothing to do: every rank holds its block already"
-
-
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
-
-
 _SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
-
-
 _GRID = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*|\(\)")
-
-
 _TO = re.compile(r"(.*) to grid ([^ ]*)")
-
-
 _OVER = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
-
-
 # Some types are equal on this machine, such as long and long long; the last one here is read.
 _DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
 
 
-def _write(source: Distribution, target: Distribution, dtype: np.dtype[Any], steps: tuple[Step, ...]) -> str:
-    """The text of a plan, which contains all but the machine."""
-    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grids(source, target)}"]
-    lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)] or [_NOTHING]
-    return "\n".join(lines)
-
-
 def _read(text: str) -> Parts:
-    """Source, target, dtype and steps of the plan in a text; the inverse of `_write`.
+    """Source, target, dtype and steps of the plan in a text; the inverse of `Plan.__str__`.
 
     Raises:
-        PlanError: the text is not one that `_write` writes, or its steps do not lead from the source to the target.
+        PlanError: the text is not one that `str` writes, or its steps do not lead from the source to the target.
         NotationError: a layout in it is not in the language.
         LayoutError: a layout in it does not fit the shape or the grid.
     """
@@ -421,5 +402,169 @@ def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tupl
 
 
 def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
-    """The error for a line that `write` would not write, shown with a caret, like mistakes in layouts."""
+    """The error for a line that `str` would not write, shown with a caret, like mistakes in layouts."""
     return PlanError(str(NotationError("plan-text", line, position, rule, cure)))
+
+
+class StepFigures(NamedTuple):
+    """The figures of a step.
+
+    Attributes:
+        kind, over: the kind of step, and its grid modes.
+        layout: the layout after the step.
+        received, peak: the bytes that the busiest rank receives, and the most that a rank holds during the step.
+        rounds: the number of rounds of messages.
+        seconds, algorithm: the model's time, and the fastest algorithm, which takes it.
+        rule: the rule that the step follows, with the algorithm if there are several rounds.
+    """
+
+    kind: str
+    over: str
+    layout: str
+    received: int
+    rounds: int
+    peak: int
+    seconds: float
+    algorithm: str
+    rule: str
+
+
+def figures(
+    ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
+) -> list[StepFigures]:
+    """The figures of each step of a plan; for the arguments, see `explain`."""
+    rows = []
+    for number, step in enumerate(steps, 1):
+        quick = duration(step, item, machine)
+        rule = rule_of(step).name
+        if quick.rounds > 1:
+            rule += f", {quick.algorithm}"
+        rows.append(
+            StepFigures(
+                kind=step.kind,
+                over=_over(step),
+                layout=str(step.after.layout),
+                received=int(flow(step).elements.max()) * step.sent(item),
+                rounds=quick.rounds,
+                peak=peak(step, *ends, number == 1, number == len(steps)) * item,
+                seconds=quick.seconds,
+                algorithm=quick.algorithm,
+                rule=rule,
+            )
+        )
+    return rows
+
+
+def explain(
+    head: str, ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
+) -> list[str]:
+    """The steps of a plan as a table: for each, its layout, what it moves, its peak memory and its rule.
+
+    Args:
+        head: the line above the table.
+        ends: the plan's source and target, which are held throughout.
+        item: the size of an element in bytes.
+        machine: the machine whose times decide the number of rounds.
+    """
+    if not steps:
+        return [head, "nothing to do: every rank holds its block already"]
+    rows = [
+        ("step", "kind", "over", "layout", "received", "rounds", "peak", "rule"),
+        ("", "", "", str(steps[0].before.layout), "", "", "", ""),
+    ]
+    for number, row in enumerate(figures(ends, steps, item, machine), 1):
+        cells = in_bytes(row.received), str(row.rounds), in_bytes(row.peak)
+        rows.append((str(number), row.kind, row.over, row.layout, *cells, row.rule))
+    return [head, *table(rows, range(4, 7))]
+
+
+def grids(source: Distribution, target: Distribution) -> str:
+    """The grid of both ends, or the two grids if they differ."""
+    return " to ".join(dict.fromkeys([str(source.grid), str(target.grid)]))
+
+
+def kinds(steps: tuple[Step, ...]) -> str:
+    """The kinds of some steps as one text."""
+    return ", ".join(f"{step.kind} over {_over(step)}" for step in steps) or "no step"
+
+
+def _over(step: Step) -> str:
+    """The grid modes of a step, and the grid that it leads to if that is a different one."""
+    over = ",".join(map(str, step.grid_modes)) or "-"
+    return f"{over} to {step.after.grid}" if step.across else over
+
+
+def versus(cost: Cost, best: Cost) -> str:
+    """Why a plan of some cost was not chosen."""
+    why = []
+    if cost.bytes > best.bytes:
+        why.append(f"receives {in_bytes(cost.bytes)} (not {in_bytes(best.bytes)})")
+    if cost.peak_bytes > best.peak_bytes:
+        why.append(f"holds {in_bytes(cost.peak_bytes)} (not {in_bytes(best.peak_bytes)})")
+    if cost.messages > best.messages:
+        why.append(f"hears from {cost.messages} (not {best.messages}) ranks")
+    times = f"about {in_seconds(cost.seconds)}"
+    if best.seconds:
+        ratio = cost.seconds / best.seconds
+        times += f", {ratio:.2f} times as long" if abs(ratio - 1) >= 0.005 else ", as long"
+    return f"{times}: a rank {', '.join(why)}" if why else f"{times}: more steps or rounds of messages"
+
+
+def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]:
+    """Rows as lines of a table: texts are aligned to the left, the columns of `figures` to the right.
+
+    >>> table([("a", "1"), ("bc", "12")], {1})
+    ['  a    1', '  bc  12']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        line = ""
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            aligned = cell.rjust(width) if column in figures else cell.ljust(width)
+            line += f"  {aligned}"
+        lines.append(line.rstrip())
+    return lines
+
+
+def in_bytes(count: int) -> str:
+    """A number of bytes in a suitable unit.
+
+    >>> in_bytes(12), in_bytes(1536), in_bytes(3 << 30)
+    ('12 B', '1.5 KiB', '3.0 GiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} TiB"
+
+
+def in_seconds(time: float, digits: int = 2) -> str:
+    """A time in a suitable unit, rounded to some digits; a model knows no more than two.
+
+    >>> in_seconds(9.153e-4), in_seconds(9.96e-4), in_seconds(1.504e-10, 3), in_seconds(0)
+    ('920 us', '1.0 ms', '150 ps', '0 s')
+    """
+    if not 0 < time < inf:
+        return f"{time:g} s"
+    time = float(f"{time:.{digits - 1}e}")
+    units = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12}
+    unit, scale = next((each for each in units.items() if time * each[1] >= 1 - 1e-9), ("ps", 1e12))
+    places = digits - 1 - floor(log10(time * scale) + 1e-9)
+    return f"{time * scale:.{max(places, 0)}f} {unit}"
+
+
+def on_machine(machine: Machine) -> str:
+    """The machine that takes the times of a cost, in words: the default one, or one with its latency.
+
+    >>> on_machine(Machine()), on_machine(Machine(latency=(1e-6, 5e-6)))
+    ('on the default machine', 'on a machine of latency 1.0 us, 5.0 us')
+    """
+    if machine == DEFAULT:
+        return "on the default machine"
+    latencies = machine.latency if isinstance(machine.latency, tuple) else (machine.latency,)
+    return f"on a machine of latency {', '.join(map(in_seconds, latencies))}"

@@ -20,11 +20,11 @@ from ..layout.distribution import Distribution
 from ..layout.grid import ranks_at
 from ..layout.layout import Transition
 from .compile import Ranks, Shape, check_ends, ends
-from .explain import in_bytes
-from .movement.components import components
-from .movement.messages import groups
-from .movement.volumes import block_sizes, coordinates, overlap
+from .components import components, splitting
+from .messages import groups
+from .plan import in_bytes
 from .step import as_dtype
+from .volumes import block_sizes, coordinates, overlap
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 
@@ -253,7 +253,11 @@ def _meshes(
         return
     me = mine.grid.coordinates(rank)
     parts = components(mine, other) if sending else components(other, mine)
-    for chosen in product(*[groups(mine, other, part, me, sending) for part in parts]):
+    options = []
+    for part in parts:
+        own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
+        options.append(groups(mine, other, part, own, sending))
+    for chosen in product(*options):
         where: dict[int, int] = {}
         along: dict[int, Ints] = {}
         for axis, (part, group) in enumerate(zip(parts, chosen, strict=True)):

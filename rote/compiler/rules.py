@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.kinds import Split
-from .movement.components import components
-from .movement.volumes import from_others
+from .components import components
 from .step import LOCAL, Step, StepKind
+from .volumes import from_others
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]
 
@@ -65,7 +64,6 @@ RULES: tuple[Rule, ...] = (
 _BY_ROLES = {(r.before, r.after): r.kind for r in reversed(RULES) if r.kind != "permute" or r.before == "rooted"}
 
 
-@memoized(65536)
 def one_step(source: Distribution, target: Distribution) -> Step | None:
     """The single step from one distribution to another of the same tensor and ranks; None if there is nothing to do.
 

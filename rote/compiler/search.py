@@ -1,33 +1,249 @@
 """The search for a cheapest plan: A* over layouts, in which every edge is one step.
 
+In the layouts between the two ends, a grid mode may do nothing, split any mode at any place in that mode's list and in
+the kinds that it has at the two ends, or be partial or rooted as it is at one of the ends. Grid modes that change
+between the ends also take kinds and roots from each other, where that leaves few layouts.
+
+Some layouts are left out on purpose. A grid mode that is not partial at an end is never partial on the way: adding the
+zeros with which others fill up would change -0.0 to 0.0. No layout splits in a kind that neither end has, or lies on
+another grid than those of the ends.
+
 The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one of those
-through the layouts of `rote.compiler.candidates`, whose docstring says which layouts are left out. If memory
-counts as well, a layout keeps every route to it that no other beats in both seconds and peak. Ties are broken by
-numbers that are equal on all ranks, so that all ranks find the same plan.
+through these layouts. If memory counts as well, a layout keeps every route to it that no other beats in both seconds
+and peak. Ties are broken by numbers that are equal on all ranks, so that all ranks find the same plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from math import inf
+from itertools import chain, combinations, product
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..caches import memoized
-from ..layout.distribution import Distribution
-from .candidates import layouts
-from .cost import at_least, at_least_in_two, duration, peak
-from .machine import Machine
-from .movement.components import TooManyPiecesError
-from .movement.volumes import largest_block
+from ..errors import LayoutError
+from ..grammar.nodes import BLOCK, OPS, Entry, Kind
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import Grid
+from ..layout.layout import Layout
+from ..layout.view import View
+from .components import TooManyPiecesError
+from .cost import Machine, at_least, at_least_in_two, duration, peak
 from .rules import one_step
 from .step import Step, rounded
+from .volumes import largest_block
 
-__all__ = ["Route", "Search"]
+__all__ = ["MOST", "Route", "Search", "layouts"]
+
+MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
+_MOST_WIDENED = 64  # layouts, if grid modes take kinds and roles from each other: all of two grid modes and two modes
+_MOST_RANKS = 200_000  # layouts times ranks
+_MOST_VIEWED = 24  # layouts in each of two views; few, because moves between views are computed for each pair
+_MOST_MOVED = 5  # grid modes of which a normal form tries all subsets
+Row = tuple[tuple[Entry, ...], ...]
+Role = tuple[str, int]
+Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # a grid mode, its possible kinds, and its other roles
+
+
+def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
+    """The two ends, then other layouts in a fixed order, and whether these are all and not just the normal form."""
+    if source.grid != target.grid:
+        dists, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
+    else:
+        same = source.digits == target.digits
+        choices = tuple([(g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source)])
+        permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same digits in both
+        if permuted:
+            choices = _widened(source, target, choices)
+        number = _count(choices, source.order)
+        exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
+        dists = []
+        ends = [source] if same else [source, target]
+        for end in ends:
+            every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
+            dists += every or [*_normal(source, target, end)]
+    unique: dict[object, Distribution] = {}
+    for dist in (source, target, *dists):
+        unique.setdefault(dist.meaning, dist)
+    return tuple(unique.values()), exact
+
+
+@memoized(16)
+def _all(
+    shape: tuple[int, ...], grid: Grid, view: View | None, order: int, choices: tuple[Choice, ...]
+) -> tuple[Distribution, ...]:
+    """Every layout in one view."""
+    dists: list[Distribution] = []
+    grid_modes = [g for g, _, _ in choices]
+    for chosen in product(*[(("split", 0), *roles) for _, _, roles in choices]):
+        roles = dict(zip(grid_modes, chosen, strict=True))
+        split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
+        for modes in _rows(order, split):
+            dists += _made(shape, grid, view, modes, roles)
+    return tuple(dists)
+
+
+def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
+    """Every way to place one entry for each of these grid modes in the lists of the modes, each way once."""
+    rows: list[Row] = [((),) * order]
+    for g, kinds in split:
+        rows = [row for shorter in rows for row in _with_entry(shorter, g, kinds)]
+    return rows
+
+
+def _with_entry(row: Row, g: int, kinds: tuple[Kind, ...]) -> Iterator[Row]:
+    """Every way to add an entry for a grid mode to the lists of the modes."""
+    for m, mode in enumerate(row):
+        for at in range(len(mode) + 1):
+            for kind in kinds:
+                yield (*row[:m], (*mode[:at], Entry(g, kind), *mode[at:]), *row[m + 1 :])
+
+
+def _normal(source: Distribution, target: Distribution, like: Distribution) -> Iterator[Distribution]:
+    """Layouts on the way: some grid modes are already placed as in the target, the others still as in the source.
+
+    From a partial source, there is also the layout in which a reduction leaves the longest mode split.
+    """
+    if source.digits == target.digits:
+        changed = [g for g in _grid_modes(source) if _place(source, g) != _place(target, g)]
+        for done in _moved(changed):
+            modes: list[tuple[Entry, ...]] = []
+            for old, new in zip(source.layout.modes, target.layout.modes, strict=True):
+                still = [entry for entry in old if entry.grid_mode not in done]
+                moved = [entry for entry in new if entry.grid_mode in done]
+                modes.append((*still, *moved))
+            roles = {g: _role(target if g in done else source, g) for g in _grid_modes(source)}
+            for made in _made(source.shape, source.grid, like.layout.view, tuple(modes), roles):
+                if not _is_crowded(made):
+                    yield made
+    if like is source:
+        yield from _between(source, source.partial)
+
+
+def _is_crowded(dist: Distribution) -> bool:
+    """Whether a mode has fewer indices than parts, so that most ranks hold nothing."""
+    for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
+        if prod([split.parts for split in splits]) > max(extent, 1):
+            return True
+    return False
+
+
+def _moved(changed: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The grid modes that may have moved already: every subset if they are few, else only the first ones."""
+    for n in range(len(changed) + 1):
+        if len(changed) <= _MOST_MOVED:
+            yield from combinations(changed, n)
+        else:
+            yield tuple(changed[:n])
+
+
+def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distribution]:
+    """The layout in which these grid modes split the longest mode instead of having their present role."""
+    if spread and dist.order:
+        longest = max(range(dist.order), key=lambda m: (dist.view_shape[m], -m))
+        modes = [*dist.layout.modes]
+        modes[longest] += tuple([Entry(g, BLOCK) for g in spread])
+        roles = {g: _role(dist, g) for g in _grid_modes(dist)} | dict.fromkeys(spread, ("split", 0))
+        yield from _made(dist.shape, dist.grid, dist.layout.view, tuple(modes), roles)
+
+
+def _made(
+    shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
+) -> Iterator[Distribution]:
+    """The layout with these entries and roles, if there is one for the tensor."""
+    named = {entry.grid_mode for entry in chain(*modes)}
+    left = {g: role for g, role in roles.items() if g not in named}
+    partial = tuple([g for g, (name, _) in left.items() if name in OPS])
+    rooted = tuple([(g, at) for g, (name, at) in left.items() if name == "rooted"])
+    names = {left[g][0] for g in partial}
+    ops = [op for op in OPS if op in names] or ["sum"]
+    if len(ops) > 1:
+        return
+    with suppress(LayoutError):  # raised if sizes of a block split fit at one end only
+        yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
+
+
+def _grid_modes(dist: Distribution) -> list[int]:
+    """The grid modes of more than one coordinate; the others have no effect."""
+    return [g for g, p in enumerate(dist.grid.shape) if p > 1]
+
+
+def _idle(dist: Distribution) -> tuple[int, ...]:
+    """The replicated grid modes of more than one coordinate, which could do something else."""
+    return tuple(g for g in _grid_modes(dist) if dist.roles[g].name == "replicated")
+
+
+def _role(dist: Distribution, g: int) -> Role:
+    """The role of a grid mode, without the place of a split; for a partial one, the operation is its name."""
+    role = dist.roles[g]
+    name = dist.layout.op if role.name == "partial" else role.name
+    return (name, role.at)
+
+
+def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:
+    """The roles other than a split that a grid mode may have."""
+    roles: list[Role] = [("replicated", 0)]
+    for end in (source, target):
+        role = _role(end, g)
+        if role[0] != "split" and role not in roles:
+            roles.append(role)
+    return tuple(roles)
+
+
+def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ...]:
+    """The kinds in which a grid mode may split: its own at the ends, else those of other grid modes, else block."""
+    entries = [*chain(*source.splits, *target.splits)]
+    own = [s.kind for s in entries if s.grid_mode == g]
+    free = [s.kind for s in entries if s.kind.fits]
+    return tuple(dict.fromkeys(own or free or [BLOCK]))
+
+
+def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The choices in which each grid mode that changes may also split or be rooted as another one that changes.
+
+    If the layouts would be more than `_MOST_WIDENED`, the choices stay as they are.
+    """
+    changed = [g for g, _, _ in choices if _place(source, g) != _place(target, g)]
+    kinds: dict[Kind, None] = {}
+    roles: dict[Role, None] = {}
+    for g, own, others in choices:
+        if g in changed:
+            kinds |= dict.fromkeys([kind for kind in own if kind.fits])
+            roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
+    wider: list[Choice] = []
+    for g, own, others in choices:
+        if g in changed:
+            fitting = [(name, at) for name, at in roles if at < source.grid.shape[g]]
+            own, others = tuple(dict.fromkeys((*own, *kinds))), tuple(dict.fromkeys((*others, *fitting)))
+        wider.append((g, own, others))
+    return tuple(wider) if _count(tuple(wider), source.order) <= _MOST_WIDENED else choices
+
+
+def _count(choices: tuple[Choice, ...], order: int) -> int:
+    """The number of layouts: k entries fit into the lists of `order` modes in order (order+1) ... (order+k-1) ways."""
+    ways = [1]  # the number of choices of roles and kinds, by the number of grid modes that split
+    for _, kinds, roles in choices:
+        more = [0] * (len(ways) + 1)
+        for k, n in enumerate(ways):
+            more[k] += n * len(roles)
+            more[k + 1] += n * len(kinds)
+        ways = more
+    return sum(n * prod(range(order, order + k)) for k, n in enumerate(ways))
+
+
+def _place(dist: Distribution, g: int) -> object:
+    """The mode, place and kind of a grid mode's split, or its role if it does not split."""
+    for m, mode in enumerate(dist.splits):
+        for at, split in enumerate(mode):
+            if split.grid_mode == g:
+                return m, at, split.kind
+    return _role(dist, g)
+
 
 Edge = tuple[int, int]
 _SOURCE, _TARGET = 0, 1  # the numbers of the two ends among the layouts

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.movement.components import components
-from rote.compiler.movement.messages import Message, receives, sends
+from rote.compiler.components import components
+from rote.compiler.messages import Message, receives, sends
 from rote.compiler.step import LOCAL, Step
 from rote.errors import PlanError
 from rote.layout.distribution import Distribution

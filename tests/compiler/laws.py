@@ -15,8 +15,8 @@ import numpy as np
 from layout import definition
 
 import rote
-from rote.compiler.movement.components import components
-from rote.compiler.movement.messages import receives
+from rote.compiler.components import components
+from rote.compiler.messages import receives
 from rote.compiler.rules import ANY
 
 __all__ = ["I8", "LAWS", "Seen", "key", "see"]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pipelines import gather_walk, layouts, rote_walk
 
 import rote
-from rote.compiler.machine import Machine
+from rote.compiler.cost import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.layout.distribution import Distribution

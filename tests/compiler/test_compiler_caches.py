@@ -93,10 +93,10 @@ def test_the_last_used_are_kept():
         made.append((a, b))
         return a, b
 
-    for a in (1, 2, 1, 3, 1, 2):
+    for a in (1, 2, 1, 3, 1, 4, 5, 2, 5):
         assert pair(a) == (a, 0)
-    assert made == [(1, 0), (2, 0), (3, 0), (2, 0)]
-    assert [pair(2, b=5), pair(2, b=5)] == [(2, 5)] * 2 and made[4:] == [(2, 5)]
+    assert made == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (2, 0)]
+    assert [pair(2, b=5), pair(2, b=5)] == [(2, 5)] * 2 and made[6:] == [(2, 5)]
     with pytest.raises(TypeError):
         pair([])
 

@@ -13,12 +13,11 @@ from hypothesis import given
 from strategies import pairs, pairs_across
 
 import rote
-from rote.compiler import halo
-from rote.compiler.movement import along, components, volumes
-from rote.compiler.verify import pairwise, partition, ranges, recount
+from rote.compiler import along, components, halo, volumes
+from rote.compiler.verify import certificate, proof, recount
 from rote.fft import compare
 
-COUNTING = (along, components, halo, pairwise, partition, ranges, recount, volumes)
+COUNTING = (along, certificate, components, halo, proof, recount, volumes)
 TIMES = ("latency", "byte_time", "copy_time", "reduce_time", "step_time")
 
 

@@ -24,10 +24,10 @@ from strategies import pairs_across
 
 import rote
 from rote.compiler.cost import at_least, duration, flow
-from rote.compiler.movement.messages import receives, sends
-from rote.compiler.movement.volumes import from_others, message_matrix
+from rote.compiler.messages import receives, sends
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
+from rote.compiler.volumes import from_others, message_matrix
 from rote.errors import LayoutError, PlanError
 from rote.grammar.nodes import Kind
 

@@ -13,8 +13,8 @@ from marks import PARTS
 from parts import share
 
 import rote
-from rote.compiler.movement import components
-from rote.compiler.movement.messages import PeerRule
+from rote.compiler import components
+from rote.compiler.messages import PeerRule
 from rote.compiler.verify import certificate
 
 # Transitions over one long grid mode. No component is split by it on both sides, or nothing moves along it.

@@ -36,9 +36,9 @@ from test_compiler_verify import (
 )
 
 import rote
-from rote.compiler.movement import messages as movement
-from rote.compiler.movement.messages import Group, receives, sends
-from rote.compiler.verify import pairwise
+from rote.compiler import messages as movement
+from rote.compiler.messages import Group, receives, sends
+from rote.compiler.verify import certificate
 from rote.errors import LayoutError, PlanError
 from rote.lattice import Lattice
 
@@ -93,7 +93,7 @@ def relisted(change):
         for side, found in (("sends", told), ("receives", awaited)):
             whole = getattr(movement, side)
             patch.setattr(
-                pairwise,
+                certificate,
                 side,
                 lambda a, b, rank, found=found, whole=whole: (
                     found[rank] if (a, b) == (step.before, step.after) else whole(a, b, rank)
@@ -218,14 +218,15 @@ def regrouped(change):
         ends = (step.before, step.after) if sending else (step.after, step.before)
         done = []
 
-        def mutated(mine, other, part, me, sends, only=None):
-            found = whole(mine, other, part, me, sends)
+        def mutated(mine, other, part, own, sends, only=None):
+            found = whole(mine, other, part, own, sends)
             new = change(found) if (mine, other, sends) == (*ends, sending) else found
             done.append(new is not found)
             return new
 
         for rank, part in product(range(ends[0].grid.size), movement.components(step.before, step.after)):
-            mutated(*ends, part, ends[0].grid.coordinates(rank), sending)
+            me, over = ends[0].grid.coordinates(rank), movement.splitting(ends[0], part.modes(sending))
+            mutated(*ends, part, tuple(me[g] for g in over), sending)
         patch.setattr(movement, "groups", mutated)
         return any(done)
 
@@ -322,7 +323,7 @@ def mutated(name, rng, plan, claimed, patch):
         plan = ON_PLANS[name](rng, plan)
     elif name in ON_LISTS:
         part = replace(plan, steps=(plan.steps[crossing(rng, plan)],))
-        plan = plan if mutate_list(patch, rng, part, ON_LISTS[name], (pairwise,)) else None
+        plan = plan if mutate_list(patch, rng, part, ON_LISTS[name], (certificate,)) else None
     else:
         plan = plan if (ON_BOTH | ON_GROUPS)[name](rng, plan, patch) else None
     return plan and (plan, None)
@@ -373,5 +374,5 @@ def test_the_refusals_name_the_ranks(monkeypatch):
         certify(plan)
     assert str(caught.value) == (
         "step 1 (relayout over 0 to grid 2x2: [()] -> [()]): "
-        "rank 1 receives from rank 2 what another replica has sent it"
+        "rank 2 sends 2 messages, with ranks [1, 2], but it meets 1, [2], each once and in ascending order"
     )

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import rote
-from rote.compiler.movement.components import components, overlaps, readings
-from rote.compiler.movement.messages import sends
-from rote.compiler.verify.elements import surplus
+from rote.compiler.components import components, overlaps, readings
+from rote.compiler.messages import sends
+from rote.compiler.verify.proof import surplus
 from rote.errors import PlanError
 from rote.lattice import Lattice
 

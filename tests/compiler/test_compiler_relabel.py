@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from layout import definition
 
 import rote
-from rote.compiler.movement.volumes import message_matrix
 from rote.compiler.relabel import assign, common_elements
+from rote.compiler.volumes import message_matrix
 
 ITEM = 8
 

@@ -19,7 +19,7 @@ from parts import REST, SOME, share
 from strategies import pairs
 
 import rote
-from rote.compiler.movement.messages import receives
+from rote.compiler.messages import receives
 from rote.compiler.rules import ANY, RULES, one_step, rule_of
 from rote.compiler.step import LOCAL
 from rote.grammar.nodes import Kind

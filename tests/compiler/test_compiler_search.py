@@ -15,11 +15,10 @@ from parts import share
 from strategies import pairs
 
 import rote
-from rote.compiler.candidates import layouts
 from rote.compiler.cost import at_least, at_least_in_two, duration, lower_bound
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
-from rote.compiler.search import Search
+from rote.compiler.search import Search, layouts
 from rote.errors import PlanError
 
 ITEM = 16

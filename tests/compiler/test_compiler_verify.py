@@ -21,13 +21,12 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler.movement import components
-from rote.compiler.movement import messages as movement
+from rote.compiler import components
+from rote.compiler import messages as movement
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
-from rote.compiler.verify import certificate, partition
-from rote.compiler.verify import roles as roles_proof
+from rote.compiler.verify import certificate, proof
 from rote.errors import LayoutError, PlanError
 from rote.lattice import Lattice
 from rote.runtime.plans import bind
@@ -60,7 +59,8 @@ def plans(seed, number, grid=None, steps=1):
 
 def certify(plan, claimed=None):
     """What `plan.verify()` does, with any claim or none."""
-    certificate.verify(plan.source, plan.target, plan.steps, plan.dtype, claimed)
+    claim = claimed if claimed is None or callable(claimed) else lambda: claimed
+    certificate.verify(plan.source, plan.target, plan.steps, plan.dtype, claim)
 
 
 def refused(plan, claimed=None):
@@ -261,9 +261,8 @@ def meets_flipped(rng, plan, monkeypatch):
     mutated(*roles, step.before.layout.op != step.after.layout.op, p)
     if harmless[0]:
         return False
-    for module in (movement, roles_proof):
+    for module in (movement, certificate):
         monkeypatch.setattr(module, "peer_rule", mutated)
-    monkeypatch.setattr(movement, "_common", movement._common.__wrapped__)
     return True
 
 
@@ -276,8 +275,8 @@ def groups_changed(change):
         step, right, wrong = rng.choice(plan.steps), movement.groups, rng.random() < 0.5
         done = []
 
-        def mutated(mine, other, part, me, sending, only=None):
-            found = right(mine, other, part, me, sending)
+        def mutated(mine, other, part, own, sending, only=None):
+            found = right(mine, other, part, own, sending)
             new = change(found) if sending == wrong and (step.before, step.after)[not sending] == mine else found
             done.append(new is not found)
             return new
@@ -285,7 +284,8 @@ def groups_changed(change):
         ends = (step.before, step.after) if wrong else (step.after, step.before)
         for rank, part in product(range(plan.source.grid.size), movement.components(step.before, step.after)):
             if ends[0].holds(rank):
-                mutated(*ends, part, plan.source.grid.coordinates(rank), wrong)
+                me, over = plan.source.grid.coordinates(rank), components.splitting(ends[0], part.modes(wrong))
+                mutated(*ends, part, tuple(me[g] for g in over), wrong)
         monkeypatch.setattr(movement, "groups", mutated)
         return any(done)
 
@@ -340,9 +340,9 @@ def overlaps_changed(change):
         new = mutated(*key)
         if new is right(*key):
             return False
-        for module in (movement, partition):
+        for module in (movement, proof):
             monkeypatch.setattr(module, "overlaps", lambda *ends: new if ends == key else right(*ends))
-        for module, name in ((movement, "_groups"), (movement, "_elements_at"), (partition, "_proof")):
+        for module, name in ((movement, "groups"), (movement, "_elements_at"), (proof, "_proof")):
             monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
         return True
 
@@ -796,7 +796,7 @@ def test_it_says_what_is_wrong_with_a_step(text, changes, said):
 def test_it_says_what_is_wrong_with_a_message(monkeypatch):
     """Errors name the ranks and the first element that goes astray."""
     plan = plan_of("[(0),()] -> [(),(0)]", (6, 4), (2,))
-    right = partition.overlaps
+    right = proof.overlaps
 
     def reordered(source, target):
         found = right(source, target)
@@ -806,8 +806,8 @@ def test_it_says_what_is_wrong_with_a_message(monkeypatch):
             found = (with_row(box, 1, (start + step * (box.shape[0] - 1), -step, *others)),)
         return found
 
-    monkeypatch.setattr(partition, "overlaps", reordered)
-    monkeypatch.setattr(partition, "_proof", partition._proof.__wrapped__)
+    monkeypatch.setattr(proof, "overlaps", reordered)
+    monkeypatch.setattr(proof, "_proof", proof._proof.__wrapped__)
     with pytest.raises(PlanError) as caught:
         certify(plan)
     assert "from rank 0 to rank 0 go elements, (4,) first of modes (0,), not the same in the same" in str(caught.value)

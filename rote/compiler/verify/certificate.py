@@ -1,53 +1,38 @@
-"""The certificate of a plan: a second program that proves from the index sets alone that every element arrives.
-
-A message is a product of one group of elements per component, and goes wherever two ranks meet along every grid mode.
-So the proof is about factors, not elements, and hardly takes longer on more ranks:
-1. per component, the boxes contain each element once, and both sides have the same elements in each (`partition`);
-2. per grid mode, coordinates meet as the roles on both sides require: values arrive once, contributions enter once
-   (`roles`);
-3. the lists of messages are these products, ascending by rank; the first contribution assigns, the others combine
-   (this compares the lists of one rank, and of further ranks up to a total of `LISTED` messages; beyond `WHOLE`
-   ranks, the messages between some pairs of them);
-4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (for a step from
-   one grid to another, a proof message by message takes the place of 2 to 4: `pairwise`);
-5. bytes, messages and peak memory are as claimed: they are counted again from the results of 1 and 2 (`recount`).
-
-No rank waits for another one in vain. A plan does not depend on the rank, so all ranks take the same steps in the same
-order. The sub-grids of a step, whose ranks differ along its grid modes alone, partition the ranks, so in each step a
-rank joins the collective of one sub-grid, with all its members. By 4, no rank outside takes part, and if a collective
-needs all members, they work over each of its grid modes. By 3, both sides list the same messages.
-"""
+"""The certificate of a plan: every step is proved, then its figures. The package says how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat, zip_longest
 from math import prod
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...layout.distribution import Distribution
+from ...lattice import Lattice
+from ...layout.distribution import Distribution, Role
 from ...layout.grid import row_major
-from ..movement.components import components
-from ..movement.messages import Group, Message, PeerRule, receives, sends
+from ..components import components, counting
+from ..messages import Group, Message, PeerRule, peer_rule, receives, sends
 from ..step import LOCAL, Step
-from .pairwise import prove_pairs
-from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
-from .recount import Claimed, Recount, figures, recount
-from .roles import prove_grid_mode, talk_over
+from .proof import RECEIVES, SENDS, Ends, ProvedComponent, prove, rank_at
+from .recount import Recount, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
+Elements = list[Lattice]
+Expected = tuple[int, tuple[Elements, ...], bool]  # a message: the other rank, elements per component, if it combines
 
 WHOLE = 4096  # ranks; in larger worlds, messages between some pairs of ranks stand for whole lists
 LISTED = 256  # messages per side of a step that are compared one by one
-ROLES = {  # the change of role that a collective makes on the grid modes over which ranks meet, or whose role changes
+_ALIKE = 8  # coordinates of a grid mode that stand for all that no role names
+DOES = "sends", "receives"
+ROLES = {  # the change of role that a collective makes on the grid modes over which data goes, or whose role changes
     "alltoall": "split to split",
     "allgather": "split to replicated",
     "reduce_scatter": "partial to split",
@@ -66,20 +51,19 @@ def verify(
     target: Distribution,
     steps: tuple[Step, ...],
     dtype: np.dtype[Any],
-    claimed: Claimed | Callable[[], Claimed] | None = None,
+    claimed: Callable[[], Any] | None = None,
 ) -> None:
     """Raise PlanError unless the steps join up, each delivers every element once, and the figures match the claim.
 
-    The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
+    The claim has `bytes`, `messages` and `peak_bytes`. It is computed once the steps are proved; without a claim, no
+    figure is compared.
     """
     at, recounts = source, []
     for number, step in enumerate(steps, 1):
         if step.before != at and step.before.meaning != at.meaning:
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            moved = _verify_step(step, dtype)
-            received = moved.received * step.sent(dtype.itemsize)
-            recounts.append((step.after, Recount(received, moved.messages, moved.buffers)))
+            recounts.append((step, _verify_step(step, dtype)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
@@ -87,12 +71,10 @@ def verify(
         raise PlanError(f"the plan ends in {at}, not in {target}")
     if claimed is None:
         return
-    claim = claimed() if callable(claimed) else claimed
-    for name, count in figures(source, target, recounts).items():
-        says = getattr(claim, name)
-        recounted = count * dtype.itemsize if name == "peak_bytes" else count
-        if says != recounted:
-            raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
+    claim = claimed()
+    for name, count in figures(source, target, recounts, dtype.itemsize).items():
+        if getattr(claim, name) != count:
+            raise PlanError(f"the plan claims {name}={getattr(claim, name)}, but its steps make it {count}")
 
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
@@ -114,14 +96,12 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
     parts = [prove((source, target), part) for part in shared]
     if step.across:
-        if step.grid_modes != tuple(range(grid.order)):
-            raise PlanError(f"its grid modes {step.grid_modes} are not all of grid {grid}, though it leads to another")
-        return prove_pairs(step.kind, (source, target), parts)
-    met = [prove_grid_mode(source, target, g) for g in range(grid.order)]
+        return _verify_across(step, parts)
+    rules = [_prove_grid_mode(source, target, g) for g in range(grid.order)]
     for side in (RECEIVES, SENDS):
-        _lists((source, target), parts, met, side)
-    _check_kind(step, parts, met)
-    return recount(step.kind, (source, target), parts, met)
+        _check_lists((source, target), parts, rules, side)
+    _check_kind(step, parts, rules)
+    return recount(step.kind, (source, target), parts, rules)
 
 
 def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
@@ -135,61 +115,115 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
         raise PlanError(f"its elements may not be rounded to {step.wire}: copies would differ, or sums lose more")
 
 
-class _Proved(NamedTuple):
-    """The proved messages of one rank: each is a product of one place and one option per component.
+# --- between which coordinates data goes -------------------------------------------------------------------------
 
-    Attributes:
-        places: the parts of peers' numbers from the grid modes that split nothing on the other side.
-        first: the part of the first message of all, which assigns.
-        options: per component, the part of a peer's number from its grid modes, and the elements.
+
+def _prove_grid_mode(source: Distribution, target: Distribution, g: int) -> PeerRule:
+    """The rule of a grid mode, proved from the roles on both sides."""
+    before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
+    p = source.grid.shape[g]
+    rule = peer_rule(before, after, changes, p)
+    # All coordinates that neither the rule nor a role names are alike, so a few of them prove all.
+    named = {0, rule.sender or 0, rule.receiver or 0, before.at, after.at}
+    others = (c for c in range(p) if c not in named)
+    few = sorted(c for c in {*named, *islice(others, _ALIKE)} if c < p)
+    table = rule.table(few)
+    holds, wants = ([k for k, c in enumerate(few) if role.name != "rooted" or c == role.at] for role in (before, after))
+    inside = table[np.ix_(holds, wants)]
+    own = before.name in ("split", "partial")  # no two coordinates have the same data
+    single = before.name == "partial" and changes  # the old reduction ends before the new one starts
+    holders = f"[{before.at}]" if before.name == "rooted" else str([*range(min(p, 30))])[:60]
+    if after.name != "partial":
+        receivers = f"[{after.at}]" if after.name == "rooted" else str([*range(min(p, 30))])[:60]
+        right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
+        text = f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
+    elif own:
+        right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
+        text = f"each contribution enters one accumulator{', the same for all' * single}"
+    else:
+        right, text = inside.sum() == 1, f"the value is contributed once, by one of {holders}"
+    if rule.number != p or not right or (inside.size < table.size and table.sum() != inside.sum()):
+        pairs = [[few[a], few[b]] for a, b in np.argwhere(table).tolist()[:9]]
+        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} meet, but {text}")
+    return rule
+
+
+def _partners(ends: Ends, rules: Sequence[PeerRule], rank: int, side: int) -> list[range]:
+    """Per grid mode of the other side, the coordinates with which a rank exchanges data, if they share elements."""
+    mine, other = ends[side], ends[1 - side]
+    if mine.grid == other.grid:
+        return [*map(PeerRule.peers, rules, mine.grid.coordinates(rank), repeat(side == SENDS))]
+    idle = not mine.holds(rank) or (side == RECEIVES and not mine.contributes(rank))
+    partners = []
+    for role, p, c in zip(other.roles, other.grid.shape, other.grid.coordinates(rank), strict=True):
+        found = range(0 if idle else p)
+        if not idle and role.name == "rooted":
+            found = range(role.at, role.at + 1)
+        elif not idle and role.name == "replicated" and side == RECEIVES:  # each replica serves its own coordinates
+            found = range(c, c + 1)
+        elif not idle and role.name == "partial" and side == SENDS:
+            found = range(1)
+        partners.append(found)
+    return partners
+
+
+# --- the lists of messages ---------------------------------------------------------------------------------------
+
+
+def _expected(
+    ends: Ends,
+    parts: list[ProvedComponent],
+    rules: Sequence[PeerRule],
+    side: int,
+    ranks: Iterable[tuple[int, int | None]],
+) -> Iterator[tuple[int, int | None, list[Expected]]]:
+    """The messages of some ranks, ascending by peer, as products of the proved elements.
+
+    With each rank there may be the only peer that is asked for.
     """
-
-    places: list[int]
-    first: int | None
-    options: list[list[tuple[int, tuple[Cut, ...]]]]
-
-    def number(self) -> int:
-        """The number of messages."""
-        return prod([len(self.places), *map(len, self.options)])
-
-    def messages(self) -> list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]:
-        """Per message, ascending by peer: its number, the elements per component, whether it combines."""
-        products: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]
-        products = [(place, (), place != self.first) for place in self.places]
-        for option in self.options:
-            products = [(at + more, (*some, cuts), late) for at, some, late in products for more, cuts in option]
-        return sorted(products, key=itemgetter(0))
-
-
-def _lists(ends: Ends, parts: list[ProvedComponent], met: list[PeerRule], side: int) -> None:
-    """Compare the messages of the first ranks, one by one, with the products of the proved factors."""
-    grid, listed = ends[side].grid, (sends, receives)[side]
-    strides = row_major(grid.shape)
+    mine, other = ends[side].grid, ends[1 - side].grid
+    strides = row_major(other.shape)
     split = {*chain(*[part.over[1 - side] for part in parts])}
-    free = [g for g in range(grid.order) if g not in split]
-    rules = {g: rule for g, rule in enumerate(met) if g in free or not rule.everywhere}
-    first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
-    compared: dict[Group, tuple[Cut, ...]] = {}
-    ranks = chain((first,), range(first), range(first + 1, grid.size))
-    for rank, peer in zip(ranks, repeat(None)) if grid.size <= WHOLE else _some_pairs(first, grid.size):
-        me = grid.coordinates(rank)
-        partners = {g: rule.peers(me[g], side == SENDS) for g, rule in rules.items()}
-        begin = [strides[g] * c for g in free for c in partners[g][:1]] if free else []
-        if peer is not None:
-            for g, c in enumerate(grid.coordinates(peer)):
-                partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
-        places, options = [0], []
+    free = [g for g in range(other.order) if g not in split]
+    for rank, only in ranks:
+        me, partners = mine.coordinates(rank), _partners(ends, rules, rank, side)
+        if not all(partners):
+            yield rank, only, []
+            continue
+        first, places = 0, [0]
+        for g in free:
+            first += strides[g] * partners[g][0]
+        if only is not None:
+            for g, c in enumerate(other.coordinates(only)):
+                partners[g] = range(c, c + 1) if c in partners[g] else range(0)
         for g in free:
             places = [place + strides[g] * c for place in places for c in partners[g]]
+        products: list[Expected] = [(place, (), place != first) for place in places]
         for part in parts:
-            own = tuple([me[g] for g in part.over[side]])
-            options.append(_options(part, side, own, strides, partners))
-        proved = _Proved(places, sum(begin) if len(begin) == len(free) else None, options)
-        number = proved.number()
-        if seen and seen + number > LISTED:
+            over, options = part.over[1 - side], []
+            own = (*map(me.__getitem__, part.over[side]),)
+            for where, elements in part.proof.row(side, own, (*map(partners.__getitem__, over),)).items():
+                place = 0
+                for g, c in zip(over, where, strict=True):
+                    place += strides[g] * c
+                options.append((place, elements))
+            products = [(at + more, (*some, e), late) for at, some, late in products for more, e in options]
+        yield rank, only, sorted(products, key=itemgetter(0))
+
+
+def _check_lists(ends: Ends, parts: list[ProvedComponent], rules: list[PeerRule], side: int) -> None:
+    """Compare the messages of the first ranks, one by one, with the products of the proved elements."""
+    size, listed = ends[side].grid.size, (sends, receives)[side]
+    first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
+    equal: dict[Group, Elements] = {}
+    ranks: Iterable[tuple[int, int | None]] = zip(chain((first,), range(first), range(first + 1, size)), repeat(None))
+    for rank, peer, expected in _expected(
+        ends, parts, rules, side, ranks if size <= WHOLE else _some_pairs(first, size)
+    ):
+        if seen and seen + len(expected) > LISTED:
             return
-        seen += max(number, 1)
-        _compare(rank, side, listed(*ends, rank, peer), proved, compared)
+        seen += max(len(expected), 1)
+        _compare(rank, side, listed(*ends, rank, peer), expected, equal)
 
 
 def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:
@@ -201,22 +235,21 @@ def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:
 
 
 def _compare(
-    rank: int, side: int, messages: list[Message], proved: _Proved, compared: dict[Group, tuple[Cut, ...]]
+    rank: int, side: int, messages: list[Message], expected: list[Expected], equal: dict[Group, Elements]
 ) -> None:
-    """Refuse messages of a rank that differ from the proved ones.
+    """Refuse messages of a rank that differ from the expected ones.
 
-    `compared` remembers the elements that a group was found equal to, because a group is in many messages.
+    `equal` has the elements to which a group was found equal, because a group is in many messages.
     """
-    wanted, does = proved.messages(), DOES[side]
-    peers, right = [message.peer for message in messages], [peer for peer, _, _ in wanted]
+    does, peers, right = DOES[side], [message.peer for message in messages], [peer for peer, _, _ in expected]
     if peers != right:
         text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
         raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
-    for message, (peer, elements, late) in zip(messages, wanted, strict=True):
+    for message, (peer, elements, late) in zip(messages, expected, strict=True):
         alike = len(message.groups) == len(elements)
-        for group, cuts in zip(message.groups, elements, strict=False):
-            if alike and compared.get(group) is not cuts:
-                alike, compared[group] = same(group, cuts), cuts
+        for group, proved in zip(message.groups, elements, strict=False):
+            if alike and (group not in equal or equal[group] is not proved):
+                alike, equal[group] = _same(group, proved, side), proved
         if not alike:
             raise PlanError(f"rank {rank} {does} a message with rank {peer} that has other elements, or other order")
         if side == RECEIVES and message.combine != late:
@@ -224,38 +257,70 @@ def _compare(
             raise PlanError(f"{text}; the first assigns, the others combine")
 
 
-def _options(
-    part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, range]
-) -> list[tuple[int, tuple[Cut, ...]]]:
-    """The elements at some coordinates of one side that lie at peers met, with the parts of the peers' numbers."""
-    others, options = part.over[1 - side], list[tuple[int, tuple[Cut, ...]]]()
-    if partners and not all(partners[g] for g in others if g in partners):
-        return options
-    only: At = ()
-    if partners and others:
-        only = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else -1 for g in others])
-    for where, cuts in part.proof.row(side, own, only):
-        place = 0
-        for g, c in zip(others, where, strict=True):
-            if g in partners and c not in partners[g]:
-                break
-            place += strides[g] * c
-        else:
-            options.append((place, cuts))
-    return options
+def _same(group: Group, proved: Elements, side: int) -> bool:
+    """Whether a group of a message has the proved elements, in the same order."""
+    for lattice, right in zip_longest(group.lattices, proved):
+        if lattice is None or right is None or lattice.shape != right.shape:
+            return False
+        own, opposite = lattice.rows[group.own], lattice.rows[group.opposite]
+        rows = (*own, *opposite) if side == SENDS else (*opposite, *own)
+        if not right.listed:
+            if lattice.listed or rows != right.rows:
+                return False
+        elif len(rows) != len(right.rows) or not all(map(np.array_equal, chain(*rows), chain(*right.rows))):
+            return False
+    return True
 
 
-def _check_kind(step: Step, parts: list[ProvedComponent], met: list[PeerRule]) -> None:
+def _verify_across(step: Step, parts: list[ProvedComponent]) -> Recount:
+    """Prove the messages of a step from one grid to another, on all ranks, and count what every rank receives."""
+    ends, size = (step.before, step.after), step.before.grid.size
+    if step.kind not in ("exchange", "relayout"):
+        grids = f"from grid {ends[SENDS].grid} to {ends[RECEIVES].grid}"
+        raise PlanError(f"a step {grids} is an exchange, or a relayout, no {step.kind}")
+    if step.grid_modes != tuple(range(step.before.grid.order)):
+        raise PlanError(
+            f"its grid modes {step.grid_modes} are not all of grid {step.before.grid}, though it leads to another"
+        )
+    serves = [g for g, role in enumerate(ends[SENDS].roles) if role.name == "replicated"]
+    coordinates = [*map(ends[SENDS].grid.coordinates, range(size))]
+    equal: dict[Group, Elements] = {}
+    pairs: list[set[tuple[int, int]]] = [set(), set()]
+    counts: Array = np.zeros((3, size), counting(prod(step.before.shape) * size))  # see `Recount`
+    for side, listed in ((SENDS, sends), (RECEIVES, receives)):
+        for rank, _, expected in _expected(ends, parts, (), side, zip(range(size), repeat(None))):
+            if side == SENDS:
+                me = coordinates[rank]
+                expected = [each for each in expected if all(coordinates[each[0]][g] == me[g] for g in serves)]
+            messages = listed(*ends, rank)
+            _compare(rank, side, messages, expected, equal)
+            for message in messages:
+                pairs[side].add((rank, message.peer) if side == SENDS else (message.peer, rank))
+                if message.peer != rank:
+                    elements = len(message)
+                    counts[:, rank] += (0, 0, elements) if side == SENDS else (elements, 1, elements)
+    if pairs[SENDS] != pairs[RECEIVES]:
+        text = "rank {} sends a message to rank {}, or should send one, but not both"
+        raise PlanError(text.format(*min(pairs[SENDS] ^ pairs[RECEIVES])))
+    if step.kind == "relayout" and counts.any():
+        raise PlanError("ranks talk to each other, which a relayout does not let them")
+    return Recount(*counts)
+
+
+# --- what a kind of step can do ----------------------------------------------------------------------------------
+
+
+def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule]) -> None:
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
-    talk = {g for g, rule in enumerate(met) if talk_over(parts, rule, g)}
+    talk = {g for g, rule in enumerate(rules) if _goes_over(parts, rule, g)}
     changed = {g for g, (old, new) in enumerate(roles) if old != new}
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
     if outside:
         raise PlanError(f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid")
     if kind in ROLES:
-        idle = {g for g in step.grid_modes if kind in TOGETHER and met[g].number > 1}
+        idle = {g for g in step.grid_modes if kind in TOGETHER and rules[g].number > 1}
         others = []
         for g in sorted(talk | changed | idle):
             name = f"{roles[g][0].name} to {roles[g][1].name}"
@@ -268,25 +333,49 @@ def _check_kind(step: Step, parts: list[ProvedComponent], met: list[PeerRule]) -
     filled = any(old.name != "partial" == new.name for old, new in roles)
     if (kind, filled) in (("slice", True), ("zero_fill", False)):
         raise PlanError("a zero_fill, and no slice, makes tensors partial")
-    if kind == "permute" and _cut(step, parts, met):
+    if kind == "permute" and _cut(roles, parts, rules):
         raise PlanError("blocks must go whole to one rank, not cut or copied")
     if kind in AS_THEY_ARE and (before.digits, before.splits) != (after.digits, after.splits):
         raise PlanError("blocks are not to be rearranged")
 
 
-def _cut(step: Step, parts: list[ProvedComponent], met: list[PeerRule]) -> bool:
+def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
+    """Whether some message goes from one coordinate of a grid mode to another."""
+    senders = receivers = np.arange(rule.number)
+    if not all(part.ranges is not None or len(part.sizes) for part in parts):
+        return False
+    for part in parts:
+        if part.ranges is not None:
+            if g in part.over[SENDS]:
+                return bool(part.ranges.peers[SENDS].sum() > np.count_nonzero(part.ranges.kept))
+            continue
+        at, to = part.at(SENDS).get(g), part.at(RECEIVES).get(g)
+        if at is not None and to is not None:  # no other component is split by it
+            return bool((rule.at(at, to) & (at != to)).any())
+        senders = senders if at is None else np.unique(at)
+        receivers = receivers if to is None else np.unique(to)
+    if rule.equal:
+        return False
+    senders = senders if rule.sender is None else senders[senders == rule.sender]
+    receivers = receivers if rule.receiver is None else receivers[receivers == rule.receiver]
+    if len(senders) == len(receivers) == 1:
+        return bool(senders[0] != receivers[0])
+    return bool(len(senders) and len(receivers))
+
+
+def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: list[PeerRule]) -> bool:
     """Whether some block goes to several ranks, comes from several, or changes its role."""
-    for before, after, rule in zip(step.before.roles, step.after.roles, met, strict=True):
+    for (before, after), rule in zip(roles, rules, strict=True):
         several = before.name != "split" and max(rule.counts(sending).max() for sending in (True, False)) > 1
         if several or before.name != after.name:
             return True
-    return any(_several(part, side) for part in parts for side in (SENDS, RECEIVES))
-
-
-def _several(part: ProvedComponent, side: int) -> bool:
-    """Whether the elements at some coordinates of one side lie at several coordinates of the other."""
-    if part.ranges is not None:
-        return bool((part.ranges.peers[side] > 1).any())
-    columns = [at.tolist() for at in part.at[side].values()]
-    own = {*zip(*columns, strict=True)}
-    return len(part.sizes) > max(len(own), 1)
+    for part in parts:
+        for side in (SENDS, RECEIVES):
+            if part.ranges is not None:
+                several = bool((part.ranges.peers[side] > 1).any())
+            else:
+                columns = [at.tolist() for at in part.at(side).values()]
+                several = len(part.sizes) > max(len({*zip(*columns, strict=True)}), 1)
+            if several:
+                return True
+    return False

@@ -1,4 +1,4 @@
-"""The figures of a plan, counted again from proved facts: pairs of coordinates, and which ranks meet.
+"""The figures of a plan, counted again from proved facts: pairs of coordinates, and which ranks exchange data.
 
 A rank's elements and messages are products of sums over one component each, so there is one table per component, and
 NumPy broadcasts the tables over the grid. The counts are those that the caller of a collective sees.
@@ -7,45 +7,26 @@ NumPy broadcasts the tables over the grid. The counts are those that the caller 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...grammar.nodes import Kind
 from ...layout.distribution import Distribution
-from ...layout.kinds import extent as local_extent
-from ...layout.kinds import mode_set
-from ..movement.components import counting
-from ..movement.messages import PeerRule
-from ..step import LOCAL
-from .elements import numbered
-from .partition import Ends, ProvedComponent
+from ...layout.kinds import extent
+from ..components import counting
+from ..messages import PeerRule
+from ..step import LOCAL, Step
+from .proof import RECEIVES, SENDS, Ends, ProvedComponent
 
-__all__ = ["Claimed", "Recount", "figures", "recount"]
+__all__ = ["Recount", "figures", "recount"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 
-_MANY = 1024  # coordinates: up to so many, the set of each is counted
 
-
-class Claimed(Protocol):
-    """The claims of a plan: the most bytes and messages that a rank receives, and the most bytes that a rank holds."""
-
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def messages(self) -> int: ...
-    @property
-    def peak_bytes(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Recount:
+class Recount(NamedTuple):
     """Per rank, in row-major order: elements and messages received in a step, and elements in its buffers."""
 
     received: Array
@@ -53,10 +34,10 @@ class Recount:
     buffers: Array
 
 
-def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], met: Sequence[PeerRule]) -> Recount:
+def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], rules: Sequence[PeerRule]) -> Recount:
     """Count what every rank receives and buffers in a step of this kind between two distributions on one grid.
 
-    `met[g]` says between which coordinates of grid mode g data goes.
+    `rules[g]` says between which coordinates of grid mode g data goes.
     """
     shape = ends[0].grid.shape
     zero: Array = np.zeros(shape, np.int64)
@@ -66,129 +47,108 @@ def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], met: Sequen
     for p, before, after in zip(shape, ends[0].roles, ends[1].roles, strict=True):
         copies *= 1 if before.name == after.name == "split" else p
     counter = counting(prod(ends[0].shape) * copies)
-    arriving, number, kept = _totals(shape, counter, parts, met, (0, 1))
-    foreign, heard = arriving - kept, number - (kept > 0)
+    arriving, number, kept = _totals(shape, counter, parts, rules, RECEIVES)
+    foreign, peers = arriving - kept, number - (kept > 0)
     match kind:
         case "allreduce":  # the result arrives once, however many contributions it has
-            return Recount(kept, heard, zero)
+            return Recount(kept, peers, zero)
         case "broadcast":
-            return Recount(foreign, heard, zero)
+            return Recount(foreign, peers, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
-            return Recount(foreign, heard, kept + arriving)
-    leaving = _totals(shape, counter, parts, [rule.reversed() for rule in met], (1, 0))[0]
+            return Recount(foreign, peers, kept + arriving)
+    leaving = _totals(shape, counter, parts, [rule.reversed() for rule in rules], SENDS)[0]
     match kind:
         case "reduce":
-            return Recount(kept, heard, leaving - kept)
+            return Recount(kept, peers, leaving - kept)
         case "reduce_scatter":  # its part of the result arrives once
-            return Recount(kept * (heard > 0), heard, leaving + kept)
-    return Recount(foreign, heard, leaving - kept + foreign)
+            return Recount(kept * (peers > 0), peers, leaving + kept)
+    return Recount(foreign, peers, leaving - kept + foreign)
 
 
 def figures(
-    source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Recount]]
+    source: Distribution, target: Distribution, steps: Sequence[tuple[Step, Recount]], item: int
 ) -> dict[str, int]:
-    """The most bytes and messages that any rank receives, and the most elements that any rank holds.
+    """The most bytes and messages that any rank receives, and the most bytes that any rank holds.
 
     A rank holds its blocks of the source and the target throughout, and during a step its blocks before and after it.
 
     Args:
-        steps: per step, the distribution after it, and its recount, with `received` in bytes.
+        steps: the steps, each with its recount.
+        item: the bytes of an element.
     """
-    counter = counting(prod(source.shape))
-    ends = _block(source, counter) + _block(target, counter)
+    ends = _block(source) + _block(target)
     received = messages = highest = before = np.zeros_like(ends)
-    for number, (dist, moved) in enumerate(steps, 1):
-        after = _block(dist, counter) if number < len(steps) else np.zeros_like(ends)
-        received, messages = received + moved.received.reshape(-1), messages + moved.messages.reshape(-1)
+    for number, (step, moved) in enumerate(steps, 1):
+        after = _block(step.after) if number < len(steps) else np.zeros_like(ends)
+        received = received + moved.received.reshape(-1) * step.sent(item)
+        messages = messages + moved.messages.reshape(-1)
         highest, before = np.maximum(highest, before + after + moved.buffers.reshape(-1)), after
-    most = {"bytes": received, "messages": messages, "peak_bytes": ends + highest}
+    most = {"bytes": received, "messages": messages, "peak_bytes": (ends + highest) * item}
     return {name: int(per_rank.max()) for name, per_rank in most.items()}
 
 
-def _block(dist: Distribution, counter: np.dtype[Any]) -> Array:
+def _block(dist: Distribution) -> Array:
     """The number of elements that each rank holds."""
-    shape = dist.grid.shape
+    shape, counter = dist.grid.shape, counting(prod(dist.shape))
     block = np.ones(shape, counter)
-    for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
-        lengths = _lengths(tuple([(s.kind, s.parts) for s in splits]), extent)
-        order = [s.grid_mode for s in splits]
-        if order != sorted(order):
-            lengths = lengths.transpose(np.argsort(order))
-        block *= _over(lengths, order, shape)[0]
+    for splits, n in zip(dist.splits, dist.view_shape, strict=True):
+        left: Array = np.full((), n)
+        for split in splits:
+            left = extent(split.kind, split.parts, left, _over(np.arange(split.parts), [split.grid_mode], shape)[0])
+        block = np.asarray(block * left, counter)  # NumPy makes numbers of arrays of order 0
     for g, at in dist.layout.rooted:
-        block *= _over(np.arange(shape[g]) == at, [g], shape)[0]
-    return block.reshape(-1)
-
-
-@memoized(4096)
-def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
-    """The number of indices of a mode at every coordinate along its splits."""
-    named = numbered(splits)
-    lengths = np.zeros([parts for _, parts in splits], np.int64)
-    if lengths.size > _MANY:
-        left: Array = np.full((), extent)
-        coordinates: tuple[Array, ...] = np.indices(lengths.shape, sparse=True)
-        for (kind, parts), along in zip(splits, coordinates, strict=True):
-            left = local_extent(kind, parts, left, along)
-        return np.broadcast_to(left, lengths.shape)
-    for at in np.ndindex(lengths.shape):
-        lengths[at] = len(mode_set(named, extent, at))
-    return lengths
+        block = block * _over(np.arange(shape[g]) == at, [g], shape)[0]
+    return np.asarray(block, counter).reshape(-1)
 
 
 def _totals(
-    shape: At,
-    counter: np.dtype[Any],
-    parts: Sequence[ProvedComponent],
-    met: Sequence[PeerRule],
-    sides: tuple[int, int],
+    shape: At, counter: np.dtype[Any], parts: Sequence[ProvedComponent], rules: Sequence[PeerRule], side: int
 ) -> Array:
-    """Per rank: elements shared with ranks it meets on the other side, the number of these, and elements it keeps.
+    """Per rank: elements that it exchanges with ranks of the other side, the number of these, and elements it keeps.
 
-    `sides` are the places, in the pairs of a part, of the other side and of this side.
+    The rules are from the other side to this one.
     """
     total, free = np.ones((3, *shape), counter), {*range(len(shape))}
     for part in parts:
-        theirs, mine = part.at[sides[0]], part.at[sides[1]]
-        over = sorted({*part.over[0], *part.over[1]})
+        over = sorted({*part.over[SENDS], *part.over[RECEIVES]})
         if part.ranges is not None:
-            sums = np.array([part.ranges.elements[sides[1]], part.ranges.peers[sides[1]], part.ranges.kept])
+            sums = np.array([part.ranges.elements[side], part.ranges.peers[side], part.ranges.kept])
         else:
-            sums = _sums(theirs, mine, part.sizes, met, [shape[g] for g in over])
+            sums = _sums(part.at(1 - side), part.at(side), part.sizes, rules, [shape[g] for g in over])
         total = total * _over(sums, over, shape)
-        free -= {*part.over[sides[0]]}
+        free -= {*part.over[1 - side]}
     for g in free:
-        number = met[g].counts(sending=False)
-        total = total * _over(np.array([number, number, met[g].itself()]), [g], shape)
+        number = rules[g].counts(sending=False)
+        total = total * _over(np.array([number, number, rules[g].itself()]), [g], shape)
     return total
 
 
 def _sums(
-    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[PeerRule], extents: list[int]
+    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, rules: Sequence[PeerRule], extents: list[int]
 ) -> Array:
     """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
-    meet = itself = np.ones(len(sizes), bool)
+    exchanged = itself = np.ones(len(sizes), bool)
     index: Array = np.zeros(len(sizes), np.int64)
     both = {**theirs, **mine}
     over = sorted(both)
-    for g, extent in zip(over, extents, strict=True):
-        index = index * extent + both[g]
+    for g, p in zip(over, extents, strict=True):
+        index = index * p + both[g]
         if g in theirs and g in mine:
-            meet, itself = meet & met[g].at(theirs[g], mine[g]), itself & (theirs[g] == mine[g])
+            exchanged, itself = exchanged & rules[g].at(theirs[g], mine[g]), itself & (theirs[g] == mine[g])
         elif g in theirs:
-            itself = itself & met[g].at(theirs[g], theirs[g])
+            itself = itself & rules[g].at(theirs[g], theirs[g])
     table = np.zeros((3, prod(extents)), sizes.dtype)
-    for sums, weights in zip(table, (sizes * meet, meet, sizes * (meet & itself)), strict=True):
+    for sums, weights in zip(table, (sizes * exchanged, exchanged, sizes * (exchanged & itself)), strict=True):
         np.add.at(sums, index, weights)
     for k, g in enumerate(over):
-        if g not in mine:  # there is a rank at each coordinate along it, and each meets some of the pairs
+        if g not in mine:  # there is a rank at each coordinate along it, which exchanges data with some of the pairs
             along = table[:2].reshape(-1, extents[k], prod(extents[k + 1 :]))
-            table[:2] = _heard(met[g], along).reshape(2, -1)
+            table[:2] = _summed_peers(rules[g], along).reshape(2, -1)
     return table
 
 
-def _heard(rule: PeerRule, along: Array) -> Array:
-    """Per coordinate of a grid mode, along the middle axis, the sum over the coordinates from which it hears."""
+def _summed_peers(rule: PeerRule, along: Array) -> Array:
+    """Per coordinate of a grid mode, along the middle axis, the sum over the coordinates from which it receives."""
     every = np.arange(rule.number)
     if rule.sender is not None:
         along = along * (every == rule.sender)[:, None]

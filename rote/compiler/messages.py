@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import prod
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...lattice import Lattice
-from ...layout.distribution import Distribution, Role
-from ...layout.grid import row_major
+from ..caches import memoized
+from ..lattice import Lattice
+from ..layout.distribution import Distribution, Role
+from ..layout.grid import row_major
 from .components import Component, Reading, components, overlaps, readings, splitting
 
 __all__ = ["Group", "Message", "PeerRule", "groups", "peer_rule", "receives", "rules_of", "sends"]
@@ -105,7 +106,6 @@ class PeerRule(NamedTuple):
         return self.at(own, own)
 
 
-@memoized(256)
 def peer_rule(source: Role, target: Role, op_changes: bool, number: int) -> PeerRule:
     """Between which coordinates of a grid mode with these roles data goes. It has `number` coordinates.
 
@@ -217,31 +217,28 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
             return []
     if across and not sending and not target.contributes(rank):
         return []
-    common = _common(source, target, sending)
     at_rank = other.grid.coordinates(rank) if across else me
-    partners = {g: rule.peers(at_rank[g], sending) for g, rule in common.rules.items()}
+    common = _common(source, target, sending)
+    partners = list(map(PeerRule.peers, common.rules, at_rank, repeat(sending)))
     if only is not None:
         for g, c in enumerate(other.grid.coordinates(only)):
-            partners[g] = range(c, c + 1) if c in partners.get(g, (c,)) else range(0)
-        if not all(partners.values()):
-            return []
-    reduced, strides = common.reduced, common.strides
+            partners[g] = range(c, c + 1) if c in partners[g] else range(0)
+    if not all(partners):
+        return []
     # A peer's number is the sum of its coordinates times strides, so each factor of a product adds to it.
-    drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
+    strides, combined = common.strides, common.combined
+    drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(map(me.__getitem__, combined)))]
     for g in common.free:
-        later = not sending and g in reduced
+        later = not sending and g in combined
         places = [(strides[g] * c, later and c != 0) for c in partners[g]]
         drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in places]
-    for part in common.parts:
-        single: Wanted = ()
-        if partners:
-            over = splitting(other, part.modes(before=not sending))
-            single = tuple([partners[g][0] if g in partners and len(partners[g]) == 1 else None for g in over])
+    for part, own, over in common.parts:
+        single = tuple([partners[g][0] if len(partners[g]) == 1 else None for g in over])
         options = []
-        for group in groups(mine, other, part, me, sending, single):
+        for group in groups(mine, other, part, (*map(me.__getitem__, own),), sending, single):
             place = 0
             for g, c in group.coordinates:
-                if g in partners and c not in partners[g]:
+                if c not in partners[g]:
                     break
                 place += strides[g] * c
             else:
@@ -260,48 +257,42 @@ class _Common(NamedTuple):
     """The part of the messages on one side that is the same for all ranks.
 
     Attributes:
-        parts: the components.
-        strides: the strides of rank numbers along the grid modes of the other side.
-        free: the grid modes that split nothing there.
-        reduced: the grid modes over which contributions are combined.
-        rules: between which coordinates data goes, by grid mode; only of grid modes that split nothing there, or along
-            which it does not go between all.
+        rules: between which coordinates data goes, by grid mode of the other side.
+        strides: the strides of rank numbers along these grid modes.
+        free: those that split nothing.
+        combined: the grid modes over which contributions are combined.
+        parts: the components, each with the grid modes that split it on this side, and on the other side.
     """
 
-    parts: tuple[Component, ...]
+    rules: list[PeerRule]
     strides: tuple[int, ...]
     free: tuple[int, ...]
-    reduced: tuple[int, ...]
-    rules: dict[int, PeerRule]
+    combined: tuple[int, ...]
+    parts: tuple[tuple[Component, At, At], ...]
 
 
-@memoized(4096)
+@memoized(4096)  # every rank asks for it, and needs little else
 def _common(source: Distribution, target: Distribution, sending: bool) -> _Common:
-    other = target if sending else source
+    mine, other = (source, target) if sending else (target, source)
     split = splitting(other, range(other.order))
     free = tuple([g for g in range(other.grid.order) if g not in split])
-    rules = {g: rule for g, rule in enumerate(rules_of(source, target)[sending]) if g in free or not rule.everywhere}
     op_changes = source.grid != target.grid or source.layout.op != target.layout.op
-    reduced = tuple([g for g in source.partial if op_changes or g not in target.partial])
-    return _Common(components(source, target), row_major(other.grid.shape), free, reduced, rules)
-
-
-def groups(
-    mine: Distribution, other: Distribution, part: Component, me: At, sending: bool, only: Wanted = ()
-) -> tuple[Group, ...]:
-    """The elements of one component that the rank at coordinates `me` holds in `mine`, grouped by place in `other`.
-
-    `only` has the coordinates there of the groups that are wanted, None for any; if it is empty, all are wanted.
-    """
-    own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
-    return _groups(mine, other, part, own, sending, only)
+    combined = tuple([g for g in source.partial if op_changes or g not in target.partial])
+    parts = []
+    for part in components(source, target):
+        over = splitting(other, part.modes(before=not sending))
+        parts.append((part, splitting(mine, part.modes(before=sending)), over))
+    return _Common(rules_of(source, target)[sending], row_major(other.grid.shape), free, combined, tuple(parts))
 
 
 @memoized(16384)
-def _groups(
-    mine: Distribution, other: Distribution, part: Component, own: At, sending: bool, only: Wanted
+def groups(
+    mine: Distribution, other: Distribution, part: Component, own: At, sending: bool, only: Wanted = ()
 ) -> tuple[Group, ...]:
-    """The groups of all ranks at some coordinates along the splits of the component."""
+    """The elements of one component at coordinates `own` along its splits in `mine`, grouped by place in `other`.
+
+    `only` has the coordinates there of the groups that are wanted, None for any; if it is empty, all are wanted.
+    """
     names = splitting(other, part.modes(before=not sending))
     source, target = (mine, other) if sending else (other, mine)
     only = only or (None,) * len(names)

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...grammar.nodes import Kind
-from ...lattice import Lattice
-from ...layout.kinds import Stretch, split, stretches
+from ..caches import memoized
+from ..grammar.nodes import Kind
+from ..lattice import Lattice
+from ..layout.kinds import Stretch, split, stretches
 from .components import Reading, counting, number_of, overlaps_below
 
 __all__ = ["Along", "along"]

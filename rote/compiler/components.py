@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...errors import PlanError
-from ...grammar.nodes import Kind
-from ...lattice import Lattice, Row
-from ...layout.distribution import Distribution
-from ...layout.kinds import Stretch, extent, split, stretches
-from ...layout.view import Digit, from_tensor
+from ..caches import memoized
+from ..errors import PlanError
+from ..grammar.nodes import Kind
+from ..lattice import Lattice, Row
+from ..layout.distribution import Distribution
+from ..layout.kinds import Stretch, extent, split, stretches
+from ..layout.view import Digit, from_tensor
 
 __all__ = ["Component", "Reading", "TooManyPiecesError", "components", "counting", "extents_of", "few_overlaps"]
 __all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "readings", "splits_of", "splitting"]

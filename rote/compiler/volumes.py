@@ -12,16 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...grammar.nodes import Kind
-from ...layout import kinds
-from ...layout.distribution import Distribution
-from ...layout.grid import Grid, row_major
+from ..caches import memoized
+from ..grammar.nodes import Kind
+from ..layout import kinds
+from ..layout.distribution import Distribution
+from ..layout.grid import Grid, row_major
+from .along import Along, along
 from .components import (
     Component,
     Reading,
@@ -39,16 +40,11 @@ from .components import (
 )
 from .messages import PeerRule, rules_of
 
-if TYPE_CHECKING:
-    from .along import Along  # which only long grids need
-
 __all__ = ["Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block", "message_matrix", "overlap"]
 __all__ += ["quickly_counted", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
-
-
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
 _TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
@@ -78,7 +74,6 @@ def block_sizes(dist: Distribution) -> Ints:
     return sizes
 
 
-@memoized(8192)
 def largest_block(dist: Distribution) -> int:
     """The most elements that a rank holds."""
     return int(block_sizes(dist).max())
@@ -97,15 +92,11 @@ def traffic(source: Distribution, target: Distribution, sending: bool, equal: tu
     return Traffic(elements, messages)
 
 
-@memoized(16384)
 def kept(source: Distribution, target: Distribution) -> Ints:
     """The elements that each rank sends to itself."""
     if not source.grid.shape:
         return block_sizes(source)
-    elements = np.ones((1,) * source.grid.order, counting(prod(source.shape)))
-    for more, _ in _counts(source, target, False, tuple(range(source.grid.order))):
-        elements = elements * more
-    return elements
+    return traffic(source, target, False, tuple(range(source.grid.order))).elements
 
 
 def _counter(source: Distribution, target: Distribution) -> np.dtype[Any]:
@@ -193,8 +184,6 @@ def _sizes(source: Reading, target: Reading) -> Ints:
 
 def quickly_counted(source: Distribution, target: Distribution) -> bool:
     """Whether the volumes between two distributions are counted without a large table of pairs of coordinates."""
-    from .along import along
-
     for part in components(source, target):
         sides = readings(source, target, part)
         if sides[0] != sides[1] and prod(splits_of(*sides)) > _COUNTED and along(*sides) is None:
@@ -253,8 +242,6 @@ def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: 
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
     long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
     if long and rules[0].sender is None and rules[0].receiver is None:
-        from .along import along
-
         counts = along(factor.source, factor.target)
         if counts is not None:
             return _over_one(factor, counts, sending, rules[0].equal, order)
@@ -288,7 +275,6 @@ def _over_one(factor: _Factor, counts: Along, sending: bool, equal: bool, order:
     return _over_grid(held, own, order), _over_grid(counts.sent if sending else counts.received, own, order)
 
 
-@memoized(4096)
 def _peers(rule: PeerRule, sending: bool, g: int, order: int) -> Ints | None:
     """How many peers each coordinate meets along grid mode g, which splits nothing for them; None if one each."""
     counts = rule.counts(sending)
@@ -304,7 +290,6 @@ def _block_table(reading: Reading) -> Ints:
     return table
 
 
-@memoized(4096)
 def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
     shape = [parts for _, parts in splits]
     left: Ints = np.full((), extent)
@@ -361,7 +346,6 @@ def _from_others(
     return every.elements - own, every.messages - (own > 0)
 
 
-@memoized(1024)
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
 
@@ -442,7 +426,6 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
     return table
 
 
-@memoized(8)
 def _places(grid: Grid) -> Sequence[Ints]:
     """The coordinates of all ranks, per grid mode."""
     return coordinates(np.arange(grid.size), grid)

@@ -1,0 +1,540 @@
+"""The proof of one component: each of its elements goes to one place on both sides, for all ranks at once.
+
+A movement describes a component by a few lattices, whose rows are the coordinates on both sides, then the local indices
+on both sides (see `overlaps`). This file reads the rows, and does its own arithmetic on them:
+1. coordinates and local indices of one side say which elements a lattice has, as a number that is linear in its digits;
+   both sides must have the same one (`_elements`);
+2. the lattices must contain each element once (`surplus`);
+3. then they say which elements two ranks have in common (`Proof.row`), and how many (`Proof.pairs`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice, product
+from math import prod
+from operator import attrgetter, contains
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...caches import memoized
+from ...errors import PlanError
+from ...grammar.nodes import Kind
+from ...lattice import Lattice, Row
+from ...layout.distribution import Distribution
+from ...layout.grid import row_major, unravel
+from ...layout.kinds import Split, Stretch, extent, mode_set, stretches
+from ...layout.view import to_tensor
+from ..components import Component, Reading, counting, extents_of, overlaps, readings, splits_of, splitting
+
+__all__ = ["RECEIVES", "SENDS", "Ends", "Proof", "ProvedComponent", "prove", "rank_at", "surplus"]
+
+Array = npt.NDArray[Any]
+At = tuple[int, ...]
+Ends = tuple[Distribution, Distribution]
+Box = tuple[At, Row]  # a shape of digits, and a number that is linear in them
+Differences = dict[int, int]  # by place; 0 at all other places
+
+SENDS, RECEIVES = 0, 1  # the two sides of a step: places in pairs such as `Ends`
+
+_MANY = 1 << 18  # pairs of coordinates that share elements: more are counted as ranges, where they are ranges
+_RANGES = 8  # per coordinate: more are too many
+_FEW = 8  # lattices: up to so many, all are looked at
+
+
+class Ranges(NamedTuple):
+    """Counts by coordinate of one grid mode, which splits a component on both sides: senders first, then receivers.
+
+    Attributes:
+        elements: the number of elements at each coordinate.
+        peers: the number of coordinates of the other side with which each one has elements in common.
+        kept: the number of elements that are at the same coordinate on both sides.
+    """
+
+    elements: tuple[Array, Array]
+    peers: tuple[Array, Array]
+    kept: Array
+
+
+class Proof:
+    """The proof of a component, independent of the numbers of its modes and grid modes.
+
+    Attributes:
+        lattices: its elements.
+        at, local: the rows of coordinates, and of local indices, on both sides.
+        parts: the number of coordinates of each split of the source, then of the target.
+        counter: the dtype of numbers of elements.
+    """
+
+    def __init__(self, source: Reading, target: Reading, lattices: Sequence[Lattice]) -> None:
+        given, both = len(splits_of(source)), len(splits_of(source, target))
+        self.at = slice(0, given), slice(given, both)
+        self.local = slice(both, both + len(source)), slice(both + len(source), None)
+        self.lattices = lattices
+        self.parts = tuple(splits_of(source, target))
+        self.extents = extents_of(source)
+        self.counter = counting(prod(self.extents.values()))
+        self._rows: dict[tuple[int, At, tuple[range, ...]], dict[At, list[Lattice]]] = {}
+
+    def row(self, side: int, own: At, partners: tuple[range, ...]) -> dict[At, list[Lattice]]:
+        """The elements at some coordinates on one side, by their coordinates on the other side, if these are partners.
+
+        The rows of the lattices are the local indices in the sender's block, then in the receiver's.
+        """
+        if (side, own, partners) not in self._rows:
+            wanted = dict(enumerate(own, self.at[side].start))
+            for k, along in enumerate(partners, self.at[1 - side].start):
+                if len(along) == 1:
+                    wanted[k] = along[0]
+            grouped: dict[At, list[Lattice]] = {}
+            for lattice in self._near(wanted) if all(partners) else ():
+                for where, elements in self._parts(lattice, self.at[1 - side], wanted):
+                    if all(map(contains, partners, where)):
+                        grouped.setdefault(where, []).append(elements)
+            self._rows[side, own, partners] = grouped
+        return self._rows[side, own, partners]
+
+    def _near(self, wanted: dict[int, int]) -> Sequence[Lattice]:
+        """The lattices that may have elements at these coordinates, by row."""
+        if len(self.lattices) <= _FEW:
+            return self.lattices
+        least, most = self._bounds
+        near = np.full(len(self.lattices), True)
+        for k, c in wanted.items():
+            near &= (least[:, k] <= c) & (c <= most[:, k])
+        return [self.lattices[number] for number in np.flatnonzero(near).tolist()]
+
+    @cached_property
+    def _bounds(self) -> Array:
+        """The least and the greatest value of each row of coordinates, in each lattice."""
+        spans = [[_span(row, each.shape) for row in each.rows[: self.at[1].stop]] for each in self.lattices]
+        return np.moveaxis(np.array(spans, np.int64), -1, 0)
+
+    def _parts(self, lattice: Lattice, other: slice, wanted: dict[int, int]) -> Iterator[tuple[At, Lattice]]:
+        """The elements of a lattice at these coordinates, in parts by the coordinates on the other side."""
+        if lattice.listed:
+            yield from self._listed_parts(lattice, other, wanted)
+            return
+        digits = _digits_at(lattice, wanted)
+        if digits is None:
+            return
+        away, local = lattice.rows[other], lattice.rows[self.at[1].stop :]
+        varied = [axis for axis in _varied(away) if axis not in digits]
+        left = [axis for axis in range(len(lattice.shape)) if axis not in digits and axis not in varied]
+        shape = tuple([lattice.shape[axis] for axis in left])
+        for values in product(*[range(lattice.shape[axis]) for axis in varied]):
+            fixed = digits | dict(zip(varied, values, strict=True))
+            rows = [(_value(row, fixed), *[row[axis + 1] for axis in left]) for row in local]
+            yield tuple([_value(row, fixed) for row in away]), Lattice(shape, tuple(rows))
+
+    def _listed_parts(self, lattice: Lattice, other: slice, wanted: dict[int, int]) -> Iterator[tuple[At, Lattice]]:
+        mine = np.full(lattice.size, True)
+        for k, c in wanted.items():
+            mine &= lattice.values(k) == c
+        if mine.any():
+            places = np.array([start + table for start, table in lattice.rows[other]], np.int64).reshape(
+                -1, lattice.size
+            )
+            local = lattice.rows[self.at[1].stop :]
+            for where in np.unique(places[:, mine], axis=1).T:
+                picked = mine & (places == where[:, None]).all(axis=0)
+                rows = [(start, table[picked]) for start, table in local]
+                yield tuple(where.tolist()), Lattice((int(picked.sum()),), tuple(rows))
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Array, ...], Array]:
+        """The pairs of coordinates that have elements in common, per split, and the number of these elements."""
+        keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, self.counter)]
+        for lattice in self.lattices:
+            key = lattice.offset(row_major(self.parts), slice(len(self.parts)))
+            axes = [0] if lattice.listed else _varied(lattice.rows[: len(self.parts)])
+            shape = tuple([lattice.shape[axis] for axis in axes])
+            keys.append(Lattice(shape, ((key[0], *[key[axis + 1] for axis in axes]),)).values(0))
+            counts.append(np.full(len(keys[-1]), lattice.size // prod(shape), self.counter))
+        pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
+        sizes = np.zeros(len(pairs), self.counter)
+        np.add.at(sizes, place, np.concatenate(counts))
+        at: tuple[Array, ...] = tuple(np.unravel_index(pairs, self.parts)) if self.parts else ()
+        return at, sizes
+
+    @cached_property
+    def ranges(self) -> Ranges | None:
+        """The numbers of pairs, if one split on each side makes too many to list, and they are ranges; else None."""
+        if len(self.parts) != 2 or self.parts[0] != self.parts[1] or self.parts[0] ** 2 <= _MANY:
+            return None
+        number = 0
+        for lattice in self.lattices:
+            if lattice.listed:
+                return None
+            number += prod([lattice.shape[axis] for axis in _varied(lattice.rows[:2])])
+        return _ranges(self.lattices, self.parts[0], self.counter) if number > _MANY else None
+
+
+class ProvedComponent(NamedTuple):
+    """A proof, and on both sides the grid modes that split its component, in the order of the component's modes."""
+
+    over: tuple[At, At]
+    proof: Proof
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """The numbers of pairs of coordinates, if they are too many to list."""
+        return self.proof.ranges if self.over[SENDS] == self.over[RECEIVES] else None
+
+    @property
+    def sizes(self) -> Array:
+        """The number of elements of each pair of coordinates that has elements in common."""
+        return self.proof.pairs[1]
+
+    def at(self, side: int) -> dict[int, Array]:
+        """The coordinates of these pairs on one side, by grid mode."""
+        return dict(zip(self.over[side], self.proof.pairs[0][self.proof.at[side]], strict=True))
+
+
+def prove(ends: Ends, part: Component) -> ProvedComponent:
+    """Prove that the lattices of a component contain each element once, and that both sides have the same ones in each.
+
+    Raises:
+        PlanError: the proof fails; the text names the ranks and the first element.
+    """
+    over = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
+    try:
+        return ProvedComponent(over, _proof(*readings(*ends, part)))
+    except _DifferError as error:
+        *at, element = error.args
+        ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, over, at, strict=True))
+        text = f"from {ranks} go elements, {element} first of modes {part.before}"
+        raise PlanError(f"{text}, not the same in the same order on both sides") from None
+
+
+class _DifferError(Exception):
+    """Elements that differ between the sides: coordinates on both sides, and the indices of one of them."""
+
+
+@memoized(4096)  # the steps of other plans have components in common with these
+def _proof(source: Reading, target: Reading) -> Proof:
+    proof = Proof(source, target, overlaps(source, target))
+    boxes: list[Box] = []
+    for lattice in proof.lattices:
+        _check_coordinates(lattice, proof)
+        elements = _elements(source, lattice, lattice.rows[proof.at[SENDS]], lattice.rows[proof.local[SENDS]])
+        others = _elements(target, lattice, lattice.rows[proof.at[RECEIVES]], lattice.rows[proof.local[RECEIVES]])
+        if not all(map(np.array_equal, elements, others)):
+            k = int(np.argmax(elements[1] != others[1])) if lattice.listed else 0
+            element = int(elements[0] + elements[1][k]) if lattice.listed else elements[0]
+            at = [int(row[0] + row[1][k]) if lattice.listed else row[0] for row in lattice.rows]
+            raise _DifferError(at[proof.at[SENDS]], at[proof.at[RECEIVES]], unravel(element, [*proof.extents.values()]))
+        boxes.append((lattice.shape, elements))
+    number = prod(proof.extents.values())
+    if any(lattice.listed for lattice in proof.lattices):
+        ((_, (_, listed)),) = boxes
+        times = np.bincount(listed, minlength=number)
+        wrong = {int(k): int(times[k]) - 1 for k in np.flatnonzero(times != 1)}
+    else:
+        wrong = surplus(boxes, number)
+    if wrong:
+        first = min(wrong)
+        element = unravel(first, [*proof.extents.values()])
+        raise PlanError(f"element {element} is in {1 + wrong[first]} boxes; each element is in one")
+    return proof
+
+
+def _check_coordinates(lattice: Lattice, proof: Proof) -> None:
+    """Refuse coordinates in which a step is not larger than all smaller ones add up to, as `_digits_at` expects."""
+    for row in () if lattice.listed else lattice.rows[: proof.at[1].stop]:
+        reach = 0
+        for step, n in sorted(zip(row[1:], lattice.shape, strict=True)):
+            if step and step <= reach:
+                raise PlanError(f"coordinates of a lattice, {row} of digits below {lattice.shape}, are not in order")
+            reach += step * (n - 1)
+
+
+def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
+    """The rank at these coordinates along some grid modes, and at the root or at 0 along the others."""
+    where = dict(dist.layout.rooted) | dict(zip(over, at, strict=True))
+    return dist.grid.rank([where.get(g, 0) for g in range(dist.grid.order)])
+
+
+# --- which elements are at coordinates and local indices ---------------------------------------------------------
+
+
+def _elements(reading: Reading, lattice: Lattice, at: Sequence[Row], local: Sequence[Row]) -> Row:
+    """The elements of a lattice, as row-major indices within the component, from coordinates and local indices.
+
+    Raises:
+        PlanError: they are not linear in the digits of the lattice, or there are no such coordinates or local indices.
+    """
+    extents, coordinates = extents_of(reading), iter(at)
+    strides = dict(zip(extents, row_major([*extents.values()]), strict=True))
+    if lattice.listed:
+        return 0, _listed_elements(reading, lattice, at, local, strides)
+    numbers = [0] * (len(lattice.shape) + 1)
+    for (digits, splits, n), row in zip(reading, local, strict=True):
+        index = _index(splits, n, lattice.shape, [*islice(coordinates, len(splits))], row)
+        for digit in reversed(digits):
+            value, index = _divided(index, lattice.shape, digit.size)
+            weight = digit.weight * strides[digit.mode]
+            numbers = [n + part * weight for n, part in zip(numbers, value, strict=True)]
+        if any(index):
+            raise PlanError(f"local indices, {row} of digits below {lattice.shape}, are outside of {n} indices")
+    return tuple(numbers)
+
+
+def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[Row], local: Row) -> Row:
+    """The index along a view mode of `n` indices, at some coordinates and local indices.
+
+    From outside inwards, coordinates say which stretch each split has; from inside outwards, a local index is the
+    number of a turn and a place in a tile. A turn has a tile for each coordinate:
+
+        coordinates     0     1     2     0     1     2          local index of the first tile at coordinate 1: 0 1
+        indices        0 1   2 3   4 5   6 7   8 9  10 11                           of the second one there:   2 3
+    """
+    ways = []
+    for depth, ((kind, p), row) in enumerate(zip(splits, at, strict=True), 1):
+        least, most = _span(row, shape)
+        if least < 0 or most >= p:
+            raise PlanError(f"there are no coordinates {least} to {most} along {kind} over {p}")
+        ways.append((row, p, _stretch_at(kind, p, n, least, most)))
+        if depth < len(splits):
+            extents = np.unique(extent(kind, p, n, np.arange(least, most + 1))).tolist()
+            if len(extents) > 1 and not all(inner.tile for inner, _ in splits[depth:]):
+                raise PlanError(f"coordinates {least} to {most} along {kind} over {p} have several extents, {extents}")
+            n = extents[-1]
+    for row, p, stretch in reversed(ways):
+        if stretch.parts > 1:
+            place, turn = _divided(local, shape, stretch.tile)
+            coordinate, _ = _divided((row[0] - stretch.first, *row[1:]), shape, p)
+            length = stretch.parts * stretch.tile
+            columns = zip(turn, coordinate, place, strict=True)
+            local = tuple([t * length + c * stretch.tile + within for t, c, within in columns])
+        local = (local[0] + stretch.start, *local[1:])
+        least, most = _span(local, shape)
+        if least < stretch.start or most >= stretch.stop:
+            raise PlanError(f"indices {least} to {most} are outside of {stretch}")
+    return local
+
+
+def _stretch_at(kind: Kind, p: int, n: int, least: int, most: int) -> Stretch:
+    """The stretch of a split that has some coordinates."""
+    found = _stretches(kind, p, n)
+    number = bisect_right(found, least, key=attrgetter("first")) - 1 if len(found) > 1 else 0
+    if found:
+        stretch = found[number]
+        if stretch.parts == p or stretch.first <= least <= most < stretch.first + stretch.parts:
+            return stretch
+    raise PlanError(f"no indices are dealt out to all coordinates {least} to {most} along {kind} over {p}")
+
+
+_stretches = memoized(64)(stretches)  # for the pieces of a component, which may be thousands, as may be the stretches
+
+
+def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
+    """The remainder and the quotient of a linear number by a size, if both are linear in the digits.
+
+    Raises:
+        PlanError: one of them is not linear.
+    """
+    least, most = _span(row, shape)
+    if least >= 0 and most < size:
+        return row, (0,) * len(row)
+    rest, whole = tuple([n % size for n in row]), tuple([n // size for n in row])
+    if _span(rest, shape)[1] >= size:
+        raise PlanError(f"a number of a lattice, {row} of digits below {shape}, is not linear in its digits by {size}")
+    return rest, whole
+
+
+def _span(row: Row, shape: At) -> tuple[int, int]:
+    """The least and the greatest value of a linear number."""
+    if len(row) == 2 and isinstance(row[1], np.ndarray):
+        return int(row[0] + row[1].min(initial=0)), int(row[0] + row[1].max(initial=0))
+    least = most = row[0]
+    for step, n in zip(row[1:], shape, strict=True):
+        if step > 0:
+            most += step * (n - 1)
+        else:
+            least += step * (n - 1)
+    return least, most
+
+
+def _listed_elements(
+    reading: Reading, lattice: Lattice, at: Sequence[Row], local: Sequence[Row], strides: dict[int, int]
+) -> Array:
+    """The elements of a list, from the sets of indices that all coordinates have."""
+    coordinates, elements = iter(at), np.zeros(lattice.size, np.int64)
+    for (digits, splits, n), (start, table) in zip(reading, local, strict=True):
+        named = tuple([Split(g, *split) for g, split in enumerate(splits)])
+        along, position, index = [*islice(coordinates, len(splits))], start + table, np.full(lattice.size, -1)
+        for where in product(*[range(split.parts) for split in named]):
+            held = mode_set(named, n, where).to_array()
+            mine = (position >= 0) & (position < len(held))
+            for (first, places), c in zip(along, where, strict=True):
+                mine &= first + places == c
+            index[mine] = held[position[mine]]
+        if (index < 0).any():
+            raise PlanError(f"local indices or coordinates are outside of {splits} over {n}")
+        for m, added in to_tensor(digits, index).items():
+            elements += added * strides[m]
+    return elements
+
+
+def _digits_at(lattice: Lattice, wanted: dict[int, int]) -> dict[int, int] | None:
+    """The digits, by axis, at which some rows have the wanted values; None if there are none.
+
+    Each step of a row is larger than all smaller ones can add up to, so division finds the only digits there may be.
+    """
+    digits: dict[int, int] = {}
+    for k, value in wanted.items():
+        start, *steps = lattice.rows[k]
+        left = value - start
+        for axis, digit in digits.items():
+            left -= steps[axis] * digit
+        for step, axis in sorted([(step, axis) for axis, step in enumerate(steps) if step and axis not in digits])[
+            ::-1
+        ]:
+            digits[axis], left = divmod(left, step)
+            if not 0 <= digits[axis] < lattice.shape[axis]:
+                return None
+        if left:
+            return None
+    return digits
+
+
+def _value(row: Row, digits: dict[int, int]) -> int:
+    """The value of a linear number if some digits have these values and the others are 0."""
+    number: int = row[0]
+    for axis, digit in digits.items():
+        number += row[axis + 1] * digit
+    return number
+
+
+def _varied(rows: Sequence[Row]) -> list[int]:
+    """The axes of the digits on which some linear numbers depend."""
+    columns = zip(*rows, strict=True)
+    return [axis for axis, column in enumerate(columns, -1) if axis >= 0 and any(column)]
+
+
+# --- each element once -------------------------------------------------------------------------------------------
+
+
+def surplus(boxes: Iterable[Box], number: int) -> Differences:
+    """How much more often than once each number below `number` is in boxes, as differences by all steps of the boxes.
+
+    A difference by a step is the count of a number minus the count one step before. Running sums undo it, so nothing is
+    lost. For evenly spaced numbers, the difference by their step has two entries: 1 at the first number and -1 at the
+    place after the last. So for a box, the differences by the steps of all its digits are nonzero only at its corners.
+    Adjacent boxes share corners, which cancel. The few corners left are then differenced by the steps of the other
+    boxes. If each number is in one box, nothing is left, however the boxes lie. Otherwise the least place left is the
+    first wrong number, and the value there is the number of boxes too many, or too few, that contain it.
+
+    >>> surplus([((2, 3), (0, 5, 1)), ((4,), (3, 1))], 8)  # 0, 1, 2, 5, 6, 7 and 3, 4, 5, 6
+    {5: 1, 7: -1, 10: -1, 12: 1}
+
+    Raises:
+        PlanError: a box has two digits with the same step, or one whose step is not positive.
+    """
+    taken: dict[frozenset[int], Differences] = {}  # by the steps of the differences
+    _add_corners(taken, ((number,), (0, 1)), -1)
+    for box in boxes:
+        _add_corners(taken, box, 1)
+    for step in sorted(set().union(*taken), reverse=True):
+        further: dict[frozenset[int], Differences] = {}
+        for steps, differences in taken.items():
+            total = further.setdefault(steps | {step}, defaultdict(int))
+            for place, count in differences.items():
+                if count:
+                    total[place] += count
+                    if step not in steps:
+                        total[place + step] -= count
+        taken = further
+    ((_, total),) = taken.items()
+    return {place: count for place, count in sorted(total.items()) if count}
+
+
+def _add_corners(taken: dict[frozenset[int], Differences], box: Box, times: int) -> None:
+    """Add the differences of a box by its own steps, `times` times."""
+    shape, (start, *steps) = box
+    digits = [(step, n) for step, n in zip(steps, shape, strict=True) if n != 1]
+    different = frozenset(dict(digits))
+    if len(different) < len(digits) or min(different, default=1) < 1:
+        raise PlanError(f"box {box} has two digits of one step, or one whose step is not positive")
+    corners = [(start, times)]
+    for step, n in digits:
+        corners += [(place + step * n, -count) for place, count in corners]
+    total = taken.setdefault(different, defaultdict(int))
+    for place, count in corners:
+        total[place] += count
+
+
+# --- pairs of coordinates along one long grid mode ---------------------------------------------------------------
+
+
+def _ranges(lattices: Sequence[Lattice], number: int, counter: np.dtype[Any]) -> Ranges | None:
+    """Count the pairs of `number` coordinates on each side that have elements in common.
+
+    Each coordinate of one side mostly has elements in common with a few ranges of coordinates of the other side. Their
+    union, and the sums over it, take as long as there are ranges. None if neither side makes few ranges.
+    """
+    for side in (SENDS, RECEIVES):
+        lines = _lines(lattices, side, number, counter)
+        if lines is None:
+            continue
+        own, begin, end, each = lines
+        kept, elements = np.zeros((2, number), counter)
+        np.add.at(kept, own, each * ((begin <= own) & (own < end)))
+        np.add.at(elements, own, each * (end - begin))
+        # Each coordinate has a line of its own, on which its ranges are cut so that none overlaps another.
+        order = np.lexsort((begin, own))
+        first, line = begin[order], own[order] * (number + 1)
+        last = line + end[order]
+        reached = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
+        start, stop = np.maximum(line + first, reached), np.maximum(last, reached)
+        peers = np.zeros(number, np.int64)
+        np.add.at(peers, own[order], stop - start)
+        others = _sum_over(begin, end, each, number), _sum_over(start - line, stop - line, np.ones_like(line), number)
+        if side == SENDS:
+            return Ranges((elements, others[0]), (peers, others[1]), kept)
+        return Ranges((others[0], elements), (others[1], peers), kept)
+    return None
+
+
+def _lines(
+    lattices: Sequence[Lattice], side: int, number: int, counter: np.dtype[Any]
+) -> tuple[Array, Array, Array, Array] | None:
+    """Ranges of pairs: per range, the coordinate on this side, the first and last of the other, the elements per pair.
+
+    None if the coordinates of the other side leave gaps, or if this side has more than a few ranges per coordinate.
+    """
+    ranged, weights, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
+    for lattice in lattices:
+        near, far = lattice.rows[side], lattice.rows[1 - side]
+        fixed = [axis for axis, step in enumerate(near[1:]) if step]
+        free = [axis for axis in _varied([far]) if axis not in fixed]
+        length = 1
+        for axis in sorted(free, key=lambda axis: far[axis + 1]):
+            if far[axis + 1] != length:
+                return None
+            length *= lattice.shape[axis]
+        shape = tuple([lattice.shape[axis] for axis in fixed])
+        total += prod(shape)
+        if total > _RANGES * number:
+            return None
+        along = Lattice(shape, tuple([(row[0], *[row[axis + 1] for axis in fixed]) for row in (near, far)]))
+        begin = along.values(1)
+        ranged.append(np.array([along.values(0), begin, begin + length]))
+        weights.append(np.full(len(begin), lattice.size // (prod(shape) * length), counter))
+    own, begin, end = np.concatenate(ranged, axis=1)
+    return own, begin, end, np.concatenate(weights)
+
+
+def _sum_over(begin: Array, end: Array, weight: Array, number: int) -> Array:
+    """The sum of the weights of the ranges that contain each coordinate."""
+    edges = np.zeros(number + 1, weight.dtype)
+    np.add.at(edges, begin, weight)
+    np.add.at(edges, end, -weight)
+    summed: Array = np.cumsum(edges[:-1])
+    return summed
