@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from operator import itemgetter
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 __all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "register"]
 
@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _REGISTER: dict[str, WeakSet[Any]] = {}  # by name, which several functions share if they are created per argument
 _REGISTERING = threading.Lock()
+_MAKING = threading.RLock()  # one for all functions: with one each, two that call each other could wait for ever
 _GRAMMAR = "rote.grammar."  # its modules do not import Rote, so their caches are found by inspection
 
 
@@ -53,61 +54,36 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
     """
 
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
-        made, clear = _made_once(make) if once else (make, None)
-        kept = lru_cache(most, typed)(made)
-        if clear is not None:
-            clear_cache = kept.cache_clear
-            vars(kept)["cache_clear"] = lambda: (clear(), clear_cache())
+        kept = lru_cache(most, typed)(make)
+        if once:
+            kept = _made_once(kept, most, typed)
         register(f"{make.__module__}.{make.__qualname__}", kept)
         return cast("Callable[P, T]", kept)  # keeps the argument types, which functools loses
 
     return decorate
 
 
+def _made_once(made: Any, most: int, typed: bool) -> Any:
+    """A cache around another one: threads that miss a value at the same time ask the other one in turn.
+
+    So the first of them computes it, and the others find it.
+    """
+
+    @wraps(made.__wrapped__)
+    def in_turn(*args: Any, **kwargs: Any) -> Any:
+        with _MAKING:
+            return made(*args, **kwargs)
+
+    kept = lru_cache(most, typed)(in_turn)
+    clear = kept.cache_clear
+    vars(kept)["cache_clear"] = lambda: (made.cache_clear(), clear())
+    return kept
+
+
 def register(name: str, cache: Any) -> None:
     """Register a cache under its function's name; it has `cache_info` and `cache_clear`, as `functools.lru_cache`."""
     with _REGISTERING:
         _REGISTER.setdefault(name, WeakSet()).add(cache)
-
-
-class _Value:
-    """A value, or a place for it: the thread that holds the lock computes it, and others wait."""
-
-    __slots__ = ("__weakref__", "lock", "made", "value")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.made = False
-        self.value: Any = None
-
-
-def _made_once(make: Callable[P, T]) -> tuple[Callable[P, T], Callable[[], None]]:
-    """A function whose value one thread computes, and all threads that call it at the same time share; and `clear`.
-
-    A thread keeps its last value until it computes another one, or until the caches are cleared. By then the value is
-    in the cache around the function. So a thread that missed it there, and arrives late, still finds it here.
-    """
-    making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # computed or kept by some thread
-    guard, last = threading.Lock(), threading.local()
-
-    @wraps(make)
-    def made(*args: P.args, **kwargs: P.kwargs) -> T:
-        key = (args, *sorted(kwargs.items()))
-        with guard:
-            place = making.setdefault(key, _Value())
-        with place.lock:
-            if not place.made:
-                place.value = make(*args, **kwargs)
-                place.made = True
-        last.place = place
-        value: T = place.value
-        return value
-
-    def clear() -> None:
-        with guard:
-            making.clear()
-
-    return made, clear
 
 
 def cache_info() -> dict[str, CacheInfo]:

@@ -14,16 +14,8 @@ from __future__ import annotations
 
 from .grammar.errors import NotationError, RoteError
 
-__all__ = [
-    "CommError",
-    "GatherWarning",
-    "LayoutError",
-    "MoveWarning",
-    "NotationError",
-    "PlanError",
-    "RoteError",
-    "counted",
-]
+__all__ = ["CommError", "GatherWarning", "LayoutError", "MoveWarning", "NotationError", "PlanError", "RoteError"]
+__all__ += ["counted"]
 
 
 class LayoutError(RoteError, ValueError):

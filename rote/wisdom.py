@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from . import __version__
 from .errors import RoteError
@@ -119,10 +119,8 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     >>> key({"what": "walk", "grid": (2,)}) == key({"grid": [2], "what": "walk"})
     True
     """
-    machine = {
-        "cpu": processor(),
-        "cores": os.cpu_count() or 1,
-    }  # all cores, not only those that a launcher gives to a rank
+    # All cores count, not only those that a launcher gives to a rank.
+    machine = {"cpu": processor(), "cores": os.cpu_count() or 1}
     versions = {"rote": __version__, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
     return Key(canonical({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
@@ -292,7 +290,7 @@ def include(path: str | os.PathLike[str]) -> int:
     """
     data = Path(path).read_bytes()
     try:
-        listed: Any = _parse_json(data).get("entries")
+        listed: Any = _content(data).get("entries")
         demand(isinstance(listed, list), "it has no list of entries")
         records = [_as_record(each) for each in listed]
     except (ValueError, RecursionError) as error:
@@ -361,7 +359,7 @@ def _read(path: Path) -> Record | None:
     except OSError:
         return None
     try:
-        record = _as_record(_parse_json(data))
+        record = _as_record(_content(data))
         demand(record.key.name == path.stem, "it is not what its name says")
         return record
     except (ValueError, RecursionError) as error:
@@ -382,24 +380,24 @@ def _written(content: Mapping[str, Any]) -> str:
     return json.dumps({_SCHEMA: _EDITION, **content}, indent=1) + "\n"
 
 
+def _content(data: bytes) -> dict[str, Any]:
+    """What `_written` was given, from the bytes of a file."""
+    value: dict[str, Any] = json.loads(data.decode("utf-8"))
+    marked = isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION
+    demand(marked, f"it has no {_SCHEMA!r}: {_EDITION}")
+    return value
+
+
 def as_json(record: Record) -> dict[str, Any]:
     """A record as a JSON object."""
     return {**json.loads(record.key.text), "decision": record.decision}
 
 
-def _parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object of this schema in a file's bytes, without the mark."""
-    value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
-    demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
-    tree: dict[str, Any] = value
-    return tree
-
-
 def _as_record(value: Any) -> Record:
-    """Convert a JSON object to a record."""
-    demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
-    demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
-    demand(value["machine"].keys() == {"cpu", "cores"}, "its machine is not a processor and its cores")
+    """The record of a JSON object from `as_json`; a number that JSON does not have, as NaN, is a ValueError."""
+    parts = isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}
+    whole = parts and all(isinstance(value[part], dict) for part in _PARTS)
+    demand(whole and value["machine"].keys() == {"cpu", "cores"}, "its parts are not those of a decision and its key")
     return Record(Key(canonical({part: value[part] for part in _PARTS})), canonical(value["decision"]))
 
 
@@ -407,10 +405,6 @@ def demand(holds: bool, why: str) -> None:
     """Raise ValueError with the reason `why`, unless a condition holds."""
     if not holds:
         raise ValueError(why)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def canonical(value: Any) -> str:

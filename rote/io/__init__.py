@@ -1,7 +1,7 @@
 """Parallel files: all ranks read and write one file together, each rank its own part.
 
 A format is one row of `FORMATS`, and one module of this folder with its functions. They work on blocks and
-distributions: `look` finds the tensors in a file (`stored`), `fill` reads a rank's block, and `write` writes a file.
+distributions: `contents` finds the tensors in a file (`stored`), `fill` reads a rank's block, `write` writes a file.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
-from ..runtime.comm.agreement import collective_errors
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.copy.regions import identity
 from ..runtime.placement import new_block
-from .boxes import in_boxes, without_view
-from .hdf5 import fill_hdf5, fill_xdmf, look_hdf5, look_xdmf, write_hdf5, write_xdmf, written_in_hdf5
-from .npy import fill_npy, look_npy, write_npy
+from ..runtime.regions import identity
+from .hdf5 import contents_hdf5, contents_xdmf, fill_hdf5, fill_xdmf, write_hdf5, write_xdmf, written_in_hdf5
+from .layouts import in_boxes, without_view
+from .npy import contents_npy, fill_npy, write_npy
 from .stored import Contents, Part, StoredTensor, check_dtype
-from .zarr import fill_zarr, look_zarr, write_zarr, written_in_zarr
+from .transfer import progress
+from .zarr import contents_zarr, fill_zarr, write_zarr, written_in_zarr
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
 
 class Format(NamedTuple):
-    """A format of files. `look`, `fill`, `read` and `write` are collective."""
+    """A format of files. `look`, `read`, `fill` and `write` are collective; `contents` is of one rank."""
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
@@ -36,9 +37,15 @@ class Format(NamedTuple):
     most: int  # bytes of the largest float; a complex number may have twice as many
     written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
     read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
-    look: Callable[[Path, int | None, Comm, str | None], Contents]  # what a file holds at a step, or of it one name
-    fill: Callable[[Path, StoredTensor, Distribution, Comm, Array], None]  # reads a tensor into this rank's block
+    contents: Callable[[Path, int | None, str | None], Contents]  # what a file holds at a step, or of it one name
+    fill: Callable[  # reads a tensor into this rank's block, and tells how many bytes it has just read
+        [Path, StoredTensor, Distribution, Comm, Array, Callable[[int], None]], None
+    ]
     write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one
+
+    def look(self, path: Path, step: int | None, comm: Comm, name: str | None) -> Contents:
+        """What a file holds at a step, or of it one name; only rank 0 reads."""
+        return from_root(comm, lambda: self.contents(path, step, name))
 
     def read(self, path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
         """Return this rank's block of a tensor in a file, in native byte order; each rank reads its own part.
@@ -48,7 +55,8 @@ class Format(NamedTuple):
         """
         with collective_errors(comm):
             block = new_block(dist, comm.rank, stored.dtype)
-        self.fill(path, stored, dist, comm, block)
+        with progress(comm, "reading", path, block.nbytes) as advance:
+            self.fill(path, stored, dist, comm, block, advance)
         if not block.dtype.isnative:
             block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
         if dist.holds(comm.rank) and not dist.contributes(comm.rank):
@@ -68,11 +76,11 @@ class Format(NamedTuple):
 
 FORMATS = (
     Format(
-        "NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, lambda dist: dist, look_npy, fill_npy, write_npy
+        "NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, lambda dist: dist, contents_npy, fill_npy, write_npy
     ),
-    Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, look_zarr, fill_zarr, write_zarr),
-    Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, look_hdf5, fill_hdf5, write_hdf5),
-    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, look_xdmf, fill_xdmf, write_xdmf),
+    Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, contents_zarr, fill_zarr, write_zarr),
+    Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_hdf5),
+    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, contents_xdmf, fill_xdmf, write_xdmf),
 )
 
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -27,12 +28,11 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
-from ..layout.indexset import IndexSet, Strided
-from ..runtime.comm.agreement import collective_errors, from_root
+from ..layout.indexset import IndexSet
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
-from ..runtime.comm.rawfile import strided_parts
-from .boxes import chunk_extents, without_view
-from .positions import in_long_runs, writes
+from ..runtime.regions import lattices_of
+from .layouts import chunk_extents, in_long_runs, without_view, writes
 from .stored import (
     MARK,
     STEP,
@@ -47,16 +47,8 @@ from .stored import (
 )
 from .transfer import Draft, progress, replacing, reserve, slabs, sync
 
-__all__ = [
-    "fill_hdf5",
-    "fill_xdmf",
-    "look_hdf5",
-    "look_xdmf",
-    "parallel",
-    "write_hdf5",
-    "write_xdmf",
-    "written_in_hdf5",
-]
+__all__ = ["contents_hdf5", "contents_xdmf", "fill_hdf5", "fill_xdmf", "parallel", "write_hdf5", "write_xdmf"]
+__all__ += ["written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: space for a file's metadata
@@ -69,30 +61,27 @@ def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
     return in_long_runs(without_view(dist), dtype.itemsize)
 
 
-def look_hdf5(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
-    """The tensors in a file, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
+def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Contents:
+    """The tensors in a file, in groups of any depth, with its attributes and steps, read by this rank alone.
 
     Only the tensor of a given name, if there is one; then no other object is opened.
     """
-    return from_root(comm, lambda: _contents_of(path, step, name))
-
-
-def _contents_of(path: Path, step: int | None, name: str | None = None) -> Contents:
-    """The contents of a file, read by this rank alone."""
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
         return _contents(file, path, step, name)
 
 
-def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+def fill_hdf5(
+    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
+) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     with collective_errors(comm), readably(path, "read"):
         h5py = _library()
         if block.size and dist.contributes(comm.rank):
-            with h5py.File(path, "r") as file, progress(comm, "reading", path, block.nbytes) as advance:
+            with h5py.File(path, "r") as file:
                 for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
-                    for places, part in strided_parts(index, slab):
-                        part[...] = file[stored.place][_select(places)].reshape(part.shape)
+                    for selection, part in _selections(index, slab):
+                        part[...] = file[stored.place][selection].reshape(part.shape)
                     advance(slab.nbytes)
 
 
@@ -288,35 +277,45 @@ def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance:
     for name, block, dist, _ in parts:
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
-                for places, part in strided_parts(index, slab):
-                    lengths = [prod(place.shape) for place in places]
-                    group[name or _UNNAMED][_select(places)] = part.reshape(lengths)
+                for selection, part in _selections(index, slab):
+                    lengths = [prod(part.shape[k : k + 2]) for k in range(0, part.ndim, 2)]
+                    group[name or _UNNAMED][selection] = part.reshape(lengths)
                 advance(slab.nbytes)
 
 
-def _select(places: Sequence[Strided]) -> tuple[Any, ...]:
+def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[Any, ...], Array]]:
+    """The parts of a slab by the runs of its index sets: each as a selection of HDF5's, and as a view of the slab."""
     h5py = _library()
 
-    def along(place: Strided) -> Any:
-        (count, width), (period, _) = place.shape, place.steps
+    def along(start: int, period: int, count: int, width: int) -> Any:
         if count == 1 or period == width:
-            return slice(place.start, place.start + count * width)
-        return h5py.MultiBlockSlice(start=place.start, stride=period, count=count, block=width)
+            return slice(start, start + count * width)
+        return h5py.MultiBlockSlice(start=start, stride=period, count=count, block=width)
 
-    return tuple(map(along, places))
+    for lattices in product(*[list(lattices_of(held)) for held in index]):
+        selection, start, shape, strides = [], 0, list[int](), list[int]()
+        for lattice, stride in zip(lattices, slab.strides, strict=True):
+            (first, period, _), (place, *steps) = lattice.rows
+            selection.append(along(first, period, *lattice.shape))
+            start += place * stride
+            shape += lattice.shape
+            strides += [step * stride for step in steps]
+        yield tuple(selection), np.ndarray(shape, slab.dtype, slab, start, strides)
 
 
 # --- XDMF ------------------------------------------------------------------------------------------------------------
 
 
-def look_xdmf(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
-    """The contents of the HDF5 file beside an XDMF file; see `look_hdf5`."""
-    return look_hdf5(_beside(path), step, comm, name)
+def contents_xdmf(path: Path, step: int | None, name: str | None = None) -> Contents:
+    """The contents of the HDF5 file beside an XDMF file; see `contents_hdf5`."""
+    return contents_hdf5(_beside(path), step, name)
 
 
-def fill_xdmf(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+def fill_xdmf(
+    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
+) -> None:
     """Read a tensor in the HDF5 file beside an XDMF file; see `fill_hdf5`."""
-    fill_hdf5(_beside(path), stored, dist, comm, block)
+    fill_hdf5(_beside(path), stored, dist, comm, block, advance)
 
 
 def write_xdmf(
@@ -341,7 +340,7 @@ def _beside(path: Path) -> str:
 
 def _text(path: Path) -> str:
     """The XML that describes all steps, or a file without steps."""
-    first = _contents_of(_beside(path), None)
+    first = contents_hdf5(_beside(path), None)
     root = xml.Element("Xdmf", Version="3.0")
     domain = xml.SubElement(root, "Domain")
     if not first.steps:
@@ -349,7 +348,7 @@ def _text(path: Path) -> str:
     else:
         series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")
         for step in first.steps:
-            _add_grid(series, path, _contents_of(_beside(path), step))
+            _add_grid(series, path, contents_hdf5(_beside(path), step))
     xml.indent(root)
     return '<?xml version="1.0" ?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 

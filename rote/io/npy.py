@@ -1,14 +1,15 @@
 """`.npy` files: any number of ranks, in any layout, read and write one file at once.
 
-Each rank copies its own elements between its block and their positions in the file (`positions`). Large blocks whose
-elements are scattered in the file go through mapped pages, or through rows that plans move (`staging`).
+Each rank moves its own elements between its block and their positions in the file (`regions.file_region`). Large blocks
+whose elements are scattered in the file are written, and on several nodes read, as rows that plans move (`staging`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -17,15 +18,16 @@ from numpy.lib import format as npy
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
-from ..layout.indexset import IndexSet
-from ..runtime.comm.agreement import collective_errors, from_root
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from .positions import LARGE, FileTransfer, is_scattered, transfers, writes
-from .staging import Staging, picks_from_pages, read_pages
+from ..runtime.comm.rawfile import SMALL_PART, FilePart, plainly, transfer
+from ..runtime.regions import file_region
+from .layouts import writes
+from .staging import Staging
 from .stored import Contents, Part, StoredTensor, check_dtype, pick_step
-from .transfer import Draft, plainly, progress, replacing, reserve, slabs
+from .transfer import Draft, progress, replacing, reserve
 
-__all__ = ["fill_npy", "look_npy", "read_header", "write_npy"]
+__all__ = ["contents_npy", "fill_npy", "read_header", "write_npy"]
 
 
 class _Elements(NamedTuple):
@@ -35,40 +37,30 @@ class _Elements(NamedTuple):
     fortran_order: bool  # whether mode 0 runs fastest, rather than the last mode
 
 
-def look_npy(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
-    """The contents of a `.npy` file: one tensor, and no steps. Collective."""
-    return Contents({"data": read_header(path, comm)}, {}, pick_step(path, step, (), True))
+def contents_npy(path: Path, step: int | None, name: str | None = None) -> Contents:
+    """The contents of a `.npy` file, read by this rank alone: one tensor, and no steps."""
+    return Contents({"data": read_header(path)}, {}, pick_step(path, step, (), True))
 
 
-def read_header(path: Path, comm: Comm) -> StoredTensor:
-    """The tensor in a `.npy` file (versions 1 to 3), by its header. Collective; only rank 0 reads.
-
-    A file may be longer than its header says, as in NumPy.
-    """
-    return from_root(comm, lambda: _parse(path))
-
-
-def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
+def fill_npy(
+    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
+) -> None:
     """Read the tensor in a `.npy` file into this rank's block. Collective; each rank reads its own part.
 
-    On one node no memory beyond the block is needed if the block is large or has the file's order (`read_pages`).
-    Otherwise, blocks from 1 MiB on need a few pieces of 4 MiB, or at most three more blocks where they cannot be read
-    in pieces (`Staging`).
+    On one node, and for blocks below 1 MiB, no memory beyond the block is needed. Otherwise, blocks need a few pieces
+    of 4 MiB, or at most three more blocks where they cannot be read in pieces (`Staging`).
     """
     offset, fortran_order = stored.place
-    reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
-    with progress(comm, "reading", path, block.nbytes) as advance:
-        staging = None if fortran_order else Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
-        if staging is not None:
-            staging.read(path, offset, block, comm, advance)
-        elif picks_from_pages(dist, stored.dtype.itemsize, fortran_order, comm):
-            read_pages(path, offset, block, dist, fortran_order, comm, advance)
-        else:
-            for transfer in transfers(block, dist, fortran_order, reads, comm):
-                for index, buffer in _slabs(transfer, dist, fortran_order):
-                    comm.read(path, offset, transfer.shape, index, buffer)
-                    advance(buffer.nbytes)
-                transfer.put()
+    staging = None if fortran_order else Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
+    if staging is not None:
+        staging.read(path, offset, block, comm, advance)
+        return
+
+    def part() -> FilePart:
+        region = file_region(dist, comm.rank, fortran_order, writing=False)
+        return FilePart(path, offset, dist.shape, region, block, writing=False)
+
+    transfer(comm, part, advance)
 
 
 def write_npy(
@@ -83,11 +75,8 @@ def write_npy(
     the file that it points to is replaced.
     """
     (_, block, dist, _) = parts[0]
-    scattered = any(comm.allgather_object(is_scattered(block, dist, comm.rank)))
-    small = prod(dist.max_local_shape()) * block.dtype.itemsize < LARGE
-    pages = scattered and comm.share_reference(comm.rank) is not None
     with (
-        replacing(path, comm, lambda draft: _begin(draft, path, dist.shape, block.dtype, small or pages)) as draft,
+        replacing(path, comm, lambda draft: _begin(draft, path, dist, block.dtype)) as draft,
         progress(comm, "writing", path, block.nbytes) as advance,
         plainly(path),
     ):
@@ -98,25 +87,21 @@ def write_npy(
         if staging is not None:
             staging.write(draft.path, offset, block, comm, advance)
             return
-        for transfer in transfers(block, dist, False, writes(dist, comm.rank), comm):
-            with collective_errors(comm):
-                transfer.take()
-            for index, buffer in _slabs(transfer, dist, False):
-                comm.write(draft.path, offset, transfer.shape, index, buffer)
-                advance(buffer.nbytes)
+
+        def part() -> FilePart:
+            region = file_region(dist, comm.rank, False, writing=True)
+            if not writes(dist, comm.rank):
+                region = replace(region, pieces=())
+            return FilePart(draft.path, offset, dist.shape, region, block, writing=True)
+
+        transfer(comm, part, advance)
 
 
-def _slabs(
-    transfer: FileTransfer, dist: Distribution, fortran_order: bool
-) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
-    """A transfer in slabs, equally many on every rank; in one piece if it goes through a buffer of its own."""
-    if dist.layout.view is None and not fortran_order:
-        yield from slabs(transfer.index, transfer.buffer, dist.max_local_shape())
-    else:
-        yield transfer.index, transfer.buffer
+def read_header(path: Path) -> StoredTensor:
+    """The tensor in a `.npy` file (versions 1 to 3), by its header, read by this rank alone.
 
-
-def _parse(path: Path) -> StoredTensor:
+    A file may be longer than its header says, as in NumPy.
+    """
     name = os.fspath(path)
     stem, suffix = os.path.splitext(name)
     if suffix.lower() not in ("", ".npy"):
@@ -155,17 +140,17 @@ def _parse(path: Path) -> StoredTensor:
     return StoredTensor(shape, dtype, place=place)
 
 
-def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:
-    """Give a file its header and its full size, and allocate space for it on the disk if `reserved`.
+def _begin(draft: Draft, path: Path, dist: Distribution, dtype: np.dtype[Any]) -> None:
+    """Give a file its header and its full size, and allocate space for it on the disk if parts are small.
 
-    Space must be reserved if threads write scattered elements to mapped pages, and is reserved also if that costs
-    little. System calls report a full disk themselves, and are faster if they allocate space as they write.
+    Small parts may be written through mapped pages, which need reserved space. System calls report a full disk
+    themselves, and are faster if they allocate space as they write.
     """
     with plainly(path):
         with open(draft.path, "r+b") as file:
             descr = npy.dtype_to_descr(dtype)
-            npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
-            size = file.tell() + prod(shape) * dtype.itemsize
+            npy.write_array_header_1_0(file, {"shape": dist.shape, "fortran_order": False, "descr": descr})
+            size = file.tell() + prod(dist.shape) * dtype.itemsize
             file.truncate(size)
-        if reserved:
+        if prod(dist.max_local_shape()) * dtype.itemsize < SMALL_PART:
             reserve(draft.path, size)

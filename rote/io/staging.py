@@ -1,28 +1,22 @@
-"""Large blocks whose elements are scattered in a file: mapped pages on one node, else rows that plans move.
+"""Large blocks whose elements are scattered in a file: rows of the file, which plans move to the blocks.
 
-**Pages.** The ranks of one node read short runs, and views that reorder the modes of a file, from memory-mapped pages.
-The pages are in memory once, however many ranks map them. A rank copies its elements from the pages straight into its
-block, by tiles that are transposed in the cache if the block's order differs from the file's. No data is exchanged, and
-no buffer is needed. Threads share one mapping, because finding a page costs as much as copying half of it.
-
-**Staging** transfers in two phases. Long runs of a file are read many times faster than single elements. So ranks read
-rows, one piece of the file after the other, and a compiled plan moves each piece to the wanted layout; writing does the
-reverse (Thakur, Gropp and Lusk 1999, section 3.2). Beside its block a rank holds one piece and the plan's buffers: a
-few times 4 MiB. The tensor is cut into pieces along a mode that leaves long runs both in the file and in the blocks;
-for a transposed view, that is a mode between the first and the last. The whole tensor is one piece if the view has no
-such mode unchanged, or if blocks within a cyclic split make short rows.
+Long runs of a file are read many times faster than single elements. So a transfer has two phases: ranks read rows, one
+piece of the file after the other, and a compiled plan moves each piece to the wanted layout; writing does the reverse
+(Thakur, Gropp and Lusk 1999, section 3.2). Beside its block a rank holds one piece and the plan's buffers: a few times
+4 MiB. The tensor is cut into pieces along a mode that leaves long runs both in the file and in the blocks; for a
+transposed view, that is a mode between the first and the last. The whole tensor is one piece if the view has no such
+mode unchanged, or if blocks within a cyclic split make short rows.
 
 Ranks that hold the same long runs of the file form a group, and no other rank holds these runs. So elements move only
 within groups, and a rank that is alone in its group sends nothing.
+
+The ranks of one node read in one phase: they share the pages of the file, from which each copies its own elements.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
@@ -30,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.compile import compile
-from ..errors import CommError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
@@ -38,111 +31,21 @@ from ..layout.kinds import Split, local_extents, mode_set
 from ..layout.layout import Layout
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.comm.rawfile import LONG_RUN, FilePart, copy_part
-from ..runtime.copy.tiled import transposed
+from ..runtime.comm.rawfile import LONG_RUN
 from ..runtime.exchange.messages import sub_comm
 from ..runtime.plans import bind
-from .positions import LARGE, file_parts, in_rows, is_reordered, longest_run, run_length, storage_shape, writes
+from ..runtime.regions import is_reordered
+from .layouts import LARGE, in_rows, longest_run, run_length, writes
 
-__all__ = ["Staging", "on_one_node", "picks_from_pages", "read_pages"]
+__all__ = ["Staging"]
 
 PIECE = 1 << 22
 """Bytes of a piece, per rank: small enough for a cache, large enough to outweigh the synchronization of ranks."""
-WINDOW = 1 << 26
-"""Bytes of a file that are read at a time; after each window, progress is reported."""
-
-
-# --- mapped pages ----------------------------------------------------------------------------------------------------
 
 
 def on_one_node(comm: Comm) -> bool:
     """Whether all ranks are on one node, and so share the pages of files."""
     return len(set(comm.nodes())) == 1
-
-
-def picks_from_pages(dist: Distribution, itemsize: int, fortran_order: bool, comm: Comm) -> bool:
-    """Whether `read_pages` reads the blocks: large ones, all on one node, that are not long runs of the file.
-
-    >>> from rote.layout.layout import parse
-    >>> from rote.runtime import world
-    >>> [picks_from_pages(parse(text).on((512, 512), 1), 8, False, world()) for text in ("[(0),()]", "b a: [(0),()]")]
-    [False, True]
-    """
-    if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE or not on_one_node(comm):
-        return False
-    return fortran_order or is_reordered(dist) or run_length(dist) * itemsize < LONG_RUN
-
-
-def read_pages(
-    path: Path,
-    offset: int,
-    block: Array,
-    dist: Distribution,
-    fortran_order: bool,
-    comm: Comm,
-    advance: Callable[[int], None],
-) -> None:
-    """Read this rank's block of the array that begins at byte `offset` of a file. Collective, for ranks of one node.
-
-    Reading a mapped page beyond the end of the file would kill the process, so the file's length is checked before each
-    window. If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, of
-    the file's dtype; `advance` is called with the bytes that were read since the last call.
-    """
-    shape = storage_shape(dist, fortran_order)
-    with ExitStack() as files:
-        with collective_errors(comm):
-            nothing = (EMPTY,) * len(shape), np.empty((0,) * len(shape), block.dtype)
-            FilePart(path, offset, shape, *nothing, writing=False).check()
-            file = files.enter_context(open(path, "rb", buffering=0))
-            pages: Any = np.memmap(file, block.dtype, "r", offset, shape)
-        shared = comm.share_reference(pages)
-        pages = pages if shared is None else shared[0]
-        with collective_errors(comm):
-            if dist.holds(comm.rank) and dist.contributes(comm.rank) and block.size:
-                for index, target in file_parts(block, dist, comm.rank, fortran_order):
-                    for picked, place in _windows(shape, index, target):
-                        if os.fstat(file.fileno()).st_size < offset + prod(shape) * block.dtype.itemsize:
-                            raise CommError(
-                                f"file too short: {os.fspath(path)} lost its end while it was read\n"
-                                "give a whole copy of the file, and leave it as it is meanwhile"
-                            )
-                        copy_part(pages, picked, target[place], False, _copy)
-                        advance(target[place].nbytes)
-
-
-def _windows(
-    shape: tuple[int, ...], index: tuple[IndexSet, ...], target: Array
-) -> Iterator[tuple[tuple[IndexSet, ...], tuple[slice, ...]]]:
-    """The windows of a part: for each, its positions in the file and its place in the target.
-
-    The axis that is cut leaves long runs in the file, and of such axes it leaves the longest runs in the target.
-    """
-    total = prod(shape) * target.itemsize
-
-    def step(axis: int) -> int:
-        return max(WINDOW * shape[axis] // total, 1)
-
-    long = []
-    for axis in range(1, len(shape)):
-        run = step(axis) * prod(shape[axis + 1 :]) * target.itemsize
-        if total <= WINDOW * shape[axis] and run >= LONG_RUN:
-            long.append(axis)
-    cut = max([0, *long], key=lambda axis: step(axis) * abs(target.strides[axis]))
-    indices = index[cut]
-    for start in range(0, shape[cut], step(cut)):
-        stop = start + step(cut)
-        picked = indices & IndexSet.interval(start, stop)
-        place = *(slice(None),) * cut, slice(indices.count_below(start), indices.count_below(stop))
-        if picked:
-            yield (*index[:cut], picked, *index[cut + 1 :]), place
-
-
-def _copy(target: Array, source: Array) -> None:
-    """Copy an array, by tiles if source and target have different orders."""
-    (transposed(source, target) or partial(np.copyto, target, source))()
-
-
-# --- staging ---------------------------------------------------------------------------------------------------------
 
 
 # A piece of four rows, on two ranks, of a matrix whose columns are cyclic; the numbers are the ranks. Each rank reads
@@ -170,7 +73,7 @@ class Staging:
     def of(cls, dist: Distribution, itemsize: int, comm: Comm, writing: bool) -> Staging | None:
         """The staging of a tensor; None if it is small, or if direct access is as fast.
 
-        Direct access is as fast for long runs, and for reading by ranks of one node, from the file's pages (`mapped`).
+        Direct access is as fast for long runs, and for reading by ranks of one node, from the file's pages.
         """
         if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE:
             return None

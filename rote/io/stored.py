@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import LayoutError, RoteError
 from ..layout.distribution import Distribution
 from ..runtime.comm.protocol import Array, Path
-from .transfer import plainly
+from ..runtime.comm.rawfile import plainly
 
 __all__ = ["MARK", "STEP", "WHOLE", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims", "as_step"]
 __all__ += ["check_dtype", "check_extents", "check_name", "is_number", "kept_attributes"]

@@ -23,8 +23,9 @@ from ..layout.indexset import IndexSet
 from ..runtime.choose import Progress
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.comm.rawfile import plainly
 
-__all__ = ["DRAFT", "SLAB", "Draft", "plainly", "progress", "replacing", "reserve", "slabs", "sync", "telling"]
+__all__ = ["DRAFT", "SLAB", "Draft", "progress", "replacing", "reserve", "slabs", "sync", "telling"]
 
 DRAFT = ".rote-"  # how the name of a draft begins
 
@@ -129,17 +130,6 @@ def sync(path: str) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-@contextmanager
-def plainly(path: Path) -> Iterator[None]:
-    """Let system errors name the user's file, not a draft or a part of it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
 
 
 def _exchange(first: str, second: str) -> None:

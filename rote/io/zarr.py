@@ -1,7 +1,7 @@
 """Zarr stores (version 3 of the format): all ranks write at once, and each chunk is written by one rank.
 
 A single tensor without a name is the store's root array, others are arrays of its root group, and a step is a group
-that is named by its number and has Rote's mark. The chunk grid comes from the layout (`boxes.in_chunks`). Chunks have
+that is named by its number and has Rote's mark. The chunk grid comes from the layout (`layouts.in_chunks`). Chunks have
 Zarr's default compression and a CRC32C checksum. In an array that Rote wrote, a missing chunk is an error; Zarr would
 read zeros.
 """
@@ -21,10 +21,9 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
-from ..runtime.comm.agreement import collective_errors, from_root
+from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from .boxes import in_chunks
-from .positions import writes
+from .layouts import in_chunks, writes
 from .stored import (
     MARK,
     STEP,
@@ -40,7 +39,7 @@ from .stored import (
 )
 from .transfer import DRAFT, SLAB, Draft, progress, replacing, sync
 
-__all__ = ["fill_zarr", "look_zarr", "write_zarr", "written_in_zarr"]
+__all__ = ["contents_zarr", "fill_zarr", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
 _KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
@@ -51,35 +50,32 @@ def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
     return in_chunks(dist, dtype.itemsize).dist
 
 
-def look_zarr(path: Path, step: int | None, comm: Comm, name: str | None = None) -> Contents:
-    """The tensors in a store, in groups of any depth, with its attributes and steps. Collective; only rank 0 reads.
+def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Contents:
+    """The tensors in a store, in groups of any depth, with its attributes and steps, read by this rank alone.
 
     Only the tensor of a given name, if there is one; then no other array is opened.
     """
-
-    def look() -> Contents:
-        with readably(path, "read"):
-            os.stat(path)
-            return _contents(os.fspath(path), step, name)
-
-    return from_root(comm, look)
+    with readably(path, "read"):
+        os.stat(path)
+        return _contents(os.fspath(path), step, name)
 
 
-def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array) -> None:
-    """Read a tensor in a store into this rank's block, a box (`boxes.in_boxes`). Collective."""
+def fill_zarr(
+    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
+) -> None:
+    """Read a tensor in a store into this rank's block, a box (`layouts.in_boxes`). Collective."""
     with collective_errors(comm), readably(path, "read"):
         if block.size and dist.contributes(comm.rank):
             folder = os.path.join(path, stored.place)
             array = _library().open_array(folder, mode="r")
             extents = array.shards or array.chunks
             start = [held.start for held in dist.index_sets(comm.rank)]
-            with progress(comm, "reading", path, block.nbytes) as advance:
-                for box in _boxes(start, block.shape, _reading(extents, block.shape, block.dtype.itemsize)):
-                    if array.attrs.get(MARK) == WHOLE:
-                        _check_there(folder, box, extents)
-                    part = block[_local(start, box)]
-                    part[...] = array[box]
-                    advance(part.nbytes)
+            for box in _boxes(start, block.shape, _reading(extents, block.shape, block.dtype.itemsize)):
+                if array.attrs.get(MARK) == WHOLE:
+                    _check_there(folder, box, extents)
+                part = block[_local(start, box)]
+                part[...] = array[box]
+                advance(part.nbytes)
 
 
 def write_zarr(

@@ -4,15 +4,14 @@ So many small tensors cost as many messages as one. The blocks after each plan a
 Tensors that a collective of MPI reduces, and large tensors, for which a message of their own is cheap, go separately.
 
 In a step, one message carries everything from one rank to another. Each rank packs the messages of all steps as bytes,
-ordered by receiver and then by step. Both sides know all lengths, so no lengths are sent. Ranks that share memory
-unpack directly from the sender's memory; others send the message.
+ordered by receiver and then by step. Both sides know all lengths, so no lengths are sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from math import prod
 from typing import Any, NamedTuple
 
@@ -25,96 +24,69 @@ from ..layout.grid import check_grid
 from .comm.agreement import Difference, agree
 from .comm.cache import DoubleBuffer, shared_workspace
 from .comm.protocol import Array, Comm
-from .copy.strided import run
+from .copies import run
 from .exchange.messages import WHOLE, Messages, Segment, Transfer
 from .exchange.registry import alike
 from .plans import bind
+from .regions import Region
 
-__all__ = ["BoundPlans", "Bundle"]
+__all__ = ["BoundPlans"]
 
 
 _ALIGNED = 16  # bytes; each message starts at a multiple, which suits any dtype
 
 
 class _Place(NamedTuple):
-    """The place of a message: its step and number, the bytes before it, its size in bytes, and its dtype."""
+    """A message of a bundle: the number of its plan, its own number, its region, and its place in packed memory."""
 
-    step: int
+    plan: int
     number: int
-    start: int
-    nbytes: int
+    region: Region
+    at: slice
     dtype: np.dtype[np.generic]
 
     def of(self, memory: Array) -> Array:
         """The message, as a view of memory."""
-        return memory[self.start : self.start + self.nbytes].view(self.dtype)
+        return memory[self.at].view(self.dtype)
 
 
-class Bundle:
-    """The messages of several steps on one rank. Collective.
+class _Bundle:
+    """The messages of a step of several plans over one communicator, by the numbers of the plans. Collective."""
 
-    Args:
-        steps: the messages of each step, all over one communicator. They go between different ranks: elements that a
-            rank keeps are not among them.
-    """
+    __slots__ = ("_coming", "_leaving", "_receives", "_sends", "_steps")
 
-    __slots__ = ("_coming", "_double_buffer", "_leaving", "_offsets", "_receives", "_sends", "_steps")
+    def __init__(self, steps: dict[int, Messages]) -> None:
+        self._steps, comm = steps, next(iter(steps.values())).comm
+        # A separate move of ranks that share memory would round nothing.
+        rounds = any(each.wire != each.dtype for each in steps.values()) and DoubleBuffer.of(comm, 1) is None
+        dtypes = {n: each.wire if rounds else each.dtype for n, each in steps.items()}
+        self._leaving, self._sends = _places({n: each.leaving for n, each in steps.items()}, dtypes, comm.size)
+        self._coming, self._receives = _places({n: each.coming for n, each in steps.items()}, dtypes, comm.size)
 
-    def __init__(self, steps: Sequence[Messages]) -> None:
-        self._steps = tuple(steps)
-        comm = steps[0].comm
-        self._place([each.dtype for each in steps])
-        starts = list(accumulate(self._sends, initial=0))
-        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
-        self._double_buffer = DoubleBuffer.of(comm, sum(self._sends))
-        if self._double_buffer is None:
-            self._place([each.wire for each in steps])
-
-    def _place(self, dtypes: Sequence[np.dtype[np.generic]]) -> None:
-        ranks = self._steps[0].comm.size
-        self._leaving, self._sends = _places([each.leaving for each in self._steps], dtypes, ranks)
-        self._coming, self._receives = _places([each.coming for each in self._steps], dtypes, ranks)
-
-    def __call__(self, transfers: Sequence[Transfer]) -> None:
-        """Run the steps, each from block to block. The transfers need no memory for messages. Collective."""
-        comm, double_buffer = self._steps[0].comm, self._double_buffer
-        sends, receives = sum(self._sends), sum(self._receives)
-        if double_buffer is None:
-            workspace = shared_workspace(comm, sends + receives)
-            packed, arrived = workspace[:sends], workspace[sends : sends + receives]
-        else:
-            halves = double_buffer.next_half()
-            packed = halves[comm.rank]
+    def __call__(self, blocks: Sequence[Array]) -> dict[int, list[Array]]:
+        """Send messages of the blocks, by the numbers of their plans; the messages that come. Collective."""
+        comm, sends = next(iter(self._steps.values())).comm, sum(self._sends)
+        workspace = shared_workspace(comm, sends + sum(self._receives))
+        packed, arrived = workspace[:sends], workspace[sends : sends + sum(self._receives)]
         for place in self._leaving:
-            region = self._steps[place.step].leaving[place.number].region
-            region.copy(transfers[place.step].block, place.of(packed))
-        if double_buffer is None:
-            comm.alltoallv(packed, self._sends, arrived, self._receives)
-        else:
-            comm.barrier()
-        received: list[list[Array]] = [[np.empty(0, each.dtype)] * len(each.coming) for each in self._steps]
-        begins = list(accumulate(self._receives, initial=0))
+            place.region.copy(blocks[place.plan], place.of(packed))
+        comm.alltoallv(packed, self._sends, arrived, self._receives)
+        received = {n: [arrived] * len(each.coming) for n, each in self._steps.items()}
         for place in self._coming:
-            peer = self._steps[place.step].coming[place.number].peer
-            if double_buffer is None:
-                memory = arrived
-            else:
-                memory = halves[peer][self._offsets[peer] :]
-                place = place._replace(start=place.start - begins[peer])
-            received[place.step][place.number] = place.of(memory)
-        for transfer, arrays in zip(transfers, received, strict=True):
-            run(transfer.unpacking(arrays))
+            received[place.plan][place.number] = place.of(arrived)
+        return received
 
 
 def _places(
-    steps: Sequence[Sequence[Segment]], dtypes: Sequence[np.dtype[np.generic]], ranks: int
+    steps: dict[int, tuple[Segment, ...]], dtypes: dict[int, np.dtype[np.generic]], ranks: int
 ) -> tuple[list[_Place], list[int]]:
     """The places of the messages of all steps, ordered by peer, and the bytes per peer."""
     places, counts, start = list[_Place](), [0] * ranks, 0
-    order = sorted((part.peer, step, n) for step, parts in enumerate(steps) for n, part in enumerate(parts))
-    for peer, step, number in order:
-        nbytes = steps[step][number].region.size * dtypes[step].itemsize
-        places.append(_Place(step, number, start, nbytes, dtypes[step]))
+    order = sorted((part.peer, plan, number) for plan, parts in steps.items() for number, part in enumerate(parts))
+    for peer, plan, number in order:
+        region = steps[plan][number].region
+        nbytes = region.size * dtypes[plan].itemsize
+        places.append(_Place(plan, number, region, slice(start, start + nbytes), dtypes[plan]))
         padded = -(-nbytes // _ALIGNED) * _ALIGNED
         counts[peer] += padded
         start += padded
@@ -163,11 +135,7 @@ class BoundPlans:
 
 
 class _Group:
-    """Plans that share their messages. Equal plans become one plan, of a field with as many components.
-
-    Args:
-        numbers: the numbers of these plans, among all.
-    """
+    """Plans of these numbers, which share messages. Equal plans become one, of a field with as many components."""
 
     __slots__ = ("_members", "_rounds")
 
@@ -178,9 +146,7 @@ class _Group:
         self._members = [*equal.values()]
         columns = zip_longest(*(_steps(plan, len(members), comm.rank) for plan, members in equal.items()))
         dtypes = [plan.dtype for plan in equal]
-        self._rounds = []
-        for steps in columns:
-            self._rounds.append(_Round({n: step for n, step in enumerate(steps) if step}, dtypes, comm))
+        self._rounds = [_Round(steps, dtypes, comm) for steps in columns]
 
     def __call__(self, blocks: Sequence[Array], after: list[Array]) -> None:
         """Put the blocks after the plans into their places."""
@@ -196,56 +162,48 @@ class _Group:
                 after[n] = part
 
 
-class _Bound(NamedTuple):
-    """A step, the shape of this rank's block after it, and whether the rank's own part is rounded like all copies."""
-
-    step: Step
-    shape: tuple[int, ...]
-    rounds_kept: bool
+_Bound = tuple[
+    Step, tuple[int, ...], bool
+]  # a step, the shape of the block after it, whether kept elements are carried
 
 
 def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
     """The steps of a plan, for `count` tensors, as messages between pairs of ranks."""
-    components = (count,) if count > 1 else ()
-    bound = []
+    components, bound = (count,) if count > 1 else (), list[_Bound]()
     for step in plan.steps:
         gathers = step.kind == "allgather"
         sent = replace(step, kind="exchange") if gathers else step
         shape = (*components, *step.after.local_shape(rank))
-        bound.append(_Bound(sent.of_field(components), shape, gathers and step.wire is not None))
+        # The rank's own part of a gathered block is rounded like all copies.
+        bound.append((sent.of_field(components), shape, gathers and step.wire is not None))
     return bound
 
 
 class _Round:
-    """One step of each of several plans, by the numbers of the plans. Collective."""
+    """One step of each of several plans; None for those that have no more. Collective."""
 
-    __slots__ = ("_bundles", "_local", "_messages", "_shapes")
+    __slots__ = ("_bundles", "_messages", "_shapes")
 
-    def __init__(self, steps: dict[int, _Bound], dtypes: Sequence[np.dtype[Any]], comm: Comm) -> None:
-        self._messages = {n: Messages.of(step, dtypes[n], comm, kept) for n, (step, _, kept) in steps.items()}
-        self._shapes = {n: bound.shape for n, bound in steps.items()}
-        self._local = [n for n, bound in steps.items() if bound.step.kind in LOCAL]
-        by_ranks: dict[int, list[int]] = {}  # a communicator is one object; the order is the same on every rank
-        for n in steps:
-            if n in self._local:
-                continue
-            by_ranks.setdefault(id(self._messages[n].comm), []).append(n)
-        self._bundles = []
-        for ns in by_ranks.values():
-            self._bundles.append((ns, Bundle([self._messages[n] for n in ns])))
+    def __init__(self, steps: Iterable[_Bound | None], dtypes: Sequence[np.dtype[Any]], comm: Comm) -> None:
+        self._messages, self._shapes = dict[int, Messages](), dict[int, tuple[int, ...]]()
+        by_ranks: dict[int, dict[int, Messages]] = {}  # a communicator is one object
+        for n, bound in enumerate(steps):
+            if bound is not None:
+                step, self._shapes[n], carried = bound
+                self._messages[n] = messages = Messages.of(step, dtypes[n], comm, carried)
+                if step.kind not in LOCAL:
+                    by_ranks.setdefault(id(messages.comm), {})[n] = messages
+        self._bundles = [_Bundle(each) for each in by_ranks.values()]  # in the same order on every rank
 
     def __call__(self, current: list[Array]) -> None:
         """Replace each block by the block after its step."""
-        transfers = {}
+        received = dict[int, list[Array]]()
+        for bundle in self._bundles:
+            received |= bundle(current)
         for n, messages in self._messages.items():
-            empty = np.empty(0, messages.dtype)
-            transfers[n] = Transfer(messages, current[n], np.empty(self._shapes[n], messages.dtype), empty, empty)
-        for numbers, bundle in self._bundles:
-            bundle([transfers[n] for n in numbers])
-        for n in self._local:
-            run(transfers[n].unpacking())
-        for n, transfer in transfers.items():
-            current[n] = transfer.out
+            out, nothing = np.empty(self._shapes[n], messages.dtype), np.empty(0)
+            run(Transfer(messages, current[n], out, nothing, nothing).unpacking(received.get(n, [])))
+            current[n] = out
 
 
 def _shares(plan: Plan, comm: Comm) -> bool:

@@ -32,31 +32,10 @@ from .comm.cache import cached
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
 
-__all__ = [
-    "BETTER",
-    "FEWEST",
-    "SECONDS",
-    "TUNES",
-    "UNKNOWN",
-    "Candidate",
-    "LocalCall",
-    "Progress",
-    "TimeRatio",
-    "Timed",
-    "Tune",
-]
-__all__ += ["allowed", "budget", "check_tune", "choose", "collective_call", "decided", "keeps", "medians"]
-__all__ += [
-    "middle",
-    "mpi_library",
-    "ranks_key",
-    "recalled",
-    "remembered",
-    "rounds",
-    "time_limit",
-    "time_ratio",
-    "timings",
-]
+__all__ = ["BETTER", "FEWEST", "SECONDS", "TUNES", "UNKNOWN", "Candidate", "LocalCall", "Progress", "TimeRatio"]
+__all__ += ["Timed", "Tune", "allowed", "budget", "check_tune", "choose", "collective_call", "decided", "keeps"]
+__all__ += ["medians", "middle", "mpi_library", "ranks_key", "recalled", "remembered", "rounds", "time_limit"]
+__all__ += ["time_ratio", "timings"]
 
 T = TypeVar("T")
 Progress = Callable[[float], object]

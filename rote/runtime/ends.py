@@ -16,60 +16,32 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from itertools import accumulate
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ..layout.distribution import Distribution
 from .comm.agreement import ranks_apart
 from .comm.protocol import Array, Comm
-from .copy.strided import Copy
+from .copies import Copy
 
-__all__ = ["PreparedRuns", "bound_without_overlap", "compare_ends", "is_small", "may_overlap", "run_without_overlap"]
+__all__ = ["PreparedRuns", "bound_without_overlap", "is_small", "may_overlap", "run_without_overlap"]
 
 
 Span = tuple[int, int]
 
 
-class EndsCompared(NamedTuple):
-    """What ranks that are about to run know of their inputs and outputs.
-
-    Attributes:
-        same: whether all ranks are about to do the run that they have prepared under the same number.
-        overlaps: whether an output may share memory with an input; False if `same`.
-        waited: whether the ranks have waited for each other, as in-process ranks do.
-    """
-
-    same: bool
-    overlaps: bool
-    waited: bool
-
-
-def compare_ends(comm: Comm, block: Array, out: Array, number: int = 0) -> EndsCompared:
-    """Compare the inputs and outputs of the ranks of this process, and the runs that they have prepared. Collective.
-
-    An MPI rank answers for itself, since no other rank reads or writes its memory.
-
-    Args:
-        number: the number of the run that this rank has prepared between the two blocks; 0 if there is none.
-    """
-    ends = None if comm.size == 1 else comm.share_reference((number, block, out))
-    if ends is None:
-        return EndsCompared(number > 0, not number and np.may_share_memory(block, out), False)
-    try:
-        if number and all(theirs == number for theirs, _, _ in ends):
-            return EndsCompared(True, False, True)
-        spans = [(_span(begin), _span(end)) for _, begin, end in ends]
-    except (AttributeError, TypeError, ValueError):  # some rank has sent something else, in another call
-        raise ranks_apart() from None
-    return EndsCompared(False, _overlap(spans), True)
-
-
-def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
+def may_overlap(comm: Comm, block: Array, out: Array, number: int = 0) -> bool | None:
     """Whether an output may share memory with an input, by the addresses where they begin and end. Collective.
 
     In-process ranks compare the outputs and inputs of all, and get the same answer. An MPI rank compares only its own,
     since no other rank reads or writes its memory.
+
+    Args:
+        number: the number of the run that this rank has prepared between the two blocks; 0 if there is none.
+
+    Returns:
+        None if all ranks have prepared the run of this number, so that there is nothing to find out.
 
     >>> from rote.runtime import run
     >>> buffer = np.zeros(6)
@@ -78,7 +50,16 @@ def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
     >>> run(lambda comm: may_overlap(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
     [True, True]
     """
-    return compare_ends(comm, block, out).overlaps
+    ends = None if comm.size == 1 else comm.share_reference((number, block, out))
+    if ends is None:
+        return None if number else np.may_share_memory(block, out)
+    try:
+        if number and all(theirs == number for theirs, _, _ in ends):
+            return None
+        spans = [(_span(begin), _span(end)) for _, begin, end in ends]
+    except (AttributeError, TypeError, ValueError):  # some rank has sent something else, in another call
+        raise ranks_apart() from None
+    return _overlap(spans)
 
 
 def _overlap(spans: Sequence[tuple[Span, Span]]) -> bool:
@@ -96,8 +77,7 @@ def _overlap(spans: Sequence[tuple[Span, Span]]) -> bool:
 def run_without_overlap(comm: Comm, run: Callable[[Array, Array], object], block: Array, out: Array) -> Array:
     """Call `run` to read a block and write an output, even if the two overlap; the output. Collective.
 
-    Args:
-        run: takes both arrays, and may make collective calls; it never gets arrays that overlap.
+    `run` may make collective calls, and never gets arrays that overlap.
     """
     if not may_overlap(comm, block, out):
         run(block, out)
@@ -110,13 +90,9 @@ def run_without_overlap(comm: Comm, run: Callable[[Array, Array], object], block
 
 
 def bound_without_overlap(
-    comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array, overlaps: bool
+    comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array, overlaps: bool | None
 ) -> list[Copy]:
-    """The calls, in order, that read a block and write an output, even if the two overlap. Collective.
-
-    Args:
-        bind: makes the calls for both arrays; it never gets arrays that overlap.
-    """
+    """The calls that read a block and write an output, even if the two overlap: those of `bind` if not. Collective."""
     if not overlaps:
         return bind(block, out)
     values = np.empty(out.shape, out.dtype)

@@ -106,9 +106,6 @@ class IndexedMove:
             fill: the value at negative indices.
             out: the array for the result, of `shape` and the block's dtype; a new one if None. It may share memory with
                 the block if the shared elements stay unchanged.
-
-        Returns:
-            The array of `shape` with the elements.
         """
         result = np.empty(self.shape, block.dtype) if out is None else out
         for blank in self._blanks:

@@ -7,22 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod, sqrt
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.cost import flow
-from ..compiler.machine import Machine
+from ..compiler.cost import Machine, flow
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError
 from ..layout.distribution import Distribution
 from .comm.protocol import Array
-from .copy.regions import Region
-from .copy.strided import Copy, run, times
+from .copies import Copy, run, times
 from .exchange.messages import WHOLE
 from .exchange.point_to_point import Chunks
+from .regions import Region
 
 __all__ = [
     "CHUNKS",
@@ -30,7 +29,6 @@ __all__ = [
     "Factors",
     "LocalWork",
     "MakeReader",
-    "Move",
     "Multiply",
     "Operation",
     "Reader",
@@ -76,36 +74,28 @@ class BlockWork:
 
 
 class LocalWork(ABC):
-    """Work on a rank's own block.
-
-    Attributes:
-        in_place: whether the output block may be the input block.
-        overwrites_input: whether the work writes into its input block.
-        along: the mode of its blocks along which the work can run in steps; None if it is done at once.
-    """
+    """Work on a rank's own block."""
 
     __slots__ = ()
 
     @property
     def in_place(self) -> bool:
+        """Whether the output block may be the input block."""
         return False
 
     @property
     def overwrites_input(self) -> bool:
+        """Whether the work writes into its input block."""
         return False
 
     @property
     def along(self) -> int | None:
+        """The mode of its blocks along which the work can run in steps; None if it is done at once."""
         return None
 
     @abstractmethod
     def bind(self, scratch: Scratch, after_move: bool) -> BlockWork:
-        """The work from one block to another, ready to run.
-
-        Args:
-            scratch: memory to plan on.
-            after_move: whether a move comes before the work; it then rounds as if it were fused with the move.
-        """
+        """The work, planned on scratch memory and ready to run; after a move, it rounds as if it were fused with it."""
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
         """A maker of a reader, for a block made of regions of numbered memories; None if the work cannot read them."""
@@ -126,15 +116,10 @@ class Multiply(LocalWork, BlockWork):
         return self
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if self.factors:
-            return [partial(self, source, target)]
-        return [partial(target.__setitem__, ..., source)]
-
-    def __call__(self, source: Array, target: Array) -> None:
         if not self.factors:
-            target[...] = source
-        for factor in self.factors:
-            source = times(source, factor, target)
+            return [partial(target.__setitem__, ..., source)]
+        first, *others = self.factors
+        return [partial(times, source, first, target), *(partial(times, target, other, target) for other in others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +166,7 @@ def lowered(
 ) -> list[Operation]:
     """Lower a plan to operations: one per step, or one copy if there are no steps.
 
-    Args:
-        before: factors of the rank's block before the plan, which they broadcast to; they are applied on packing.
-        after: factors of the rank's block after the plan; they are applied on unpacking.
+    Factors of the rank's block before the plan are applied on packing, and those of its block after it on unpacking.
 
     Raises:
         LayoutError: a factor does not fit its block or the plan's dtype.
@@ -235,37 +218,15 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False))
 
 
-class Move(Protocol):
-    """A step, bound to a rank."""
-
-    def readable(self, scaled: bool) -> Iterable[tuple[int, Region]] | None:
-        """The regions that make up the new block, with the numbers of the memories that they are read from.
-
-        None if work after the move cannot read them, for instance because elements are reduced. `scaled` says whether
-        the old block is multiplied by factors on the way.
-        """
-        ...
-
-
-M = TypeVar("M", bound=Move)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Sweep(Generic[M]):
-    """Operations that are done in one sweep: a single one, or a move and the work after it.
-
-    Attributes:
-        first, last: the first and the last operation, which may be the same.
-        move: the move of the first operation, if it is a step.
-        reader: makes the reader of the last operation, which does the move as well; None if they are not fused.
-        after_move: whether a move comes before the sweep.
-    """
+class Sweep:
+    """Operations that are done in one sweep: a single one, or a move and the work after it."""
 
     first: Operation
-    last: Operation
-    move: M | None = None
-    reader: MakeReader | None = None
-    after_move: bool = False
+    last: Operation  # may be the first
+    move: Any = None  # how a step of the first operation is done: a `Reading`, or a `Method`
+    reader: MakeReader | None = None  # makes the reader that does the last operation and the move; None if not fused
+    after_move: bool = False  # whether a move comes before the sweep
 
     @property
     def in_place(self) -> bool:
@@ -278,21 +239,20 @@ class Sweep(Generic[M]):
             return self.reader(self.first.after, scratch)
         return self.last.run.bind(scratch, self.after_move) if isinstance(self.last.run, LocalWork) else None
 
-    def parted(self) -> tuple[Sweep[M], Sweep[M]]:
+    def parted(self) -> tuple[Sweep, Sweep]:
         """The move by itself, and the work after it."""
         return Sweep(self.first, self.first, self.move), Sweep(self.last, self.last, after_move=True)
 
 
 def sweeps(
     operations: Sequence[Operation],
-    bind: Callable[[Operation], M],
+    bind: Callable[[Operation], Any],
     agree: Callable[[Collection[int]], Collection[int]] = lambda numbers: numbers,
-) -> list[Sweep[M]]:
-    """The sweeps of a rank's operations.
+) -> list[Sweep]:
+    """The sweeps of a rank's operations, with moves made by `bind`.
 
-    Args:
-        bind: makes the move of an operation that is a step.
-        agree: decides which moves to fuse, by their numbers; it may ask all ranks, if they must fuse the same moves.
+    A move and the work after it are fused if the work can read the `readable` regions of the move, and if `agree`,
+    which may ask all ranks, has the move's number among those that it returns.
     """
     moves = {n: bind(operation) for n, operation in enumerate(operations) if isinstance(operation.run, Step)}
     readers = {}
@@ -304,7 +264,7 @@ def sweeps(
             if reader is not None:
                 readers[n] = reader
     fused = agree(readers.keys())
-    swept: list[Sweep[M]] = []
+    swept = list[Sweep]()
     for n, operation in enumerate(operations):
         if n in fused:
             swept.append(Sweep(operation, operations[n + 1], moves[n], readers[n]))
@@ -337,15 +297,12 @@ _WHOLE = (*LOCAL, *WHOLE, "allgather", "reduce_scatter")
 
 
 def chunked(operations: Sequence[Operation], machine: Callable[[], Machine], least: int = 0) -> list[Operation]:
-    """The operations, with the messages of each move cut into chunks if the model says that this pays.
+    """The operations, with the messages of each move cut into chunks if the model of the machine says that this pays.
 
     If a link is slower than the cores that feed it, the cores wait, and can work meanwhile. With n chunks, only an n-th
     of the shorter of the wait and the work still counts, and each chunk costs a message to every peer. So n is the root
     of that time over the cost of a chunk. Work in pieces takes longer, so nothing is cut if that costs what is saved.
-
-    Args:
-        machine: makes the machine of the ranks; called if some move sends so much that chunks may pay.
-        least: the fewest chunks of a move with work before or after it.
+    A move with work before or after it has at least `least` chunks.
     """
     run_list = list(operations)
     for n, operation in enumerate(operations):
@@ -375,9 +332,7 @@ def _along(operation: Operation, fits: bool) -> int | None:
 def _number(step: Step, itemsize: int, nbytes: int, works: int, machine: Machine) -> int:
     """The number of chunks that pays by the model, 0 for none; the same on all ranks.
 
-    Args:
-        nbytes: the most that a rank receives.
-        works: 1 or 2, for work before the move, after it, or both.
+    A rank receives at most `nbytes`; `works` is 1 for work before or after the move, and 2 for both.
     """
     times = machine.along(step.before.grid.order)
     peers = prod(step.before.grid.shape[g] for g in step.grid_modes) - 1

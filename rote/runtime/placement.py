@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute, find_distribution
+from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Layout, as_layout
 from .comm import segments
 from .comm.agreement import CHECKS, Difference, agree, collective_errors, gathered
 from .comm.protocol import Array, Comm
-from .copy.regions import cut, identity
+from .regions import cut, identity
 
 __all__ = ["GridLike", "check_values", "compute_block", "cut_block", "filled", "new_block", "place", "place_slices"]
 __all__ += ["same_everywhere"]
@@ -119,7 +119,7 @@ def compute_block(
 
 def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm) -> Placed:
     """Find the distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
-    from ..layout.slices import as_runs
+    from ..layout.slices import as_runs, find_layout
 
     with collective_errors(ranks):
         block = as_array(local)
@@ -135,7 +135,8 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
             raise LayoutError(
                 f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in runs_of_ranks]}"
             )
-        dist = find_distribution(extents, [held for _, held in runs_of_ranks])
+        layout, own_grid = find_layout(extents, [held for _, held in runs_of_ranks])
+        dist = layout.on(extents, own_grid)
         block = block.reshape(dist.local_shape(ranks.rank))  # this changes only an empty block
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks

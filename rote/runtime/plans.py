@@ -1,4 +1,7 @@
-"""Plans bound to ranks: a plan becomes a program (`program`), which takes a rank's block before to its block after."""
+"""Plans bound to ranks: a plan becomes a program (`program`), which takes a rank's block before to its block after.
+
+Its messages travel by the usual methods of exchange, by named ones, or by those that are the fastest on these ranks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from .comm import segments
 from .comm.agreement import floating_errors, floating_errors_raise
 from .comm.cache import cached
 from .comm.protocol import Array, Comm
-from .copy.strided import Copy
+from .copies import Copy
 from .ends import PreparedRuns, is_small
 from .exchange.registry import check_method
 from .operations import lowered
@@ -31,8 +34,6 @@ def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Boun
     """Bind a plan to this rank. Collective; the communicator keeps the last programs that it bound.
 
     Args:
-        plan: the plan.
-        comm: a communicator with as many ranks as the plan's grid.
         method: how messages travel, one of `METHODS`, or "auto": the usual one on these ranks; or one for each step.
 
     Raises:
@@ -53,7 +54,6 @@ class BoundPlan:
         before, after: factors of this rank's block before and after the plan, see `lowered`.
 
     Attributes:
-        plan: the plan.
         computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
         is_small: whether it pays to prepare runs of it; the same on all ranks.
         prepared: the prepared runs, each with a number that is the same on all ranks.

@@ -16,20 +16,19 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ..compiler.step import LOCAL, Step
 from .comm.agreement import gathered
-from .comm.cache import AtAddresses, DoubleBuffer, InHalves, shared_workspace
+from .comm.cache import AtAddresses, DoubleBuffer, in_halves, shared_workspace
 from .comm.protocol import Array, Comm
 from .comm.segments import LINE
-from .copy.regions import Region
-from .copy.strided import Copy, Factor
+from .copies import Copy, Factor
 from .exchange.messages import Messages, Method, Transfer
 from .exchange.point_to_point import Pipelined, Progress
-from .exchange.registry import METHODS, alike, bind_method
+from .exchange.registry import alike, bind_method, make_method
 from .exchange.shared import Reading
 from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
 
@@ -44,31 +43,23 @@ Memories = tuple[Array, Array, Array, Array]
 class Call(NamedTuple):
     """The places that one call of a program uses, by their numbers, which are equal on all ranks.
 
-    Attributes:
-        reads, writes: places of this rank. A call works in place if it reads and writes the same one.
-        peers: places that it reads in the memory of all ranks.
+    A call works in place if it reads and writes the same place.
     """
 
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
-    peers: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()  # places that it reads in the memory of all ranks
 
 
 class Placement(NamedTuple):
-    """The memories of places, and when ranks wait.
+    """The memories of places, and when ranks wait."""
 
-    Attributes:
-        pieces: the memory of each place, by its number.
-        waits: per call, whether all ranks wait for each other before it.
-        read: the pieces that other ranks may be reading after the last call.
-    """
-
-    pieces: dict[int, int]
-    waits: list[bool]
-    read: frozenset[int]
+    pieces: dict[int, int]  # the memory of each place, by its number
+    waits: list[bool]  # per call, whether all ranks wait for each other before it
+    read: frozenset[int]  # the pieces that other ranks may be reading after the last call
 
 
-def listed(swept: Sequence[Sweep[Any]]) -> list[Call]:
+def listed(swept: Sequence[Sweep]) -> list[Call]:
     """The call of each sweep. Work in place keeps its place, and every other sweep writes a new one.
 
     After the last sweep that does not work in place, the block stays in the output.
@@ -101,10 +92,7 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
         move            others     write      others have written piece 0
         move            write      others     others have written piece 1; and so they have read piece 0
 
-    Args:
-        calls: the calls, in order.
-        read: the pieces that other ranks may be reading at the start.
-        pieces: the number of pieces.
+    At the start, other ranks may be reading the pieces in `read`.
 
     >>> copy, move, back = Call((IN,), (4,)), Call((), (5,), (4,)), Call((), (OUT,), (5,))
     >>> found = placed([copy, move, back])
@@ -134,12 +122,7 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
 
 
 class ReadProgram:
-    """A program of ranks that read each other's blocks, in the two halves of memory that all of them share.
-
-    Args:
-        operations: the operations of this rank.
-        double_buffer: the shared memory; each half can hold the largest block.
-    """
+    """A program of ranks that read each other's blocks, in the two halves of memory that all of them share."""
 
     def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer) -> None:
         self._double_buffer, comm = double_buffer, double_buffer.comm
@@ -149,7 +132,7 @@ class ReadProgram:
             return frozenset.intersection(*gathered(comm, "a bound program", frozenset(numbers)))
 
         self._sweeps = sweeps(
-            _scaled_first(operations), lambda operation: Reading(operation.step, operation.dtype, comm.rank), everywhere
+            _scaled_first(operations), lambda operation: Reading(operation.step, comm.rank), everywhere
         )
         self._list = listed(self._sweeps)
         self._reads: AtAddresses[list[_Read]] = AtAddresses(double_buffer)
@@ -157,28 +140,31 @@ class ReadProgram:
 
     def __call__(self, block: Array, out: Array) -> None:
         """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
-        double_buffer, read = self._double_buffer, self._double_buffer.read
-        calls, read_after = self._prepared((block, out), lambda ends: self._calls(ends[0], ends[1], read), read)
+        double_buffer = self._double_buffer
+        calls, read_after = self._prepared(
+            (block, out), lambda ends: (self._calls(ends[0], ends[1]), double_buffer.read), double_buffer.read
+        )
         for call in calls:
             call()
         double_buffer.read = read_after
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
         """The calls, in order, that run between these two blocks, repeatedly."""
-        return [InHalves(self._double_buffer, partial(self._calls, block, out))]
+        return [in_halves(self._double_buffer, partial(self._calls, block, out))]
 
-    def _calls(self, block: Array, out: Array, read: int) -> tuple[list[Copy], int]:
-        """The calls of a run at whose start others may be reading half `read`, and the half they may read after it."""
+    def _calls(self, block: Array, out: Array) -> list[Copy]:
+        """The calls of a run; sets the half that others may be reading after it."""
         double_buffer, calls = self._double_buffer, list[Copy]()
         memories = *double_buffer.halves[double_buffer.comm.rank], block, out
         reads = self._reads((), lambda _: [_Read(sweep, double_buffer) for sweep in self._sweeps])
-        pieces, waits, after = placed(self._list, {read} - {-1})
+        pieces, waits, after = placed(self._list, {double_buffer.read} - {-1})
         for each, call, wait in zip(reads, self._list, waits, strict=True):
             if wait:
                 calls.append(double_buffer.barrier)
             (source,), (target,) = call.reads or call.peers, call.writes
             calls += each.bound(memories, pieces[source], pieces[target])
-        return calls, max(after, default=-1)
+        double_buffer.read = max(after, default=-1)
+        return calls
 
 
 def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
@@ -197,7 +183,7 @@ class _Read:
 
     __slots__ = ("_factors", "_halves", "_run", "_sweep", "_views")
 
-    def __init__(self, sweep: Sweep[Reading], double_buffer: DoubleBuffer) -> None:
+    def __init__(self, sweep: Sweep, double_buffer: DoubleBuffer) -> None:
         self._sweep, self._halves = sweep, double_buffer.halves
         self._run = sweep.bind(self._halves[double_buffer.comm.rank])
         self._factors = [Factor.of(factor, sweep.first.out_shape) for factor in sweep.first.after]
@@ -238,70 +224,15 @@ class Place(NamedTuple):
         return np.ndarray(self.shape, self.dtype, memory, self.offset)
 
 
-class MessageMove(NamedTuple):
-    """A step whose messages travel by a method of exchange.
-
-    Attributes:
-        name: the name of the method in `METHODS`; empty for MPI's own collectives and for local steps.
-        method: the method; it runs the step by transfers of its messages, with workspace of its sizes.
-    """
-
-    name: str
-    method: Method
-
-    @classmethod
-    def of(cls, operation: Operation, comm: Comm, method: str) -> MessageMove:
-        """The move of an operation, by a name of `METHODS` or "auto"; reductions use MPI's collectives. Collective.
-
-        Raises:
-            CommError: the method cannot work on these ranks.
-        """
-        messages = Messages.of(operation.step, operation.dtype, comm)
-        if operation.chunks is not None:
-            return cls("pipelined", Pipelined(messages, operation.chunks))
-        if messages.step.wire is not None:
-            method = alike(method, messages.step, comm)
-        return cls(*bind_method(method, messages))
-
-    def with_kept(self, comm: Comm) -> MessageMove:
-        """The move with the kept elements as a message to the rank itself, for a method in which messages arrive.
-
-        Not collective: such a method can be made on one rank alone.
-        """
-        if not self.name:
-            return self
-        step, dtype = self.method.messages.step, self.method.messages.dtype
-        return self._replace(method=METHODS[self.name](Messages.of(step, dtype, comm, carried=True)))
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Bytes of the memory for packed messages and for arrived ones, rounded up to whole elements of the block."""
-        (packed, arrived), messages = self.method.sizes, self.method.messages
-        item, sent = messages.dtype.itemsize, messages.wire.itemsize
-        return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
-
-    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
-        """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
-        messages = self.method.messages
-        if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
-            return None  # elements read from the block are not packed, which would multiply them by its factors
-        coming = self.method.coming if isinstance(self.method, Pipelined) else messages.coming
-        regions = [(number, segment.region) for number, segment in enumerate(coming, 1)]
-        return regions if messages.kept is None else [*regions, (0, messages.kept[1])]
-
-
 class SentProgram:
     """A program in which blocks and messages are in this rank's own workspace.
 
     Args:
-        operations: the operations of this rank.
-        comm: the communicator of all ranks.
         method: gives the method of an operation, a name of `METHODS` or "auto".
         tight: whether messages may be in the place of a block and in the output, so that workspace is twice the
             largest block or message; else all have their own places, as the cost of a plan counts them.
 
     Attributes:
-        moves: the moves, in order.
         sizes: bytes of the two pieces of workspace.
         held: further bytes, which methods of exchange hold.
     """
@@ -309,99 +240,114 @@ class SentProgram:
     def __init__(
         self, operations: Sequence[Operation], comm: Comm, method: Callable[[Operation], str], tight: bool
     ) -> None:
-        swept = sweeps(operations, lambda operation: MessageMove.of(operation, comm, method(operation)))
+        swept = sweeps(operations, lambda operation: _method(operation, comm, method(operation)))
         self.sizes: tuple[int, int]
         if tight:
             sent, self.sizes = _in_two_pieces(swept, operations[-1].sizes[1], comm)
         else:
             sent, self.sizes = _in_one_piece(swept)
         self._comm = comm
-        self.moves: list[MessageMove] = [each.sweep.move for each in sent if each.sweep.move is not None]
-        self.held: int = max((move.method.held for move in self.moves), default=0)
+        self.moves: list[Method] = [each.sweep.move for each in sent if each.sweep.move is not None]
+        self.held: int = max((move.held for move in self.moves), default=0)
         self._scratch: Scratch | None = None
-        self._sweeps = list[tuple[_Sent, _Sent | None]]()  # each with the work before it that overlaps its messages
+        self._sweeps = list[_Sent]()
         for each in sent:
-            before = self._sweeps.pop()[0] if each.overlaps and self._sweeps and self._sweeps[-1][0].in_steps else None
-            self._sweeps.append((each, before))
+            if each.move is not None and each.move.overlaps and self._sweeps and self._sweeps[-1].in_steps:
+                each.before = self._sweeps.pop()
+            self._sweeps.append(each)
 
     def bind(self, scratch: Scratch) -> None:
         """Plan the work in this workspace for good; without this call, every start takes the communicator's."""
         self._scratch = scratch
-        for sent, before in self._sweeps:
-            for each in (before, sent):
-                if each is not None:
-                    each.plan(scratch)
+        for each in self._sweeps:
+            each.plan(scratch)
 
     def __call__(self, block: Array, out: Array) -> None:
         """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
-        memories = *self._workspace(), block, out
-        for sent, before in self._sweeps:
-            for call in sent.bound(memories, before, once=True):
-                call()
+        for call in self.bound(block, out, once=True):
+            call()
 
-    def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that run between these two blocks, repeatedly. Collective as `Method.bound` is."""
-        memories, calls = (*self._workspace(), block, out), list[Copy]()
-        for sent, before in self._sweeps:
-            calls += sent.bound(memories, before)
+    def bound(self, block: Array, out: Array, once: bool = False) -> list[Copy]:
+        """The calls, in order, that run between these two blocks, repeatedly or `once`.
+
+        To make those that run repeatedly is collective as `Method.bound` is.
+        """
+        scratch, calls = self._scratch, list[Copy]()
+        if scratch is None:
+            scratch = (shared_workspace(self._comm, sum(self.sizes)),) * 2
+        for each in self._sweeps:
+            calls += each.bound((*scratch, block, out), once)
         return calls
 
-    def _workspace(self) -> Scratch:
-        if self._scratch is not None:
-            return self._scratch
-        workspace = shared_workspace(self._comm, sum(self.sizes))
-        return workspace, workspace
+
+def _method(operation: Operation, comm: Comm, name: str) -> Method:
+    """The method of a step, by a name of `METHODS` or "auto"; reductions use MPI's collectives. Collective."""
+    messages = Messages.of(operation.step, operation.dtype, comm)
+    if operation.chunks is not None:
+        method: Method = Pipelined(messages, operation.chunks)
+        method.name = "pipelined"
+        return method
+    if messages.step.wire is not None:
+        name = alike(name, messages.step, comm)
+    return bind_method(name, messages)
+
+
+def _with_kept(method: Method, comm: Comm) -> Method:
+    """The method with the kept elements as a message to the rank itself.
+
+    Not collective: a method in which messages arrive in workspace can be made on one rank alone.
+    """
+    messages = method.messages
+    return make_method(method.name, Messages.of(messages.step, messages.dtype, comm, True)) if method.name else method
 
 
 _Piece = tuple[int, int]  # of workspace or the output, and the bytes in front
 
 
 class _Sent:
-    """A sweep in a rank's own workspace.
+    """A sweep in a rank's own workspace, with the work before it that its messages overlap, if any."""
 
-    Attributes:
-        sweep: the sweep.
-        overlaps: whether messages travel while other work goes on.
-        in_steps: whether it is work that can go on in steps while messages of the move after it travel.
-    """
-
-    __slots__ = ("_factors", "_places", "_work", "in_steps", "overlaps", "sweep")
+    __slots__ = ("_factors", "_places", "_work", "before", "move", "sweep")
 
     def __init__(
         self,
-        sweep: Sweep[MessageMove],
+        sweep: Sweep,
         source: _Piece,
         target: _Piece,
         packed: _Piece = (FIRST, 0),
         arrived: _Piece = (FIRST, 0),
     ) -> None:
-        self.sweep, first, last, move = sweep, sweep.first, sweep.last, sweep.move
+        first, last = sweep.first, sweep.last
+        self.sweep, self.before = sweep, cast("_Sent | None", None)
+        self.move: Method | None = sweep.move
         before = [Factor.of(factor, first.shape) for factor in first.before]
         self._factors = before, [Factor.of(factor, first.out_shape) for factor in first.after]
         self._work: Any = None
-        sizes, wire = ((0, 0), first.dtype) if move is None else (move.method.sizes, move.method.messages.wire)
+        sizes, wire = ((0, 0), first.dtype) if self.move is None else (self.move.sizes, self.move.messages.wire)
         self._places = (
             Place(source[0], first.shape, first.dtype, source[1]),
             Place(target[0], last.out_shape, last.out_dtype, target[1]),
             Place(packed[0], (sizes[0],), wire, packed[1]),
             Place(arrived[0], (sizes[1],), wire, arrived[1]),
         )
-        self.overlaps: bool = move is not None and move.method.overlaps
-        alone = move is None and not sweep.after_move
-        self.in_steps: bool = alone and isinstance(last.run, LocalWork) and last.run.along is not None
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether it is work that can go on in steps while messages of the move after it travel."""
+        work = self.sweep.last.run
+        return (
+            self.move is None and not self.sweep.after_move and isinstance(work, LocalWork) and work.along is not None
+        )
 
     def plan(self, scratch: Scratch) -> None:
         """Plan the work on scratch memory."""
+        if self.before is not None:
+            self.before.plan(scratch)
         self._work = self.sweep.bind(scratch)
 
-    def bound(self, memories: Memories, before: _Sent | None = None, once: bool = False) -> list[Copy]:
-        """The calls that do the sweep between the blocks of given memories. Collective as `Method.bound` is.
-
-        Args:
-            before: the work before the sweep, which its messages overlap.
-            once: whether they run a single time; to make them is not collective then.
-        """
-        move, (source, target, packed, arrived) = self.sweep.move, self._places
+    def bound(self, memories: Memories, once: bool) -> list[Copy]:
+        """The calls that do the sweep; see `SentProgram.bound`."""
+        move, (source, target, packed, arrived) = self.move, self._places
         if move is None and self._work is None:
             self.plan((memories[FIRST], memories[SECOND]))
         work = self._work
@@ -409,25 +355,24 @@ class _Sent:
         if move is None:
             copies: list[Copy] = work.bound(block, out)
             return copies
-        method = move.method
-        transfer = Transfer(method.messages, block, out, packed.of(memories), arrived.of(memories), *self._factors)
+        transfer = Transfer(move.messages, block, out, packed.of(memories), arrived.of(memories), *self._factors)
         reads = self.sweep.reader is not None
-        if isinstance(method, Pipelined):
-            made: Progress = () if before is None else before.steps(memories)
-            found = [block.reshape(-1), *(transfer.arrived[part.at] for part in method.coming)]
-            return method.bound(transfer, made, work.steps(work.reads(found), out) if reads else None)
+        if isinstance(move, Pipelined):
+            made = () if self.before is None else self.before.steps(memories)
+            found = [block.reshape(-1), *(transfer.arrived[part.at] for part in move.coming)]
+            return move.bound(transfer, made, work.steps(work.reads(found), out) if reads else None)
         if reads:
             flat = block.reshape(-1)
             transfer.unpacker = lambda received: work.bound(work.reads([flat, *received]), out)
-        return [partial(method, transfer)] if once else method.bound(transfer)
+        return [partial(move, transfer)] if once else move.bound(transfer)
 
     def steps(self, memories: Memories) -> Progress:
-        """The work in steps."""
+        """The calls of work that goes `in_steps`."""
         steps: Progress = self._work.steps(self._places[0].of(memories), self._places[1].of(memories))
         return steps
 
 
-def _in_two_pieces(swept: Sequence[Sweep[MessageMove]], room: int, comm: Comm) -> tuple[list[_Sent], tuple[int, int]]:
+def _in_two_pieces(swept: Sequence[Sweep], room: int, comm: Comm) -> tuple[list[_Sent], tuple[int, int]]:
     """The sweeps with places in two pieces of workspace and in the output, which has `room` bytes; bytes of the pieces.
 
     If there is no place for the messages of a move, a rank also sends the kept elements to itself: then the old block
@@ -441,25 +386,25 @@ def _in_two_pieces(swept: Sequence[Sweep[MessageMove]], room: int, comm: Comm) -
     for n, (sweep, (source, target)) in enumerate(zip(swept, ends, strict=True)):
         move, messages = sweep.move, list[_Piece]()
         if move is not None:
-            found = None if move.method.overlaps else _free_pieces(move, source, target, room)
-            if found is None and not move.method.overlaps and move.method.messages.step.wire is None:
+            found = None if move.overlaps else _free_pieces(move, source, target, room)
+            if found is None and not move.overlaps and move.messages.step.wire is None:
                 if sweep.reader is not None:  # it would read kept elements from the block; so it becomes two sweeps
                     return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], room, comm)
-                move = move.with_kept(comm)
+                move = _with_kept(move, comm)
                 sweep = replace(sweep, move=move)
                 found = _free_pieces(move, source, target, room)
             if found is None:  # messages travel while blocks are in use, or kept elements must not be rounded
-                before = ends[n - 1] if n and move.method.overlaps else ()
+                before = ends[n - 1] if n and move.overlaps else ()
                 messages = _outside_blocks(move, {source, target, *before}, largest)
             else:
                 messages = [(piece, 0) for piece in found]
-            for (piece, offset), nbytes in zip(messages, move.sizes, strict=True):
+            for (piece, offset), nbytes in zip(messages, move.nbytes, strict=True):
                 size = max(size, (offset + nbytes) * (piece != OUT))
         sent.append(_Sent(sweep, (source, 0), (target, 0), *messages))
     return sent, (size, size)
 
 
-def _free_pieces(move: MessageMove, source: int, target: int, room: int) -> tuple[int, int] | None:
+def _free_pieces(move: Method, source: int, target: int, room: int) -> tuple[int, int] | None:
     """The pieces for the messages that leave and those that come, or the output for either; None if there are too few.
 
     What is in use at the same time needs different memories; the old block is in use to the end if elements are kept:
@@ -468,9 +413,9 @@ def _free_pieces(move: MessageMove, source: int, target: int, room: int) -> tupl
         exchange   (old block) packed   arrived
         unpack     (old block)          arrived   new block
     """
-    packs, arrives = move.sizes
+    packs, arrives = move.nbytes
     for arrived in (FIRST, SECOND, OUT):
-        taken = arrived == target or (arrived == source and move.method.messages.kept is not None)
+        taken = arrived == target or (arrived == source and move.messages.kept is not None)
         if arrives and (taken or (arrived == OUT and arrives > room)):
             continue
         for packed in (FIRST, SECOND, OUT):
@@ -479,11 +424,11 @@ def _free_pieces(move: MessageMove, source: int, target: int, room: int) -> tupl
     return None
 
 
-def _outside_blocks(move: MessageMove, used: Collection[int], largest: int) -> list[_Piece]:
+def _outside_blocks(move: Method, used: Collection[int], largest: int) -> list[_Piece]:
     """Places of messages that share no memory with blocks: in a piece without a block, or past the blocks."""
     for piece in (SECOND, FIRST):
         if piece not in used:
-            return [(piece, 0), (piece, _lines(move.sizes[0]))]
+            return [(piece, 0), (piece, _lines(move.nbytes[0]))]
     return [(FIRST, _lines(largest)), (SECOND, _lines(largest))]
 
 
@@ -491,7 +436,7 @@ def _lines(nbytes: int) -> int:
     return -(-nbytes // LINE) * LINE
 
 
-def _in_one_piece(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Sent], tuple[int, int]]:
+def _in_one_piece(swept: Sequence[Sweep]) -> tuple[list[_Sent], tuple[int, int]]:
     """The sweeps in one piece of workspace, where no two places overlap; the bytes of the two pieces.
 
     Blocks alternate between its ends, and the messages of a move are between the blocks before and after it:
@@ -501,7 +446,7 @@ def _in_one_piece(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Sent], tup
         move 3   block 2 | packed | arrived | block 3
     """
     between = [0, *(sweep.last.sizes[1] for sweep in swept[:-1]), 0]  # bytes of the blocks that are in the workspace
-    messages = [(0, 0) if sweep.move is None else sweep.move.sizes for sweep in swept]
+    messages = [(0, 0) if sweep.move is None else sweep.move.nbytes for sweep in swept]
     size = max(sum(pair) + between[n] + between[n + 1] for n, pair in enumerate(messages))
     ends = [(FIRST, size - nbytes if nbytes and n % 2 else 0) for n, nbytes in enumerate(between)]
     ends[0], ends[-1] = (IN, 0), (OUT, 0)

@@ -22,10 +22,10 @@ from execute.recording import Recording
 
 import rote
 from rote.compiler.cost import flow
-from rote.compiler.movement.messages import receives
+from rote.compiler.messages import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
-from rote.runtime.copy.strided import TILE
+from rote.runtime.copies import TILE
 from rote.runtime.plans import BoundPlan, bind
 
 CALLS = {

@@ -13,12 +13,11 @@ import growth
 import numpy as np
 
 import rote
-from rote.compiler.movement.messages import sends
+from rote.compiler.messages import sends
 from rote.runtime import world
-from rote.runtime.comm.mpi import file_view
-from rote.runtime.copy.regions import offsets, send_regions
 from rote.runtime.exchange.collective import Alltoallw
 from rote.runtime.exchange.messages import Messages
+from rote.runtime.regions import offsets, send_regions
 
 TRANSITIONS = [
     "[(0),()] -> [(),(0)]",
@@ -90,22 +89,6 @@ def packs(comm, text, shape, grid, listed):
             assert packed.tobytes() == region.take(block).tobytes(), (text, rank, region.peer)
 
 
-def views(layout, shape):
-    """A function that makes the datatype of a block in a file."""
-
-    def prepare(n):
-        dist = rote.parse(layout).on(shape(n), (2, 2))
-        block = np.empty(dist.local_shape(3), "c16")
-
-        def make():
-            with file_view(dist.shape, dist.index_sets(3), block) as (positions, _):
-                assert positions.Get_size() == block.nbytes
-
-        return make
-
-    return prepare
-
-
 def main():
     comm = world()
     done = 0
@@ -117,9 +100,6 @@ def main():
         done += 1
     for text, shape in product(OF_TWO_MODES, growth.SHAPES):
         growth.check(datatypes(comm, text, shape), f"datatypes of {text}")
-        done += 1
-    for kind, layout, shape in product(("cyclic", "block", "cyclic(5)"), growth.LAYOUTS, growth.SHAPES):
-        growth.check(views(layout.format(kind), shape), f"a file in {layout.format(kind)}")
         done += 1
     if comm.rank == 0:
         print(done)

@@ -22,7 +22,7 @@ from rote.runtime.exchange.messages import Transfer
 from rote.runtime.exchange.registry import METHODS
 from rote.runtime.plans import BoundPlan
 
-SHORT = patch("rote.runtime.copy.regions._LONG", 1)  # bytes of a run: every message of one view is sent as it leaves
+SHORT = patch("rote.runtime.regions._LONG", 1)  # bytes of a run: every message of one view is sent as it leaves
 
 
 class Packings:
@@ -51,13 +51,12 @@ SWAPS = (
     ("[(),(),(0:cyclic(2))]", "block[(),(0),()]"),
     ("a b c: block[(0),(),()]", "c b a: block[(0),(),()]"),
 )
-PIECES = patch.multiple("rote.runtime.exchange.collective", _PIECE=64, _LEAST=2)
 
 
 def check_moves(number):
-    """Random moves and factors are right whichever ranks pack and unpack, in whole messages and in pieces.
+    """Random moves and factors are right whichever ranks pack and unpack.
 
-    Per rank, for how many steps messages lay in the block, and did not; in the new block, and did not; how many pieces.
+    The number of steps on all ranks whose messages lay in the block, and did not; in the new block, and did not.
     """
     made, alltoallv = [], METHODS["alltoallv"]
 
@@ -65,24 +64,18 @@ def check_moves(number):
         made.append(alltoallv(messages))
         return made[-1]
 
-    world = rote.runtime.world()
-    with PIECES, patch.dict(METHODS, {"alltoallv": bind}):
-        check_pieces(world.split(0, 0))
-    pieces = sum(len(method._pieces) for method in made)
-    made.clear()
     with SHORT, patch.dict(METHODS, {"alltoallv": bind}):
-        comm = world.split(0, 0)
+        comm = rote.runtime.world().split(0, 0)
         moves.check(comm, number, "alltoallv")
         factors.check(comm, number // 2, "alltoallv")
-        with PIECES:
-            check_pieces(comm.split(0, 0))
+        check_swaps(comm)
     lie = [method._in_block is not None for method in made if sum(method.messages.sends)]
     land = [method._in_new_block is not None for method in made if sum(method.messages.receives)]
-    return comm.allgather_object((sum(lie), len(lie) - sum(lie), sum(land), len(land) - sum(land), pieces))
+    return comm.allgather_object((sum(lie), len(lie) - sum(lie), sum(land), len(land) - sum(land)))
 
 
-def check_pieces(comm):
-    """Messages of many elements come whole by pieces, also with factors, and where the output is in the input."""
+def check_swaps(comm):
+    """Messages are right also with factors, and where the output is in the input."""
     for before, after in (*SWAPS, *(pair[::-1] for pair in SWAPS)):
         x = rote.DistTensor.from_function(lambda i, j, k: 100 * i + 10 * j + k, (13, 6, 10), before, comm)
         wanted = x.redistribute(after)

@@ -12,7 +12,7 @@ from hurry import hurry
 import rote
 from rote import wisdom
 from rote.errors import PlanError
-from rote.runtime import methods
+from rote.runtime import tuning
 from rote.runtime.exchange.registry import METHODS
 
 SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
@@ -35,45 +35,45 @@ def moved(comm, tune):
 
 def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
     """The fastest of the methods that these ranks have; the next time it is recalled, and nothing is timed."""
-    found = rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
+    found = rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3)
     assert found == [found[0]] * 3 and {*found[0]} <= {"shared", "alltoallv"}
     (entry,) = wisdom.records()
     assert (entry.decision, entry.key.facts["what"]) == (found[0][0], "method")
-    monkeypatch.setattr(methods, "choose", None)
-    assert rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3) == found
+    monkeypatch.setattr(tuning, "choose", None)
+    assert rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3) == found
 
 
 def test_what_was_found_patiently_serves_all(kept, monkeypatch):
     """But not the other way round."""
-    rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
-    timed = methods.choose
-    monkeypatch.setattr(methods, "choose", None)
-    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
+    rote.run(lambda comm: tuning.tuned(SWAP, comm, "patient"), 3)
+    timed = tuning.choose
+    monkeypatch.setattr(tuning, "choose", None)
+    rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3)
     wisdom.forget(all=True)
-    monkeypatch.setattr(methods, "choose", timed)
-    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
-    monkeypatch.setattr(methods, "choose", None)
+    monkeypatch.setattr(tuning, "choose", timed)
+    rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3)
+    monkeypatch.setattr(tuning, "choose", None)
     with pytest.raises(TypeError):
-        rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
+        rote.run(lambda comm: tuning.tuned(SWAP, comm, "patient"), 3)
 
 
 def test_a_damaged_decision_is_ignored(kept):
     """With one warning; the methods are timed again."""
-    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
+    rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3)
     (path,) = Path(kept).glob("*.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "decision": "telepathy"}))
     with pytest.warns(wisdom.WisdomWarning, match="a method is one of shared"):
-        (found,) = rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)[0]
+        (found,) = rote.run(lambda comm: tuning.tuned(SWAP, comm, "measure"), 3)[0]
     assert found in METHODS
 
 
 def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
     """Nor does a rank alone."""
-    monkeypatch.setattr(methods, "choose", None)
-    assert rote.run(lambda comm: methods.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
-    assert rote.run(lambda comm: methods.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
+    monkeypatch.setattr(tuning, "choose", None)
+    assert rote.run(lambda comm: tuning.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
+    assert rote.run(lambda comm: tuning.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
     alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
-    assert {*methods.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
+    assert {*tuning.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
     assert wisdom.records() == ()
 
 
@@ -90,12 +90,12 @@ MPI = """
 from unittest.mock import patch
 import rote
 from rote.runtime import world
-from rote.runtime import choose, methods
+from rote.runtime import choose, tuning
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
 with patch.dict(choose.SECONDS["method"], measure=0.1):
-    print(methods.tuned(plan, comm, "measure"))
+    print(tuning.tuned(plan, comm, "measure"))
 """
 
 

@@ -83,7 +83,7 @@ def test_no_machine_is_asked_for_small_messages():
 
 def test_links_are_measured_once():
     """Laws: a machine that nobody has measured has its messages and copies timed, alike on all ranks, and once."""
-    from rote.runtime.calibrate import known_links
+    from rote.runtime.tuning import known_links
 
     def links(comm):
         return known_links(comm), known_links(comm)

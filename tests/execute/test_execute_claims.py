@@ -176,7 +176,7 @@ def test_one_more_call_is_found_out(more, text, monkeypatch):
     plan, right = rote.compile(text, shape=(5, 4), grid=3), executor._Sent.bound
 
     def bound(self, *args, **kwargs):
-        return [*right(self, *args, **kwargs), lambda: MORE_CALLS[more](self.sweep.move.method.messages.comm)]
+        return [*right(self, *args, **kwargs), lambda: MORE_CALLS[more](self.sweep.move.messages.comm)]
 
     monkeypatch.setattr(executor._Sent, "bound", bound)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))

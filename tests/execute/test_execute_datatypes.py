@@ -18,7 +18,7 @@ def test_datatypes_are_right_and_do_not_grow(job):
     """Laws: MPI packs what regions pack; and as many calls and as much memory make datatypes for 64 times as much."""
     done = job.run(Path(datatypes.__file__))
     assert done.returncode == 0, done.stderr
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["82"])
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["37"])
 
 
 def test_growth_is_seen():

@@ -11,8 +11,8 @@ from execute import factors, moves
 import rote
 from rote.compiler.rules import RULES
 from rote.errors import LayoutError
-from rote.runtime import program
-from rote.runtime.copy import regions
+from rote.lattice import Lattice
+from rote.runtime import program, regions
 from rote.runtime.plans import BoundPlan
 
 
@@ -35,7 +35,14 @@ def test_plans_multiply_as_they_move(number):
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
     right = regions.placed
-    monkeypatch.setattr(regions, "placed", lambda *args: right(*args)._replace(views=0))
+
+    def listed(*args):
+        first, *others = right(*args)
+        if first.lattice.listed:
+            return (first,)
+        return (first._replace(lattice=Lattice.listing([part.lattice for part in (first, *others)])),)
+
+    monkeypatch.setattr(regions, "placed", listed)
     rote.run(factors.check, 4, (30,))
 
 

@@ -11,7 +11,7 @@ from execute.recording import Recording
 from marks import mpi_parts, parts_on
 
 import rote
-from rote.compiler.movement.volumes import message_matrix
+from rote.compiler.volumes import message_matrix
 from rote.errors import CommError, LayoutError
 from rote.runtime.plans import bind
 

@@ -11,7 +11,7 @@ from execute import overlaps
 
 import rote
 from rote import DistTensor
-from rote.runtime.copy.strided import StridedCopy
+from rote.runtime.copies import StridedCopy
 from rote.runtime.ends import may_overlap
 
 PROGRAM = Path(overlaps.__file__)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from execute import moves
 
-from rote.runtime.copy.regions import cut, part_of, reach, receive_regions, send_regions
+from rote.runtime.regions import cut, part_of, reach, receive_regions, send_regions
 
 
 def ranges_of(shape, rng):

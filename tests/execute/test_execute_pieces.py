@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import rote
-from rote.compiler.movement.messages import Group
+from rote.compiler.messages import Group
 from rote.lattice import Lattice
-from rote.runtime.copy import regions, strided
-from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
-from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy, times
+from rote.layout.grid import row_major
+from rote.runtime import copies, regions
+from rote.runtime.copies import Factor, IndexedCopy, StridedCopy, times
+from rote.runtime.regions import REDUCE, direct_regions, receive_regions, send_regions
 
 # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -63,15 +64,14 @@ def group_of(lattices, modes):
 def views_of(*lattices):
     """The pieces of lattices with one row on either side, as shapes and rows."""
     return [
-        (part.lattice.shape, part.lattice.rows)
-        for part in regions.placed(group_of(lattices, 1), ((0,), 0), ((0,), 1)).parts
+        (part.lattice.shape, part.lattice.rows) for part in regions.placed(group_of(lattices, 1), ((0,), 0), ((0,), 1))
     ]
 
 
 def listed(parts, side, shape):
     """Where the elements of a product lie in an array's memory, by definition."""
     places = np.zeros((1,) * len(parts), int)
-    for k, (part, _, _) in enumerate(parts):
+    for k, part in enumerate(parts):
         every = part[0]._replace(lattice=Lattice.listing([each.lattice for each in part]))
         for mode, (_, index) in zip(part[0][1 + side], every.rows(side), strict=True):
             along = [-1 if axis == k else 1 for axis in range(len(parts))]
@@ -82,9 +82,9 @@ def listed(parts, side, shape):
 @pytest.mark.parametrize("few", [16, 10**9, 0])
 def test_copies_are_what_indices_say(few, monkeypatch):
     """In pieces of either kind: values times factors, stored or reduced; of the target, nothing else is touched."""
-    monkeypatch.setattr(strided, "_FEW", few)
-    monkeypatch.setattr(strided, "_SMALL", 10**9)
-    monkeypatch.setattr(strided, "TILE", 9)  # so that several tiles are made
+    monkeypatch.setattr(copies, "_FEW", few)
+    monkeypatch.setattr(copies, "_SMALL", 10**9)
+    monkeypatch.setattr(copies, "TILE", 9)  # so that several tiles are made
     rng, kinds = np.random.default_rng(few % 17), set()
     for turn in range(300):
         parts, here, there = pick_parts(rng, turn % 4 or bool(not few), few < 10**9)
@@ -106,7 +106,7 @@ def test_copies_are_what_indices_say(few, monkeypatch):
             [Factor(factor, np.broadcast_to(factor, shape).strides) for factor in found]
             for found, shape in zip(factors, (here, there), strict=True)
         ]
-        for piece in strided.pieces(parts, here, there):
+        for piece in copies.pieces(parts, (row_major(here), row_major(there))):
             kinds.add(type(piece))
             piece.bound(source, target, op, *given)()
         assert np.array_equal(target.reshape(-1), right)
@@ -124,7 +124,7 @@ def test_runs_are_copied_as_one_item(dtype):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
         part = regions.placed(group_of((Lattice((4, run), ((0, 2 * run, 1), (0, run, 1))),), 1), ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
-        for piece in strided.pieces([part], (8 * run,), (4 * run,)):
+        for piece in copies.pieces([part], ((1,), (1,))):
             piece.bound(source, target, None, (), ())()
         assert np.array_equal(target, source[:, 0].reshape(-1))
 
@@ -209,7 +209,7 @@ def test_where_there_are_too_many_views_elements_are_picked():
     outgoing[0].copy(blocks[0], message)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100 * strided.TILE
+    assert peak < 100 * copies.TILE
 
 
 def test_messages_that_are_alike_share_their_pieces():

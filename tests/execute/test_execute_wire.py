@@ -18,7 +18,7 @@ import rote
 from rote import DistTensor
 from rote.compiler.step import Step, error_of
 from rote.errors import PlanError
-from rote.runtime.copy import strided
+from rote.runtime import copies
 from rote.runtime.exchange.registry import alike
 from rote.runtime.plans import BoundPlan
 
@@ -77,8 +77,8 @@ def test_copies_are_alike_on_all_ranks():
 def test_groups_of_ranks_with_copies_go_one_way():
     """Law: where a group of ranks with copies may lie on one node, and another on several, both send."""
     several, together = (SimpleNamespace(nodes=lambda numbers=numbers: numbers) for numbers in ((0, 0, 0, 1), (0,) * 4))
-    copies = "block[(1),()] -> block[(),(1)]", "block[(0,1),()] -> block[(0),(1)]"
-    for text, usual in zip(copies, ("alltoallv", "auto"), strict=True):
+    texts = "block[(1),()] -> block[(),(1)]", "block[(0,1),()] -> block[(0),(1)]"
+    for text, usual in zip(texts, ("alltoallv", "auto"), strict=True):
         step, entire = (rote.compile(text, shape=(4, 4), grid=(2, 2), wire=each).steps[0] for each in ("f4", None))
         assert alike("auto", step, several) == usual
         assert [alike("auto", step, together), alike("auto", entire, several)] == ["auto"] * 2
@@ -103,8 +103,8 @@ def test_sums_of_what_travels_are_exact():
 
 def test_elements_that_are_picked_one_by_one_are_rounded_alike(monkeypatch):
     """Law: it does not matter whether elements are copied by strided views, or from lists of their places."""
-    monkeypatch.setattr(strided, "_FEW", 0)
-    monkeypatch.setattr(strided, "_SMALL", 1 << 40)
+    monkeypatch.setattr(copies, "_FEW", 0)
+    monkeypatch.setattr(copies, "_SMALL", 1 << 40)
     plan = rote.compile("[(0),()] -> block[(),(0)]", shape=(7, 9), grid=3, dtype="c16", wire="f4")
     assert rote.run(wire.amiss, 3, (plan, "alltoallv", 0)) == [""] * 3
 

@@ -27,7 +27,6 @@ from rote.errors import CommError
 from rote.runtime.exchange.registry import METHODS
 from rote.runtime.plans import BoundPlan
 
-NARROWER = {"float64": "f4", "complex128": "c8"}
 UNIT = 2.0**-24
 
 

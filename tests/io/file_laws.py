@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 import rote
 from rote.errors import LayoutError, RoteError
-from rote.io import hdf5
+from rote.io import hdf5, npy
 from rote.io import zarr as zarr_files
 from rote.runtime import Comm, collective_errors, world
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.copy.regions import cut
+from rote.runtime.regions import cut
 
 SUFFIXES = (".npy", ".zarr", ".h5")
 STATE = numbered((7, 9, 5), np.dtype("c16"))
@@ -190,8 +190,7 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
         with rote.config(implicit="allow"):
             rote.save(folder / f"old{suffix}", x if suffix != ".xdmf" else x.real)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    kind = type(comm)
-    write = kind.write
+    transfer = npy.transfer
     for bad in {0, min(comm.size, 4) - 1}:  # of more ranks, some have nothing to write
 
         def breaks(*args: Any) -> None:
@@ -200,16 +199,16 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
             if bad in [each for each in args if isinstance(each, int)]:  # noqa: B023
                 raise ArithmeticError("in the middle")
 
-        def writes(self: Any, *args: Any) -> None:
-            with collective_errors(self):
-                if self.rank == bad:  # noqa: B023
+        def writes(comm: Comm, *args: Any) -> None:
+            with collective_errors(comm):
+                if comm.rank == bad:  # noqa: B023
                     raise ArithmeticError("in the middle")
 
         comm.barrier()
         try:
             for module in PUT:
                 module._put = breaks  # type: ignore[attr-defined]
-            kind.write = writes  # type: ignore[method-assign]
+            npy.transfer = writes  # type: ignore[assignment]
             comm.barrier()
             for suffix in (*SUFFIXES, ".xdmf"):
                 with rote.config(implicit="allow"):
@@ -219,7 +218,7 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
         finally:
             for module, put in PUT.items():
                 module._put = put  # type: ignore[attr-defined]
-            kind.write = write  # type: ignore[method-assign]
+            npy.transfer = transfer
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     comm.barrier()
     alone(comm, lambda: [remove(each) for each in folder.iterdir()])

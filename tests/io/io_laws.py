@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 import rote.io.npy as files
 from rote.errors import CommError, RoteError
 from rote.io import FORMATS
-from rote.io.npy import read_header
-from rote.io.positions import in_long_runs
+from rote.io.layouts import in_long_runs
 from rote.io.stored import Part, StoredTensor
 from rote.layout.distribution import Distribution
 from rote.layout.layout import parse
 from rote.runtime import Comm, collective_errors, world
-from rote.runtime.copy.regions import cut
+from rote.runtime.regions import cut
 
 
 def saved(array: NDArray[Any], version: tuple[int, int] | None = None) -> bytes:
@@ -73,6 +72,11 @@ def write_npy(path: Path | str, block: NDArray[Any], dist: Distribution, comm: C
 def read_block(path: Path | str, stored: StoredTensor, dist: Distribution, comm: Comm) -> NDArray[Any]:
     """Read this rank's block of the tensor in a `.npy` file."""
     return FORMATS[0].read(path, stored, dist, comm)
+
+
+def read_header(path: Path | str, comm: Comm) -> StoredTensor:
+    """The tensor that a `.npy` file holds."""
+    return FORMATS[0].look(path, None, comm, None).tensors["data"]
 
 
 def check_reading(comm: Comm, folder: Path, count: int) -> None:

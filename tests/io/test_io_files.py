@@ -23,11 +23,11 @@ from io_laws import raised, same
 
 import rote
 from rote.errors import CommError, LayoutError, RoteError
-from rote.io import boxes, hdf5, transfer
+from rote.io import hdf5, layouts, transfer
 from rote.io import zarr as zarr_files
 from rote.runtime import Comm, run
 from rote.runtime.comm import threads
-from rote.runtime.copy.regions import cut
+from rote.runtime.regions import cut
 
 ALL = (*SUFFIXES, ".xdmf")
 SLOW = pytest.mark.slow
@@ -45,8 +45,8 @@ def test_laws(tmp_path: Path, ranks: int, count: int, check: Callable[[Comm, Pat
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_restart_on_other_ranks(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What 2 or 4 ranks wrote in one layout, 3 ranks read in another; blocks larger than a chunk, and than a shard."""
-    monkeypatch.setattr(boxes, "CHUNK", 800)
-    monkeypatch.setattr(boxes, "SHARD", 1600)
+    monkeypatch.setattr(layouts, "CHUNK", 800)
+    monkeypatch.setattr(layouts, "SHARD", 1600)
     path = tmp_path / f"state{suffix}"
     for ranks, layout in ((2, "[(0),(),()]"), (4, "(a b) c: block[(0),()]"), (4, "block[(),(0),()]|(1@1)")):
         run(write_state, ranks, (path, layout))
@@ -56,11 +56,11 @@ def test_restart_on_other_ranks(tmp_path: Path, suffix: str, monkeypatch: pytest
 
 def test_each_rank_has_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a chunk grid no chunk, and no file, is of two ranks but of replicas; and a shard is made of whole chunks."""
-    monkeypatch.setattr(boxes, "CHUNK", 16)
-    monkeypatch.setattr(boxes, "SHARD", 64)
+    monkeypatch.setattr(layouts, "CHUNK", 16)
+    monkeypatch.setattr(layouts, "SHARD", 64)
     for ranks in (1, 2, 3, 4, 6, 8):
         for case in cases(ranks, 40, seed=4):
-            grid = boxes.in_chunks(case.dist, 8)
+            grid = layouts.in_chunks(case.dist, 8)
             assert grid.dist.layout.view is None and (grid.dist.shape, grid.dist.grid) == (
                 case.dist.shape,
                 case.dist.grid,

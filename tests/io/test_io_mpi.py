@@ -56,7 +56,7 @@ import errno, os, resource, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1]]
 import numpy as np
-import rote.runtime.comm.mpi as mpi
+import rote.runtime.comm.rawfile as rawfile
 from io_cases import numbered
 from io_laws import alone, cut, parse, raised, world, write_npy
 comm, folder = world(), Path(sys.argv[2])
@@ -70,22 +70,23 @@ def fails(layout, kind, text):
     assert os.listdir(folder) == ["old.npy"] and path.read_bytes() == b"old"
     comm.barrier()
 
-check, reserve = mpi.FilePart.check, os.posix_fallocate
+check, reserve = rawfile.FilePart.check, os.posix_fallocate
 for layout in ("block[(0),(),()]", "[(),(),(0)]", "(c a) b: block[(0),()]"):
     for bad in range(comm.size):
         def refuses(*args):
             if comm.rank == bad:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-        mpi.FilePart.check = refuses
+        rawfile.FilePart.check = refuses
         fails(layout, OSError, "Input/output error")
-mpi.FilePart.check = check
+rawfile.FilePart.check = check
 
-# A true limit: the ranks may make a file of full size, and then write no byte beyond the first 300.
+# A true limit: the ranks may make a file of full size, and then write no byte beyond the first 300. Scattered elements
+# of small blocks go through pages, whose space is reserved.
 def limited(*args):
     reserve(*args)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
 os.posix_fallocate = limited
-for layout in ("block[(0),(),()]", "[(),(),(0)]"):
+for layout in ("block[(0),(),()]", f"block({39 + (comm.size == 1)})[(0),(),()]"):
     if comm.rank:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
     fails(layout, Exception, "")

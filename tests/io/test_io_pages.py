@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -11,38 +12,40 @@ from unittest import mock
 import numpy as np
 import pytest
 from io_cases import cases, numbered
-from io_laws import alone, raised, read_block, same, saved
+from io_laws import alone, raised, read_block, read_header, same, saved
 
 import rote
-from rote.io import npy, staging
-from rote.io.npy import read_header
+from rote.io import npy
 from rote.layout.layout import parse
-from rote.runtime import Comm, run
+from rote.runtime import Comm, copies, run
+from rote.runtime.comm import rawfile
 from rote.runtime.comm.segments import LINE
-from rote.runtime.copy import tiled
-from rote.runtime.copy.regions import cut
+from rote.runtime.regions import cut
 
-SMALL = {"LARGE": 1, "LONG_RUN": 64, "WINDOW": 512}  # bytes, by which a few elements are picked in windows
+SMALL = {
+    "LONG_RUN": 1 << 20,
+    "_FEW": 1,
+    "_WINDOW": 512,
+}  # a few elements are picked in windows
 
 
 def test_blocks_are_numpys(tmp_path: Path) -> None:
     """Law: for random layouts, shapes, dtypes, byte and memory orders, blocks are NumPy's; most are picked."""
 
-    def program(comm: Comm) -> int:
-        picked, path = 0, tmp_path / "pages.npy"
+    def program(comm: Comm) -> None:
+        path = tmp_path / "pages.npy"
         for number, case in enumerate(cases(comm.size, 40, seed=11)):
             array: Any = comm.allgather_object(numbered(case.dist.shape, case.dtype))[0]
             stored = array.astype(array.dtype.newbyteorder("S" if case.swapped else "="))
             stored = np.array(stored, order="F" if number % 2 else "C")
             alone(comm, lambda: path.write_bytes(saved(stored)))  # noqa: B023
             header = read_header(path, comm)
-            picked += staging.picks_from_pages(case.dist, array.dtype.itemsize, header.place.fortran_order, comm)
             same(read_block(path, header, case.dist, comm), cut(array, case.dist, comm.rank).astype(case.dtype), case)
             comm.barrier()
-        return picked
 
-    with mock.patch.multiple(staging, **SMALL):
-        assert min(run(program, 4)) > 20
+    with mock.patch.multiple(rawfile, **SMALL), mock.patch.object(np, "memmap", wraps=np.memmap) as memmap:
+        run(program, 4)
+    assert memmap.call_count > 20
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_large_blocks_need_no_more_memory(tmp_path: Path, layout: str) -> None:
         same(x.local, blocks[comm.rank], layout)
         assert parts == sorted(set(parts)) and parts[-1] == 1.0 and len(parts) > 2, parts
 
-    with mock.patch.object(staging, "WINDOW", 1 << 20), mock.patch.object(tiled.np, "empty", scratch):
+    with mock.patch.object(rawfile, "_WINDOW", 1 << 20), mock.patch.object(copies.np, "empty", scratch):
         run(program, 2)
     others = [size for size in sizes if size != array.nbytes // 2 + LINE]  # the blocks of both ranks
     assert len(sizes) - len(others) == 2 and max(others, default=0) < array.nbytes // 8, sizes
@@ -87,13 +90,18 @@ def test_a_shrunken_file(tmp_path: Path) -> None:
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     """Law: a file that loses its end between two windows is an error on all ranks, not the end of the process."""
-    path, copy, meeting = tmp_path / "short.npy", staging._copy, Barrier(2, timeout=20)
+    path, copy, meeting = tmp_path / "short.npy", rawfile.plain_copy, Barrier(2, timeout=20)
 
-    def shrinks(target: Any, source: Any) -> None:
-        copy(target, source)
-        meeting.wait()  # neither rank is in a window now
-        os.truncate(path, 4096)
-        meeting.wait()
+    def shrinks(*arrays: Any) -> Callable[[], object]:
+        copied = copy(*arrays)
+
+        def call() -> None:
+            copied()
+            meeting.wait()  # neither rank is in a window now
+            os.truncate(path, 4096)
+            meeting.wait()
+
+        return call
 
     def program(comm: Comm) -> None:
         header = read_header(path, comm)
@@ -101,14 +109,16 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
         raised(comm, lambda: read_block(path, header, dist, comm), rote.CommError, "lost its end")
 
     np.save(path, np.zeros((64, 64, 128)))
-    with mock.patch.multiple(staging, WINDOW=1 << 20, _copy=shrinks):
+    with mock.patch.multiple(rawfile, _WINDOW=1 << 20, plain_copy=shrinks):
         run(program, 2)
 
 
 @pytest.mark.parametrize("layout", ("block[(0),()]", "block[(),(0)]", "block(1023,1)[(),(0)]", "b a: block[(0),()]"))
-def test_space_is_reserved_for_pages(tmp_path: Path, layout: str) -> None:
-    """Laws: a large file is numpy.save's; its space is reserved just where threads may write to its pages."""
-    array, path = numbered((512, 1024), np.dtype("f8")), tmp_path / "x.npy"
-    with mock.patch.object(npy, "reserve") as reserve:
+@pytest.mark.parametrize("rows", (64, 512))
+def test_space_is_reserved_for_pages(tmp_path: Path, layout: str, rows: int) -> None:
+    """Laws: a file is numpy.save's; its space is reserved if its parts are small, and only then pages are written."""
+    array, path = numbered((rows, 1024), np.dtype("f8")), tmp_path / "x.npy"
+    with mock.patch.object(npy, "reserve") as reserve, mock.patch.object(np, "memmap", wraps=np.memmap) as memmap:
         run(lambda comm: rote.save(path, rote.DistTensor.from_global(array, layout, comm)), 2)
-    assert path.read_bytes() == saved(array) and reserve.called == (layout != "block[(0),()]")
+    assert path.read_bytes() == saved(array) and reserve.called == (rows == 64)
+    assert reserve.called or not memmap.called

@@ -16,11 +16,11 @@ import rote
 from rote import wisdom
 from rote.fft.kernels import choose as kernels
 from rote.fft.kernels.backends import versions
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.request import Options
 from rote.runtime import choose as module
-from rote.runtime import methods
+from rote.runtime import tuning
 from rote.runtime.choose import (
     BETTER,
     FEWEST,
@@ -315,12 +315,12 @@ def test_what_is_kept_is_read(place, monkeypatch):
     config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
     config["order"] = "columns"
     kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
-    kernel |= {"behind": False, "stays": False, "threads": 1, "libraries": versions(), "ranks": 1}
+    kernel |= {"after_move": False, "stays": False, "threads": 1, "libraries": versions(), "ranks": 1}
     wisdom.remember(wisdom.key(method | ranks), "alltoallv")
     wisdom.remember(wisdom.key(kernel | ranks), config)
-    for each in (methods, kernels):
+    for each in (tuning, kernels):
         monkeypatch.setattr(each, "choose", None)
-    assert rote.run(lambda comm: methods.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
+    assert rote.run(lambda comm: tuning.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
     block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
     (chosen,) = kernels.tuned([block], [kernels.Position()], alone(), Options("measure"))
     assert chosen.config == KernelConfig(**config)

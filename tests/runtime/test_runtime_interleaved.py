@@ -10,9 +10,9 @@ import numpy as np
 from cases import pick_layout, pick_shape
 
 import rote
-from rote.runtime.copy import regions
-from rote.runtime.copy import tiled as module
-from rote.runtime.copy.tiled import interleaved
+from rote.runtime import copies as module
+from rote.runtime import regions
+from rote.runtime.copies import interleaved
 
 KINDS = ("block", "cyclic", "cyclic(2)", "cyclic(3)", "block(1, 6)")
 LAYOUTS = [f"[({left}),(),({right})]" for left, right in (("0:cyclic", ""), *(("", f"0:{kind}") for kind in KINDS))]

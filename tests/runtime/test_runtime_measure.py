@@ -17,9 +17,9 @@ import pytest
 
 import rote
 from rote import wisdom
-from rote.runtime.calibrate import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
 from rote.runtime.choose import medians, recalled
 from rote.runtime.comm.threads import LocalComm
+from rote.runtime.tuning import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
 DECISIONS = [None, True, 3, -1.5e-7, "block[(0),()] é", [1, [2.0, {}]], {"a": {"b": [None]}, "ü": "\n"}]
@@ -439,7 +439,7 @@ from rote import wisdom
 
 from rote.runtime import world
 from rote.runtime.choose import mpi_library
-from rote.runtime.calibrate import keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.tuning import keep_machine, machine_key, measure, recalled_machine
 comm = world()
 machine, spread = measure(comm, 0.2)
 assert comm.allgather_object((machine, spread)) == [(machine, spread)] * comm.size

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from rote.runtime.copy import tiled as module
-from rote.runtime.copy.tiled import transposed
+from rote.runtime import copies as module
+from rote.runtime.copies import transposed
 
 
 @pytest.mark.parametrize("dtype", ("u1", "f4", "f8", "c16"))
@@ -16,7 +16,7 @@ def test_tiles_are_the_copy(monkeypatch, dtype):
     """For shapes of any order, sides with 1 among them, and views of larger arrays: what NumPy's assignment does."""
     monkeypatch.setattr(module, "SMALL", 0)
     monkeypatch.setattr(module, "_FAR", 0)
-    monkeypatch.setattr(module, "_FEW", 1)
+    monkeypatch.setattr(module, "_TRACKED", 1)
     monkeypatch.setattr(module, "_WAYS", 0)
     draw, tiled = random.Random(dtype), 0
     for case in range(60):

@@ -30,10 +30,8 @@ import numpy as np
 from ...errors import CommError, LayoutError
 from .protocol import Comm
 
-__all__ = [
-    *("CHECKS", "INSIDE", "Difference", "RemoteError", "agree", "collective_errors", "floating_errors"),
-    *("floating_errors_raise", "from_root", "gathered", "in_package", "name_ranks", "ranks_apart"),
-]
+__all__ = ["CHECKS", "INSIDE", "Difference", "RemoteError", "agree", "collective_errors", "floating_errors"]
+__all__ += ["floating_errors_raise", "from_root", "gathered", "in_package", "name_ranks", "ranks_apart"]
 
 T = TypeVar("T")
 

@@ -14,16 +14,19 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from ...layout.indexset import IndexSet
 from .agreement import CHECKS, agree, gathered
-from .protocol import Array, BoundToRun, Comm
+from .protocol import Array, BoundToRun, Comm, Path
+from .rawfile import FilePart, transfer
 from .segments import LINE, at_line
 
-__all__ = ["AtAddresses", "CachingComm", "DoubleBuffer", "InHalves", "cached", "shared_workspace"]
+__all__ = ["AtAddresses", "CachingComm", "DoubleBuffer", "cached", "in_halves", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -47,6 +50,18 @@ class CachingComm(BoundToRun):
         """Objects that belong to this communicator and are freed with it."""
         found: Cache = self._caches.cache
         return found
+
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
+        """See `Comm.read`."""
+        transfer(cast(Comm, self), partial(FilePart.at, path, offset, shape, index, out, writing=False))
+
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
+        """See `Comm.write`."""
+        transfer(cast(Comm, self), partial(FilePart.at, path, offset, shape, index, data, writing=True))
+
+    def Dup(self) -> Any:
+        """A communicator of the same ranks."""
+        return cast(Comm, self).split(0, self.rank)
 
     def Free(self) -> None:
         """Drop what is kept on the communicator, which is freed when the last reference to it is gone."""
@@ -148,6 +163,10 @@ class DoubleBuffer:
         prepared: calls that hold views, which are dropped when the halves grow.
     """
 
+    # Two moves of two ranks; `read` is the half in brackets. One barrier is enough between them, as the halves differ.
+    #
+    #   rank 0   write [0]   |         | read [0] of both   write [1]   |         | read [1] of both
+    #   rank 1   write [0]   | barrier | read [0] of both   write [1]   | barrier | read [1] of both
     __slots__ = ("__weakref__", "_size", "comm", "halves", "prepared", "read")
 
     def __init__(self, comm: Comm) -> None:
@@ -198,30 +217,23 @@ class DoubleBuffer:
         self.read = -1
 
 
-class InHalves:
-    """Calls in the halves of shared memory. They are prepared on demand, once per half that others may be reading.
+def in_halves(double_buffer: DoubleBuffer, make: Callable[[], list[Callable[[], object]]]) -> Callable[[], None]:
+    """One call for several in the halves of shared memory, which are made once per half that others may be reading.
 
-    Args:
-        double_buffer: the memory.
-        calls: makes the calls if others may be reading a given half, with the half that they may read afterwards.
+    While it makes the calls, `make` sets the half of `double_buffer` that others may be reading after them.
     """
+    prepared: AtAddresses[tuple[list[Callable[[], object]], int]] = AtAddresses(double_buffer)
 
-    __slots__ = ("_calls", "_double_buffer", "_prepared")
-
-    def __init__(
-        self, double_buffer: DoubleBuffer, calls: Callable[[int], tuple[list[Callable[[], object]], int]]
-    ) -> None:
-        self._double_buffer, self._calls = double_buffer, calls
-        self._prepared: AtAddresses[tuple[list[Callable[[], object]], int]] = AtAddresses(double_buffer)
-
-    def __call__(self) -> None:
-        double_buffer, read = self._double_buffer, self._double_buffer.read
-        prepared = self._prepared.kept.get(read)
-        if prepared is None:
-            prepared = self._prepared.kept[read] = self._calls(read)
-        for call in prepared[0]:
+    def run() -> None:
+        read = double_buffer.read
+        made = prepared.kept.get(read)
+        if made is None:
+            made = prepared.kept[read] = make(), double_buffer.read
+        for call in made[0]:
             call()
-        double_buffer.read = prepared[1]
+        double_buffer.read = made[1]
+
+    return run
 
 
 class AtAddresses(Generic[T]):

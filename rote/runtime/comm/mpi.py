@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import pickle
 import sys
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
@@ -30,22 +29,19 @@ import numpy as np
 from ...caches import memoized
 from ...errors import CommError
 from ...host import mismatch
-from ...layout.grid import row_major
-from ...layout.indexset import IndexSet, Ints, Strided
+from ...layout.indexset import Ints, Strided
 from ...layout.layout import Op
 from . import segments
-from .agreement import collective_errors, in_package, name_ranks
+from .agreement import in_package, name_ranks
 from .cache import CachingComm, cached
-from .protocol import Array, Path
-from .rawfile import FilePart
+from .protocol import Array
 from .reductions import (
-    OrderedReductions,
     chunks,
-    depends_on_order,
     gather_in_turn,
     no_operation,
     reduce_in_order,
     reduce_in_turn,
+    reduce_scatter_in_order,
 )
 from .threads import MPI4PY_CALLS, UFUNCS, checked_operation
 
@@ -123,9 +119,6 @@ class MpiComm(CachingComm):
         made = _made(lambda: cast(MPI.Intracomm, self.handle.Split(color, key)))
         return None if made == MPI.COMM_NULL else MpiComm(made, self._family)
 
-    def Dup(self) -> MpiComm:
-        return self.split(0, self.rank)
-
     def __getattr__(self, name: str) -> Any:
         """mpi4py's own call of a name in `MPI4PY_CALLS`, on this communicator."""
         if name not in MPI4PY_CALLS:
@@ -165,8 +158,7 @@ class MpiComm(CachingComm):
             self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-        if depends_on_order(self, send.dtype, op) and (in_order := OrderedReductions.of(self)) is not None:
-            in_order.reduce_scatter(self, send, recv, counts, op)
+        if reduce_scatter_in_order(self, send, recv, counts, op):
             return
         if sum(counts) > self.most:
             reduce_in_turn(self, send, recv, counts, op)
@@ -194,7 +186,7 @@ class MpiComm(CachingComm):
         """Gather a value of every rank: in one message if all pickles fit into a frame, else in two."""
         # A frame:  | length of the pickle, 8 bytes | the pickle, or its first 56 bytes, and zeros |
         # All frames travel in one message. Whole pickles follow in a second one only if some rank's is longer.
-        data = pickle.dumps(value)
+        data = pickle.dumps(value)  # of most calls a name and a number, which fit
         length = len(data)
         frame = (length.to_bytes(8, sys.byteorder) + data[: _FRAME - 8]).ljust(_FRAME, b"\0")
         frames = bytearray(_FRAME * self.size)
@@ -233,46 +225,6 @@ class MpiComm(CachingComm):
         self._windows.append(made)
         atexit.register(_free_windows, self._windows)
         return made, np.frombuffer(cast(Any, made.tomemory()), np.uint8)
-
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        self._transfer(FilePart(path, offset, shape, index, out, writing=False))
-
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        self._transfer(FilePart(path, offset, shape, index, data, writing=True))
-
-    def _transfer(self, part: FilePart) -> None:
-        shared = not part.writing and len(set(self.nodes())) == 1  # ranks of one node may all map the file to read it
-        with collective_errors(self), _plainly(part.path):
-            part.check()
-            if shared or part.in_long_runs:
-                part.move()
-            else:
-                _move_scattered(part)
-
-
-def _move_scattered(part: FilePart) -> None:
-    """Move scattered elements by MPI, on this rank alone."""
-    path, block = os.fspath(part.path), part.block
-    file = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDWR if part.writing else MPI.MODE_RDONLY, _info())
-    try:
-        with file_view(part.shape, part.index, block) as (positions, element):
-            file.Set_view(part.offset, MPI.BYTE, positions)
-            done = MPI.Status()
-            (file.Write if part.writing else file.Read)([block, block.size, element], done)
-            moved = done.Get_elements(MPI.BYTE)
-            if moved != block.nbytes:
-                raise CommError(f"{path}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
-    finally:
-        file.Close()
-
-
-@contextmanager
-def _plainly(path: Path) -> Iterator[None]:
-    """Turn MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
-    try:
-        yield
-    except MPI.Exception as error:
-        raise CommError(f"{os.fspath(path)}: {error.Get_error_string()}") from error
 
 
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
@@ -391,18 +343,6 @@ def _op(op: Op, dtype: np.dtype[Any]) -> MPI.Op:
         raise no_operation(op) from None
 
 
-@memoized(1)
-def _info() -> MPI.Info:
-    """Hints for opening files, which switch data sieving off for writes.
-
-    If a disk fails in a collective or a sieved write, MPICH hangs, and Open MPI may not report it. So every rank reads
-    and writes on its own, and ROMIO does not lock and rewrite the bytes between its elements.
-    """
-    info = MPI.Info.Create()
-    info.Set("romio_ds_write", "disable")
-    return info
-
-
 # --- freeing what is no longer used -----------------------------------------------------------------------------------
 
 # The garbage collector may run in the middle of any call, on any thread. If mpi4py holds its locks then, freeing a
@@ -479,27 +419,10 @@ class Datatype:
             datatype.start, start = start, 0
         return datatype._commit(start)
 
-    @classmethod
-    def within(cls, kind: Any, index: Sequence[IndexSet], rows: Sequence[int]) -> Datatype:
-        """The elements at the positions `index` along modes whose indices are `rows` bytes apart. Committed."""
-        datatype, start = cls(kind), 0
-        for held, row in zip(reversed(index), reversed(rows), strict=True):
-            start += datatype._periodic(held, row)
-        return datatype._commit(start)
-
     def _strided(self, places: tuple[Strided, ...]) -> int:
         """Repeat the kind at strided offsets, part after part; the offset of the whole."""
         inner = self.kind
         return self._join([(start, self._repeat(inner, shape, steps)) for start, shape, steps in places])
-
-    def _periodic(self, held: IndexSet, row: int) -> int:
-        """Repeat the kind at the indices of a set, `row` bytes apart; the offset of the whole."""
-        inner, parts = self.kind, []
-        for start, count, period, runs in held.cycles():
-            first = runs[0][0]
-            cycle = self._runs(inner, [(a - first) * row for a, _ in runs], [b - a for a, b in runs], row)
-            parts.append(((start + first) * row, self._repeat(cycle, (count,), (period * row,))))
-        return self._join(parts)
 
     def _list(self, places: Ints) -> int:
         """Repeat the kind at listed offsets, in as few runs as possible; the offset of the whole."""
@@ -543,18 +466,3 @@ class Datatype:
             self.kind = self._keep(self.kind.Dup())
         self.kind.Commit()
         return self
-
-
-@contextmanager
-def file_view(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> Iterator[tuple[Any, Any]]:
-    """The datatype of the positions `index` of a C-ordered array in a file, and that of an element of the block."""
-    element = MPI.BYTE.Create_contiguous(block.dtype.itemsize).Commit()
-    rows = [block.dtype.itemsize * n for n in row_major(shape)]
-    if not block.size:
-        index, rows = (), []
-    positions = Datatype.within(element, index, rows)
-    try:
-        yield positions.kind, element
-    finally:
-        for kind in reversed([element, *positions.made]):
-            kind.Free()

@@ -1,7 +1,13 @@
-"""Reading and writing a part of an array in a raw file, for both kinds of communicators.
+"""Raw files: parts of an array in a file, moved between the file and the blocks of ranks.
 
-Long runs of a file are read and written by system calls, directly between file and block. No page of the file is
-mapped, so a file that ends early or a full disk is an error of the call, and does not kill the process.
+A part is a `Region` between the file, which holds the whole array, and a block. It moves in one of two ways:
+
+- Long runs of the file go by system calls, directly between file and block. A file that ends early or a full disk is an
+  error of the call.
+- Scattered elements are copied between a mapping of the file and the block, as between two blocks: by tiles if their
+  orders differ. Ranks that are threads share one mapping, because finding a page costs as much as copying half of it.
+  To touch a page that has no place in the file or on the disk would kill the process. So the file's length is checked
+  for each window, and only small parts are written so, for which whoever makes the file reserves its space.
 """
 
 from __future__ import annotations
@@ -9,211 +15,268 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import FileIO
 from itertools import product
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from ...errors import CommError
-from ...layout.indexset import IndexSet, Strided
-from .protocol import Array, Path
+from ...layout.indexset import IndexSet
+from ..copies import IndexedCopy, Piece, StridedCopy, plain_copy
+from ..regions import Region, indexed_region
+from .agreement import collective_errors
+from .protocol import Array, Comm, Path
 
-__all__ = ["LONG_RUN", "FilePart", "copy_part", "strided_parts"]
+__all__ = ["LONG_RUN", "SMALL_PART", "FilePart", "plainly", "transfer"]
 
 LONG_RUN = 1 << 15
 """Bytes from which on a run is worth a system call of its own."""
 
-_FEW, _SMALL = 16, 128  # a part is copied by at most 16 views, or by more if they have 128 elements each on average
+SMALL_PART = 1 << 20
+"""Bytes below which scattered elements are written through a mapping; the file's space must be reserved."""
+
+_FEW = 16  # runs that are worth system calls, however short they are
+_WINDOW = 1 << 26  # bytes that are moved at a time; after each window, progress is reported
+
+
+def _ignored(moved: int) -> None:
+    """The default of `advance`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of an array in a raw file that this rank reads or writes; for the arguments, see `Comm.read`."""
+    """A part of an array in a raw file that this rank reads or writes.
+
+    Attributes:
+        path, offset: the file, and the byte at which the array begins.
+        shape: the shape of the array.
+        region: from the array to the block, or, for writing, from the block to the array.
+        block: C-contiguous, of the file's dtype.
+        writing: whether the block is written.
+    """
 
     path: Path
     offset: int
     shape: Sequence[int]
-    index: Sequence[IndexSet]
+    region: Region
     block: Array
     writing: bool
 
-    def check(self) -> None:
-        """Refuse a file or a block that does not fit the transfer. It checks this rank alone: use `collective_errors`.
+    @classmethod
+    def at(
+        cls, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
+    ) -> FilePart:
+        """The part at the positions `index` of an array in C order; for the arguments, see `Comm.read`.
 
-        Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
+        Raises: CommError when the block does not fit.
         """
-        shape, block = tuple(self.shape), self.block
-        with self._open() as file:
-            has = os.fstat(file.fileno()).st_size
-        needed = self.offset + math.prod(shape) * block.dtype.itemsize
-        if has < needed:
-            raise CommError(
-                f"file too short: {os.fspath(self.path)} has {has} bytes, and an array of shape {shape} and dtype "
-                f"{block.dtype} from byte {self.offset} on ends at byte {needed}\n"
-                "give the file's own shape and dtype, or a whole copy of the file"
-            )
-        picked = tuple(len(held) for held in self.index)
+        picked = tuple(len(held) for held in index)
         nothing = not shape and block.size == 0  # order 0 has no index to say that a rank holds nothing
         if len(picked) != len(shape) or (block.shape != picked and not nothing) or not block.flags.c_contiguous:
             raise CommError(
                 f"a block of shape {block.shape} does not fit an index of shape {picked} into an array of shape "
-                f"{shape}\ngive one index per mode, and a C-contiguous block of the index's shape"
+                f"{tuple(shape)}\ngive one index per mode, and a C-contiguous block of the index's shape"
             )
+        region = indexed_region(index, tuple(shape), writing) if block.size else Region(0, (0,), False, ())
+        return cls(path, offset, shape, region, block, writing)
 
-    def move(self) -> None:
-        """Read the block, or write it, after a successful `check`.
+    def check(self) -> None:
+        """Refuse a file that is too short, on this rank alone: use `collective_errors`.
 
-        Scattered elements are copied through a mapping of the file: all ranks that do this must run on one node.
-
-        Raises: OSError that names the file; CommError when it ends before the block does.
+        Raises: OSError when the file cannot be opened, CommError when it is too short.
         """
-        if not self.block.size:
-            return
-        if self.in_long_runs:
-            self._move_runs()
-            return
-        with self._open() as file:  # memmap's own open would have a buffer
-            mode: Literal["r", "r+"] = "r+" if self.writing else "r"
-            pages: np.memmap[Any, Any] = np.memmap(file, self.block.dtype, mode, self.offset, tuple(self.shape))
-        copy_part(pages, self.index, self.block, self.writing)
-        if self.writing:
-            pages.flush()
+        shape, dtype = tuple(self.shape), self.block.dtype
+        with self._open() as file:
+            has = os.fstat(file.fileno()).st_size
+        needed = self.offset + self.nbytes
+        if has < needed:
+            raise CommError(
+                f"file too short: {os.fspath(self.path)} has {has} bytes, and an array of shape {shape} and dtype "
+                f"{dtype} from byte {self.offset} on ends at byte {needed}\n"
+                "give the file's own shape and dtype, or a whole copy of the file"
+            )
 
     @property
     def in_long_runs(self) -> bool:
         """Whether the elements lie in a few runs of the file, or in runs that are worth a system call each.
 
         >>> rows, columns, block = IndexSet.interval(0, 512), IndexSet.interval(0, 64), np.empty((512, 64))
-        >>> parts = [FilePart("", 0, (512, extent), (rows, columns), block, False) for extent in (512, 64)]
+        >>> parts = [FilePart.at("", 0, (512, extent), (rows, columns), block, False) for extent in (512, 64)]
         >>> [part.in_long_runs for part in parts]
         [False, True]
         """
-        broken = self._broken
-        if broken == 0 or not self.block.size:
-            return True
-        held = self.index[broken - 1]
-        each = 1 if held.runs == ((0, held.period),) else sum([c.number * len(c.runs) for c in held.cycles()])
-        number = math.prod(map(len, self.index[: broken - 1])) * each
+        number = sum([_number_of_runs(piece, self.writing) for piece in self.region.pieces])
         return number * LONG_RUN <= max(self.block.nbytes, _FEW * LONG_RUN)
 
-    @property
-    def _broken(self) -> int:
-        """The number of modes up to the last one that is not held whole; the modes after it form one run."""
-        broken = len(self.shape)
-        while broken and len(self.index[broken - 1]) == self.shape[broken - 1]:
-            broken -= 1
-        return broken
+    def map(self) -> Array:
+        """All elements of the array in the file, as mapped pages."""
+        mode: Literal["r", "r+"] = "r+" if self.writing else "r"
+        with self._open() as file:  # memmap's own open would have a buffer
+            pages: np.memmap[Any, Any] = np.memmap(file, self.block.dtype, mode, self.offset, (math.prod(self.shape),))
+        return pages
 
-    def _open(self) -> FileIO:
-        return open(self.path, "r+b" if self.writing else "rb", buffering=0)
+    def move(self, pages: Array | None, advance: Callable[[int], object] = _ignored) -> None:
+        """Read the block, or write it, after a successful `check`: by its runs if there are no mapped pages.
 
-    def _move_runs(self) -> None:
-        """Move the block by one system call for each run of the file, directly between file and block."""
-        data = memoryview(cast(Any, self.block.reshape(-1).view(np.uint8)))
-        try:
-            with self._open() as file:
-                for start, length in self._runs():
-                    file.seek(self.offset + start)
-                    part, data = data[:length], data[length:]
-                    while part:  # a signal, or the system's limit on one call, may leave a rest
-                        moved = file.write(part) if self.writing else file.readinto(part)
-                        if not moved:
-                            raise CommError(
-                                f"file too short: {os.fspath(self.path)} ends in the middle of the array\n"
-                                "give a whole copy of the file"
-                            )
-                        part = part[moved:]
-        except OSError as error:  # the error of a call on an open file does not name the file
-            if error.errno is None:
-                raise
-            raise OSError(error.errno, os.strerror(error.errno), os.fspath(self.path)) from None
+        Raises: OSError that names the file; CommError when it ends before the block does.
+        """
+        if pages is None:
+            self._move_runs(advance)
+            return
+        arrays = (self.block, pages) if self.writing else (pages, self.block)
+        for piece in self.region.pieces:
+            if isinstance(piece, IndexedCopy):
+                self._check_end(pages)
+                piece.bound(*arrays, None, (), ())()
+                advance(self.block.nbytes)
+                continue
+            values, into, item = piece.arrays(*arrays)
+            for window in _windows(*((into, values) if self.writing else (values, into))):
+                self._check_end(pages)
+                plain_copy(values[window], into[window], item)()
+                advance(values[window].nbytes)
+        if self.writing:
+            cast(Any, pages).flush()
 
-    def _runs(self) -> Iterator[tuple[int, int]]:
-        """The runs of the file that hold the elements, in order: the first byte and the number of bytes.
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """The runs that are contiguous in file and block: the first byte in the file, in the block, and the bytes.
 
         >>> rows, columns, whole = IndexSet.interval(0, 2), IndexSet.interval(1, 3), IndexSet.interval(0, 3)
-        >>> list(FilePart("", 0, (2, 5, 3), (rows, columns, whole), np.empty((2, 2, 3), "u1"), False)._runs())
-        [(3, 6), (18, 6)]
+        >>> list(FilePart.at("", 0, (2, 5, 3), (rows, columns, whole), np.empty((2, 2, 3), "u1"), False).runs())
+        [(3, 0, 6), (18, 6, 6)]
         """
-        broken = self._broken
-        unit = math.prod(self.shape[broken:]) * self.block.dtype.itemsize
-        if broken == 0:
-            yield 0, unit
+        size = self.block.itemsize
+        for piece in self.region.pieces:
+            for place, at, length in _runs_of(piece, self.writing):
+                yield place * size, at * size, length * size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the whole array in the file."""
+        return math.prod(self.shape) * self.block.itemsize
+
+    def _open(self) -> Any:
+        return open(self.path, "r+b" if self.writing else "rb", buffering=0)
+
+    def _check_end(self, pages: Array) -> None:
+        if cast(Any, pages.base).size() < self.offset + self.nbytes:
+            raise CommError(
+                f"file too short: {os.fspath(self.path)} lost its end while it was read\n"
+                "give a whole copy of the file, and leave it as it is meanwhile"
+            )
+
+    def _move_runs(self, advance: Callable[[int], object]) -> None:
+        """Move the block by one system call for each run of the file, directly between file and block."""
+        if not self.region.pieces:
             return
-        extent = self.shape[broken - 1]
-        for outer in product(*self.index[: broken - 1]):
-            row = 0
-            for place, n in zip(outer, self.shape, strict=False):
-                row = row * n + place
-            for a, b in self.index[broken - 1].unroll(extent):
-                yield (row * extent + a) * unit, (b - a) * unit
+        data = memoryview(cast(Any, self.block.reshape(-1).view(np.uint8)))
+        with plainly(self.path), self._open() as file:
+            for place, at, length in self.runs():
+                file.seek(self.offset + place)
+                end = at + length
+                while at < end:  # a signal, or the system's limit on one call, may leave a rest
+                    part = data[at : min(at + _WINDOW, end)]
+                    moved = file.write(part) if self.writing else file.readinto(part)
+                    if not moved:
+                        raise CommError(
+                            f"file too short: {os.fspath(self.path)} ends in the middle of the array\n"
+                            "give a whole copy of the file"
+                        )
+                    at += moved
+                    advance(moved)
 
 
-def copy_part(
-    array: Array,
-    index: Sequence[IndexSet],
-    block: Array,
-    writing: bool,
-    copy: Callable[[Array, Array], None] = np.copyto,
-) -> None:
-    """Copy the elements at some positions of a C-contiguous array to a block, or back.
+@contextmanager
+def plainly(path: Path) -> Iterator[None]:
+    """Let errors of the system name the user's file: calls on open files name none, others may name a draft."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
 
-    The runs of the index sets give strided views of both. If there are too many, lists of positions are used instead.
+
+def transfer(comm: Comm, make: Callable[[], FilePart], advance: Callable[[int], object] = _ignored) -> None:
+    """Move the part that `make` makes on each rank. Collective; an error of one rank is raised on all.
+
+    Ranks of several nodes must not write to pages: a node writes back whole pages, with what others wrote beside.
 
     Args:
-        copy: called with the view to copy to and the view to copy from.
+        advance: called with the bytes that were moved since the last call.
     """
-    if math.prod([len(held.runs) for held in index]) > max(_FEW, block.size // _SMALL):
-        listed = np.ix_(*[held.to_array() for held in index])
-        if writing:
-            array[listed] = block
-        else:
-            block[...] = array[listed]
+    pages, one_node = None, len(set(comm.nodes())) == 1
+    with collective_errors(comm):
+        part = make()
+        part.check()
+        mappable = one_node and part.block.nbytes < SMALL_PART if part.writing else True
+        if mappable and not part.in_long_runs:
+            pages = part.map()
+        if part.nbytes < SMALL_PART:  # of a small array each rank has its own mapping, and no other meeting
+            part.move(pages, advance)
+    if part.nbytes < SMALL_PART:
         return
-    for places, inside in strided_parts(index, block):
-        outside = _view(array, places)
-        if writing:
-            copy(outside, inside)
-        else:
-            copy(inside, outside)
+    shared = comm.share_reference(pages)
+    with collective_errors(comm):
+        if pages is not None and shared is not None:
+            pages = next(each for each in shared if each is not None)
+        part.move(pages, advance)
 
 
-def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[list[Strided], Array]]:
-    """The parts of a block by the runs of its index sets: their places along the modes of the array, and their views.
+def _number_of_runs(piece: Piece, writing: bool) -> int:
+    """How many runs of a piece are contiguous in file and block; elements that are picked one by one count as one."""
+    if isinstance(piece, IndexedCopy):
+        return math.prod([part.lattice.size for part in piece.parts])
+    return math.prod([n for _, _, n in _outer_digits(piece, writing)[0]])
 
-    >>> parts = strided_parts([IndexSet(0, 9, 4, ((0, 2),))], np.arange(5))
-    >>> [(places, part.tolist()) for places, part in parts]  # doctest: +NORMALIZE_WHITESPACE
-    [([Strided(start=0, shape=(2, 2), steps=(4, 1))], [[0, 1], [2, 3]]),
-     ([Strided(start=8, shape=(1, 1), steps=(4, 1))], 4)]
+
+def _runs_of(piece: Piece, writing: bool) -> Iterator[tuple[int, int, int]]:
+    """The runs of a piece: their places in the file and in the block, and their lengths, in elements."""
+    sides = (1, 0) if writing else (0, 1)
+    if isinstance(piece, IndexedCopy):
+        places, ats = map(piece.offsets, sides)
+        order = np.argsort(places)
+        yield from ((place, at, 1) for place, at in zip(places[order].tolist(), ats[order].tolist(), strict=True))
+        return
+    digits, length = _outer_digits(piece, writing)
+    (start, _), (first, _) = map(piece.located, sides)
+    for values in product(*[range(n) for _, _, n in digits]):
+        place, at = start, first
+        for (step, block_step, _), value in zip(digits, values, strict=True):
+            place += step * value
+            at += block_step * value
+        yield place, at, length
+
+
+def _outer_digits(piece: StridedCopy, writing: bool) -> tuple[list[tuple[int, int, int]], int]:
+    """The digits outside of a piece's runs: steps in file and block, and extents; and the length of a run."""
+    steps, block_steps = piece.located(int(writing))[1], piece.located(int(not writing))[1]
+    # In the order of the file, so that the disk is read forwards. The inner digits along which both arrays go on by as
+    # many elements as lie below them are one run.
+    digits = [each for each in sorted(zip(steps, block_steps, piece.shape, strict=True), reverse=True) if each[2] > 1]
+    length = 1
+    while digits and digits[-1][:2] == (length, length):
+        length *= digits.pop()[2]
+    return digits, length
+
+
+def _windows(file: Array, block: Array) -> Iterator[tuple[Any, ...]]:
+    """Indices that cut two views of one shape, of a file and of a block, into windows.
+
+    The axis that is cut leaves long runs in the file, and of such axes it leaves the longest runs in the block.
     """
-    for pairs in product(*[list(_runs(held)) for held in index]):
-        yield [place for place, _ in pairs], _view(block, [part for _, part in pairs])
-
-
-def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:
-    """The elements of a set, by the runs of its period: the integers themselves, and their places in the set."""
-    first = 0
-    for start, count, period, runs in held.cycles():
-        width = sum([b - a for a, b in runs])
-        for a, b in runs:
-            shape = count, b - a
-            yield Strided(start + a, shape, (period, 1)), Strided(first, shape, (width, 1))
-            first += b - a
-        first += (count - 1) * width
-
-
-def _view(array: Array, modes: Sequence[Strided]) -> Array:
-    start, shape, strides = 0, list[int](), list[int]()
-    for mode, stride in zip(modes, array.strides, strict=True):
-        start += mode.start * stride
-        for n, step in zip(mode.shape, mode.steps, strict=True):
-            if n > 1:
-                shape.append(n)
-                strides.append(step * stride)
-    if not array.flags.c_contiguous:
-        corner = array[tuple([slice(mode.start, None) for mode in modes])]
-        return np.lib.stride_tricks.as_strided(corner, shape, strides)
-    view: Array = np.ndarray(shape, array.dtype, array, start, strides)
-    return view
+    # The file is a b, the block is b a. Cut along a, the default, a window has whole rows of the file, but touches only
+    # some columns of the block; cut along b, it has whole rows of the block, and shorter runs of the file.
+    if file.nbytes <= _WINDOW:
+        yield (...,)
+        return
+    steps = [max(_WINDOW * n // file.nbytes, 1) for n in file.shape]
+    axes = range(file.ndim)
+    long = [axis for axis in axes if _WINDOW * file.shape[axis] >= file.nbytes]
+    long = [axis for axis in long if steps[axis] * file.strides[axis] >= LONG_RUN]
+    outermost = max(axes, key=lambda axis: file.strides[axis])
+    cut = max([outermost, *long], key=lambda axis: steps[axis] * block.strides[axis])
+    for start in range(0, file.shape[cut], steps[cut]):
+        yield (*(slice(None),) * cut, slice(start, start + steps[cut]), ...)

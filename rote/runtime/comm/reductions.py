@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -23,19 +24,15 @@ import numpy as np
 
 from ...errors import CommError
 from ...layout.layout import Op
+from ..regions import REDUCE
 from .cache import cached
 from .protocol import Array, Comm
 
-__all__ = ["OrderedReductions", "chunks", "combined", "depends_on_order", "gather_in_turn", "no_operation"]
-__all__ += ["reduce_in_order", "reduce_in_turn"]
+__all__ = ["chunks", "combined", "gather_in_turn", "no_operation", "reduce_in_order", "reduce_in_turn"]
+__all__ += ["reduce_scatter_in_order"]
 
 _TILE = 1 << 19  # bytes of each of the two memories of a rank
 _FEW = 1 << 14  # bytes of all ranks together, up to which each rank combines all elements
-
-
-def depends_on_order(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
-    """Whether the order of a reduction shows in its bits: not of integers, nor of what two ranks add or multiply."""
-    return dtype.char in "fdgFDG" and dtype.isnative and comm.size >= (3 if op in ("sum", "prod") else 2)
 
 
 def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) -> bool:
@@ -44,84 +41,87 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
     Returns:
         False, and nothing is done, for what MPI may reduce: what does not round, and many elements of several nodes.
     """
-    if not depends_on_order(comm, buffer.dtype, op):
+    if not _depends_on_order(comm, buffer.dtype, op):
         return False
-    if buffer.nbytes * comm.size <= _FEW:
-        rows = np.empty((comm.size, buffer.size), buffer.dtype)
-        comm.allgatherv(buffer, rows.reshape(-1), [buffer.size] * comm.size)
-        if root is None or root == comm.rank:
-            buffer[...] = _combined(list(rows), op)
+    size, me, receives = comm.size, comm.rank, root is None or root == comm.rank
+    if buffer.nbytes * size <= _FEW:
+        gathered = np.empty((size, buffer.size), buffer.dtype)
+        comm.allgatherv(buffer, gathered.reshape(-1), [buffer.size] * size)
+        if receives:
+            buffer[...] = _combined(list(gathered), op)
         return True
-    in_order = OrderedReductions.of(comm)
-    if in_order is not None:
-        in_order.reduce(comm, buffer, op, root)
-    return in_order is not None
+    memory = _memory_of(comm)
+    if memory is None:
+        return False
+    # Each rank writes its row and combines one column, which then holds the result for all to read:
+    #
+    #   rank 0   | a0  b0  c0 |            | a   b0  c0 |
+    #   rank 1   | a1  b1  c1 |  barrier   | a1  b   c1 |  barrier   a b c
+    #   rank 2   | a2  b2  c2 |            | a2  b2  c  |
+    for chunk in chunks(buffer, _TILE // buffer.itemsize):
+        rows, n = memory.next_rows(buffer.dtype), chunk.size
+        rows[me][:n] = chunk
+        comm.barrier()
+        ends = [n * rank // size for rank in range(size + 1)]
+        own = slice(ends[me], ends[me + 1])
+        rows[me][own] = _combined([row[own] for row in rows], op)
+        comm.barrier()
+        if receives:
+            for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
+                chunk[start:end] = row[start:end]
+    return True
 
 
-class OrderedReductions:
-    """Reductions on one communicator, which keeps this in its cache; so this does not keep the communicator."""
+def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> bool:
+    """Give every rank its part of the combined `send`, some elements of all parts at a time. Collective.
 
-    __slots__ = ("_memory", "_turn", "_views")
+    Returns:
+        False, and nothing is done, for what MPI may reduce, as `reduce_in_order` says.
+    """
+    memory = _memory_of(comm) if _depends_on_order(comm, send.dtype, op) else None
+    if memory is None:
+        return False
+    # The memory of a rank holds `most` elements for each rank, of which there may be fewer:  | for 0 | for 1 | … |
+    most = _TILE // send.itemsize // comm.size
+    starts = [0, *accumulate(counts)]
+    for first in range(0, max(counts), most):
+        rows = memory.next_rows(send.dtype)
+        for rank, count in enumerate(counts):
+            n = min(max(count - first, 0), most)
+            rows[comm.rank][rank * most : rank * most + n] = send[starts[rank] + first : starts[rank] + first + n]
+        comm.barrier()
+        part, at = recv[first : first + most], comm.rank * most
+        if part.size:
+            part[...] = _combined([row[at : at + part.size] for row in rows], op)
+    return True
 
-    def __init__(self, memory: Sequence[Array]) -> None:
-        self._memory, self._turn = memory, 0
-        self._views: dict[np.dtype[Any], list[list[Array]]] = {}
 
-    @classmethod
-    def of(cls, comm: Comm) -> OrderedReductions | None:
-        """The reductions of a communicator; None if its ranks cannot share memory. Collective."""
-        return cached(comm, "in order", None, lambda: cls._on(comm), 1)
+def _depends_on_order(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
+    """Whether the order of a reduction shows in its bits: not of integers, nor of what two ranks add or multiply."""
+    return dtype.char in "fdgFDG" and dtype.isnative and comm.size >= (3 if op in ("sum", "prod") else 2)
 
-    @classmethod
-    def _on(cls, comm: Comm) -> OrderedReductions | None:
-        memory = comm.allocate_shared(2 * _TILE)
-        return None if memory is None else cls(memory)
 
-    def reduce(self, comm: Comm, buffer: Array, op: Op, root: int | None = None) -> None:
-        """Combine large buffers of all ranks, in place on the root, or on all ranks if there is none. Collective."""
-        # Each rank writes its row and combines one column, which then holds the result for all to read:
-        #
-        #   rank 0   | a0  b0  c0 |            | a   b0  c0 |
-        #   rank 1   | a1  b1  c1 |  barrier   | a1  b   c1 |  barrier   a b c
-        #   rank 2   | a2  b2  c2 |            | a2  b2  c  |
-        size, me = comm.size, comm.rank
-        receives = root is None or root == me
-        for chunk in chunks(buffer, _TILE // buffer.itemsize):
-            rows, n = self._next(buffer.dtype), chunk.size
-            rows[me][:n] = chunk
-            comm.barrier()
-            ends = [n * rank // size for rank in range(size + 1)]
-            own = slice(ends[me], ends[me + 1])
-            rows[me][own] = _combined([row[own] for row in rows], op)
-            comm.barrier()
-            if receives:
-                for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
-                    chunk[start:end] = row[start:end]
+@dataclass(slots=True)
+class _TwoMemories:
+    """Two memories of each rank, which all ranks read. While some still read from one, others write into the other."""
 
-    def reduce_scatter(self, comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
-        """Give every rank its part of the combined `send`, some elements of all parts at a time. Collective."""
-        # The memory of a rank holds `most` elements for each rank, of which there may be fewer:  | for 0 | for 1 | … |
-        most = _TILE // send.itemsize // comm.size
-        starts = [0, *accumulate(counts)]
-        for first in range(0, max(counts), most):
-            rows = self._next(send.dtype)
-            own = rows[comm.rank]
-            for rank, count in enumerate(counts):
-                n = min(max(count - first, 0), most)
-                own[rank * most : rank * most + n] = send[starts[rank] + first : starts[rank] + first + n]
-            comm.barrier()
-            part, at = recv[first : first + most], comm.rank * most
-            if part.size:
-                part[...] = _combined([row[at : at + part.size] for row in rows], op)
+    memories: Sequence[Array]
+    turn: int = 0
 
-    def _next(self, dtype: np.dtype[Any]) -> list[Array]:
+    def next_rows(self, dtype: np.dtype[Any]) -> list[Array]:
         """The memories of all ranks that are written next."""
-        views = self._views.get(dtype)
-        if views is None:
-            halves = [[each[at : at + _TILE] for each in self._memory] for at in (0, _TILE)]
-            views = self._views[dtype] = [[each.view(dtype) for each in half] for half in halves]
-        self._turn = 1 - self._turn
-        return views[self._turn]
+        self.turn = 1 - self.turn
+        return [each[self.turn * _TILE :][:_TILE].view(dtype) for each in self.memories]
+
+
+def _memory_of(comm: Comm) -> _TwoMemories | None:
+    """The memory of a communicator for reductions; None if its ranks cannot share memory. Collective."""
+
+    def make() -> _TwoMemories | None:
+        memories = comm.allocate_shared(2 * _TILE)
+        return None if memories is None else _TwoMemories(memories)
+
+    return cached(comm, "in order", None, make, 1)
 
 
 def _combined(rows: Sequence[Array], op: Op) -> Array:
@@ -134,21 +134,17 @@ def _combined(rows: Sequence[Array], op: Op) -> Array:
         return combined(rows, op)
 
 
-# On bool, add is the logical or, and multiply the logical and, as the protocol demands.
-_UFUNCS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
-
-
 def combined(buffers: Sequence[Array], op: Op) -> Array:
     """The buffers of all ranks combined in rank order, ((a0 + a1) + a2) + …: the same bits on every transport.
 
     >>> combined([np.array([1e16]), np.array([1.0]), np.array([-1e16])], "sum")
     array([0.])
     """
-    if op not in _UFUNCS:
+    if op not in REDUCE:
         raise no_operation(op)
     total = buffers[0].copy()
     for buffer in buffers[1:]:
-        _UFUNCS[op](total, buffer, out=total)
+        REDUCE[op](total, buffer, out=total)
     return total
 
 

@@ -51,7 +51,6 @@ _MOST = 64  # the most segments that others can map; each holds a descriptor
 _SIZES = 64  # sizes of packed blocks that are remembered
 _MARK = struct.Struct("=qq")
 _PAGE = mmap.PAGESIZE
-_HUGE = 1 << 21  # bytes of a huge page
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name; other kernels refuse the advice
 _FAILED = ctypes.c_void_p(-1).value  # the result of an mmap that fails
 
@@ -176,8 +175,6 @@ class _Pool:
             segment = self._returned.popleft()
             self.idle.append(segment)
             self.in_use -= segment.memory.size
-            if segment.place is None:
-                _lend(segment.memory)
         if most is None:
             most = self._most
         kept = sum(segment.memory.size for segment in self.idle)
@@ -230,6 +227,10 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
     >>> empty((2, 3), np.dtype("f8")).shape
     (2, 3)
     """
+    # others may read it, 64 KiB and more      a shared segment, if one can be had
+    # 8 MiB and more                           a private segment, whose pages stay
+    # 4 KiB and more                           NumPy's memory, from a cache line on
+    # less                                     NumPy's memory
     nbytes, segment = prod(shape) * dtype.itemsize, None
     if nbytes >= LEAST and (nbytes in _pool.sizes or (lasting and _pool.expected)):
         segment = _pool.take(nbytes, mappable=True)
@@ -358,17 +359,6 @@ def _discard(part: Array) -> None:
     """Give the pages of a part back to the system, even if processes have it mapped; they then read zeros."""
     if part.nbytes:
         _system().madvise(part.__array_interface__["data"][0], part.nbytes, mmap.MADV_REMOVE)
-
-
-def _lend(memory: Array) -> None:
-    """Let the system take the pages of private memory if it runs short; otherwise they stay for the next use.
-
-    Only whole huge pages are offered, so that none is split. No effect if the system does not support this.
-    """
-    begin = memory.__array_interface__["data"][0]
-    first, last = -(-begin // _HUGE) * _HUGE, (begin + memory.nbytes) // _HUGE * _HUGE
-    if first < last and hasattr(mmap, "MADV_FREE"):
-        _system().madvise(first, last - first, mmap.MADV_FREE)
 
 
 def _map(fd: int, length: int) -> Array:

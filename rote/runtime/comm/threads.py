@@ -30,12 +30,10 @@ import numpy as np
 
 from ...errors import CommError
 from ...layout.grid import integer
-from ...layout.indexset import IndexSet
 from ...layout.layout import Op
-from .agreement import RemoteError, collective_errors, in_package, name_ranks
+from .agreement import RemoteError, in_package, name_ranks
 from .cache import CachingComm
-from .protocol import Array, Path, inside
-from .rawfile import FilePart
+from .protocol import Array, inside
 from .reductions import combined
 from .segments import at_line
 
@@ -179,17 +177,6 @@ class LocalComm(CachingComm):
         # Pickled, as under MPI: every rank gets its own copy, and a value that MPI cannot carry fails here too.
         return [pickle.loads(each) for each in self._exchange("allgather_object", pickle.dumps(value))]
 
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        self._transfer(FilePart(path, offset, shape, index, out, writing=False))
-
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        self._transfer(FilePart(path, offset, shape, index, data, writing=True))
-
-    def _transfer(self, part: FilePart) -> None:
-        with collective_errors(self):
-            part.check()
-            part.move()
-
     # mpi4py's calls, by its names, with its arguments and results. On MPI ranks they are mpi4py's own.
 
     def Get_rank(self) -> int:
@@ -202,9 +189,6 @@ class LocalComm(CachingComm):
         """The communicator of the ranks that give this color, ordered by key; None if the color is MPI.UNDEFINED."""
         part = self.split(max(int(color), -1), key)
         return None if color < 0 else part
-
-    def Dup(self) -> Any:
-        return self.split(0, self.rank)
 
     def Barrier(self) -> None:
         self._exchange("Barrier")

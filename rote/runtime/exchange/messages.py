@@ -17,7 +17,8 @@ from ...errors import CommError
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
 from ..comm.protocol import Array, Comm, MpiHandle
-from ..copy.regions import (
+from ..copies import Copy, Factor, run
+from ..regions import (
     Contribution,
     Region,
     direct_regions,
@@ -28,9 +29,8 @@ from ..copy.regions import (
     send_regions,
     whole,
 )
-from ..copy.strided import Copy, Factor, run
 
-__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "counts", "mpi_comm", "place", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "assembled", "counts", "mpi_comm", "place", "sub_comm"]
 
 
 WHOLE = ("allreduce", "reduce", "broadcast")
@@ -38,13 +38,7 @@ WHOLE = ("allreduce", "reduce", "broadcast")
 
 
 class Segment(NamedTuple):
-    """A message.
-
-    Attributes:
-        region: the elements of the message in a block.
-        peer: the rank on the other side, within the communicator of the step's grid modes.
-        at: the place of the message in packed memory.
-    """
+    """A message: its elements in a block, the rank of `Messages.comm` on the other side, its place in packed memory."""
 
     region: Region
     peer: int
@@ -53,26 +47,18 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Messages:
-    """All messages of one step on one rank; made by `of`.
-
-    Attributes:
-        step, dtype: the step and the dtype of its elements.
-        comm: the communicator of the ranks that differ along the step's grid modes only.
-        rank: this rank's number in the whole grid.
-        leaving, coming: the messages. Those of `coming` are in the order of ranks, in which they are reduced.
-        kept: a position in the order of `coming`, and the region that this rank copies from block to block; None if
-            there is none, or a message carries it.
-        sends, receives: elements per rank of `comm`.
-    """
+    """All messages of one step on one rank; made by `of`."""
 
     step: Step
     dtype: np.dtype[Any]
-    comm: Comm
-    rank: int
+    comm: Comm  # of the ranks that differ along the step's grid modes only
+    rank: int  # this rank's number in the whole grid
     leaving: tuple[Segment, ...]
-    coming: tuple[Segment, ...]
+    coming: tuple[Segment, ...]  # in the order of ranks, in which they are reduced
+    # A position in the order of `coming`, and the region that this rank copies from block to block; None if there is
+    # none, or a message carries it.
     kept: tuple[int, Region] | None
-    sends: tuple[int, ...]
+    sends: tuple[int, ...]  # elements per rank of `comm`
     receives: tuple[int, ...]
 
     @property
@@ -107,12 +93,11 @@ class Messages:
         sends, receives = counts(leaving, sub.size), counts(coming, sub.size)
         return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives)
 
-    def cut(self, ranges: Callable[[Region], dict[int, tuple[int, int]]], starts: tuple[int, int] = (0, 0)) -> Messages:
+    def cut(self, ranges: Callable[[Region], dict[int, tuple[int, int]]], starts: tuple[int, int]) -> Messages:
         """The part of every message that lies in some ranges of its modes, without the elements that the rank keeps.
 
-        Args:
-            ranges: gives the ranges for a message; both ends know its shape, and so cut it in the same way.
-            starts: where the parts begin in packed memory and in that of arrived messages; they are contiguous there.
+        Both ends know the shape of a message, and so cut it in the same way. The parts are contiguous in packed memory
+        and in that of arrived messages, from `starts` on.
         """
         sides = list[tuple[Segment, ...]]()
         for segments, start in zip((self.leaving, self.coming), starts, strict=True):
@@ -139,18 +124,28 @@ class Messages:
         return any(part.region.combine for part in self.coming)
 
 
+def assembled(step: Step, parts: Sequence[Contribution], out: Array, after: Sequence[Factor]) -> list[Copy]:
+    """The calls that make the block after a step from its parts, in the order of reduction, and multiply it."""
+    copies, op, target = list[Copy](), step.before.layout.op, step.after
+    if target.partial:  # elements that receive nothing hold the identity of the reduction
+        copies.append(partial(out.fill, identity(target.layout.op, out.dtype)))
+    late = step.before.partial and op != "sum"  # elements must not be multiplied before they are reduced
+    copies += joined(parts, out, op, () if late else after)
+    if late and after:
+        copies += whole(out.shape).bound(out, out, after=after)
+    return copies
+
+
 @dataclass(slots=True, eq=False)
 class Transfer:
     """One step between given blocks: from a block, through packed memory, to the block after it.
 
-    Its methods make calls, which may run repeatedly.
+    Its methods make calls, which may run repeatedly. Packed and arrived messages have the dtype that travels. `packed`
+    may be in the memory of `out`, and `arrived` in that of `block` if messages carry the kept elements: all messages
+    are packed before the first may arrive, and all have left before the first is unpacked.
 
     Attributes:
-        messages: the messages of the step.
         block, out: the two blocks, C-contiguous. `block` is not written to, unless `arrived` is in its memory.
-        packed, arrived: memory of the sizes that the method asks for, in the dtype that travels. `packed` may be in
-            the memory of `out`, and `arrived` in that of `block` if messages carry the kept elements: all messages are
-            packed before the first may arrive, and all have left before the first is unpacked.
         before, after: factors of the two blocks.
         unpacker: if given, it makes the calls that take the place of unpacking, from all of `messages.coming` in order.
     """
@@ -172,37 +167,25 @@ class Transfer:
         return copies
 
     def unpacking(self, received: Sequence[Array] | None = None) -> list[Copy]:
-        """The calls that copy all messages and the kept elements into `out`, in the order of ranks.
-
-        Args:
-            received: each of `messages.coming`; by default they are in `arrived`.
-        """
+        """The calls that copy all messages, by default in `arrived`, and the kept elements to `out`, in rank order."""
         if received is None:
             received = self.where()
         if self.unpacker is not None:
             return self.unpacker(received)
-        messages, op = self.messages, self._op
-        copies, target = list[Copy](), messages.step.after
-        if target.partial:  # elements that receive nothing hold the identity of the reduction
-            copies.append(partial(self.out.fill, identity(target.layout.op, messages.dtype)))
-        parts = list[Contribution]()
+        messages, parts = self.messages, list[Contribution]()
         for part, message in zip(messages.coming, received, strict=False):
             parts.append((part.region, message, ()))
         if messages.kept is not None:
             position, kept = messages.kept
             parts.insert(position, (kept, self.block, self.before))
-        copies += joined(parts, self.out, op, self._factors)
-        return copies + self.scaling()
+        return assembled(messages.step, parts, self.out, self.after)
 
     def unpacking_after(
         self, wait: Copy, received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> list[Copy]:
         """The calls of `unpacking`, if messages are under way until `wait` returns: it is called as late as possible.
 
-        Args:
-            wait: returns when all messages have come, and those that this rank sends have left.
-            received: as in `unpacking`.
-            ready: whether each message is here already; by default none is.
+        `ready` says whether each message is here already; by default none is.
         """
         if received is None:
             received = self.where()
@@ -298,8 +281,10 @@ class Method:
 
     Attributes:
         messages: the messages of the step.
+        name: its name in `METHODS`; empty for MPI's own collectives and for local steps.
         sizes: elements of workspace for packed messages, and for messages that arrive.
         held: bytes of memory that the method itself holds, such as shared memory.
+        packs: whether messages are packed in workspace; else `sizes` are 0.
         unpacks: whether it unpacks only by the transfer's `unpacking` or `unpacking_after`.
         overlaps: whether messages travel while work on blocks goes on, so that they need memory where no block is.
         reads_blocks: whether ranks read each other's blocks, which they show when calls are made.
@@ -307,22 +292,43 @@ class Method:
     Raises (when one is made, the same on all ranks): CommError if it cannot work on these ranks.
     """
 
+    name: str = ""
     held: int = 0
+    packs: ClassVar[bool] = True
     unpacks: ClassVar[bool] = True
     overlaps: ClassVar[bool] = False
     reads_blocks: ClassVar[bool] = False
 
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
-        self.sizes: tuple[int, int] = messages.sizes
+        self.sizes: tuple[int, int] = messages.sizes if self.packs else (0, 0)
+
+    @property
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of workspace for packed messages and for arrived ones, rounded up to whole elements of the block."""
+        item, sent = self.messages.dtype.itemsize, self.messages.wire.itemsize
+        packed, arrived = self.sizes
+        return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
+
+    @property
+    def coming(self) -> Sequence[Segment]:
+        """The messages that come, in the order in which they are unpacked."""
+        return self.messages.coming
+
+    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
+        """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
+        kept = self.messages.kept
+        if not self.unpacks or self.messages.ordered or (scaled and kept is not None):
+            return None  # elements read from the block are not packed, which would multiply them by its factors
+        regions = [(number, segment.region) for number, segment in enumerate(self.coming, 1)]
+        return regions if kept is None else [*regions, (0, kept[1])]
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         """Calls that run the step between the given blocks of a transfer, repeatedly. Each run is collective.
 
-        To make the calls is collective only if the method `reads_blocks`, or if blocks are large (see `in_pieces`).
+        To make the calls is collective only if the method `reads_blocks`.
         """
-        copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))
-        return [*copies[0], partial(self.carry, transfer), *copies[1]]
+        return [*transfer.packing(transfer.packed), partial(self.carry, transfer), *transfer.unpacking()]
 
     def __call__(self, transfer: Transfer) -> None:
         """Run the step once. Collective over the communicator of the messages."""
@@ -331,10 +337,6 @@ class Method:
     def carry(self, transfer: Transfer) -> None:
         """Exchange the packed messages, so that those for this rank are in `arrived`."""
         raise NotImplementedError
-
-    def received(self, transfer: Transfer) -> list[Array]:
-        """The messages at the places where they have arrived."""
-        return transfer.where()
 
 
 def mpi_comm(comm: Comm, name: str) -> MpiHandle:

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.movement.components import components
+from ...compiler.components import components
 from ..comm.protocol import Array
 from ..comm.reductions import chunks
-from ..copy.regions import Region, reach
-from ..copy.strided import Copy, run
+from ..copies import Copy, run
+from ..regions import Region, reach
 from .messages import Messages, Method, Segment, Transfer, mpi_comm
 
 __all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Progress", "Sendrecv", "Waitsome"]
@@ -32,7 +32,7 @@ Rounds = list[tuple[list[int], list[int]]]
 
 
 class Calls:
-    """Calls that send and receive the messages of a step one by one; large messages go in several parts."""
+    """Calls that start to send or receive one message of a step; a large message goes in several parts."""
 
     __slots__ = ("_handle", "_kind", "_most")
 
@@ -41,12 +41,10 @@ class Calls:
         self._handle, self._kind, self._most = comm.handle, comm.datatype(messages.wire), comm.most
 
     def send(self, message: Array, peer: int) -> list[Any]:
-        """Start to send a message."""
         start, kind = self._handle.Isend, self._kind
         return [start([chunk, chunk.size, kind], peer) for chunk in chunks(message, self._most)]
 
     def receive(self, message: Array, peer: int) -> list[Any]:
-        """Start to receive a message."""
         start, kind = self._handle.Irecv, self._kind
         return [start([chunk, chunk.size, kind], peer) for chunk in chunks(message, self._most)]
 
@@ -75,9 +73,9 @@ class Isend(Method):
     In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
     """
 
-    def __init__(self, messages: Messages, at_once: int | None = None) -> None:
+    def __init__(self, messages: Messages, at_once: int | None = None, name: str = "isend") -> None:
         super().__init__(messages)
-        self._calls = Calls(messages, "isend")
+        self._calls = Calls(messages, name)
         self._rounds = rounds(messages, at_once)
 
     def carry(self, transfer: Transfer) -> None:
@@ -87,10 +85,10 @@ class Isend(Method):
                 started += self._calls.receive(*transfer.arriving(number))
             for number in leaving:
                 started += self._calls.send(*transfer.departing(number))
-            started[0].Waitall(started)
+            _wait(started)
 
 
-class Waitsome(Method):
+class Waitsome(Isend):
     """`MPI_Isend` and `MPI_Irecv`, then `MPI_Waitsome`: messages that have come are unpacked while others travel.
 
     If the order matters, as in a reduction, or messages are packed in the memory of `out`, it waits for all first. In
@@ -100,20 +98,16 @@ class Waitsome(Method):
     unpacks = False
 
     def __init__(self, messages: Messages, at_once: int | None = None) -> None:
-        super().__init__(messages)
-        self._calls = Calls(messages, "waitsome")
-        self._rounds = rounds(messages, at_once)
+        super().__init__(messages, at_once, "waitsome")
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        before = transfer.packing(transfer.packed)
         if self.messages.ordered or np.may_share_memory(transfer.out, transfer.packed):
-            return [*before, partial(self._exchange, transfer, [], {}), *transfer.unpacking()]
-        unpacking = {}
-        for number, message in enumerate(transfer.where()):
-            unpacking[number] = transfer.unpacking_one(number, message)
-        return [*before, partial(self._exchange, transfer, transfer.keeping(), unpacking), *transfer.scaling()]
+            return super().bound(transfer)
+        unpacking = [transfer.unpacking_one(number, message) for number, message in enumerate(transfer.where())]
+        exchange = partial(self._exchange, transfer, transfer.keeping(), unpacking)
+        return [*transfer.packing(transfer.packed), exchange, *transfer.scaling()]
 
-    def _exchange(self, transfer: Transfer, keeping: list[Copy], unpacking: dict[int, list[Copy]]) -> None:
+    def _exchange(self, transfer: Transfer, keeping: list[Copy], unpacking: Sequence[list[Copy]]) -> None:
         """Exchange the packed messages. While they travel, keep what is kept, and unpack each that has come."""
         for leaving, coming in self._rounds:
             receiving = [self._calls.receive(*transfer.arriving(number))[0] for number in coming]
@@ -125,36 +119,23 @@ class Waitsome(Method):
                 done = receiving[0].Waitsome(receiving) or ()
                 left -= len(done)
                 for number in done:
-                    run(unpacking.get(coming[number], ()))
-            if sending:
-                sending[0].Waitall(sending)
+                    run(unpacking[coming[number]])
+            _wait(sending)
         run(keeping)  # there was no message
 
 
-class Sendrecv(Method):
+class Sendrecv(Isend):
     """In round i, `MPI_Sendrecv` to the rank i places after this one, and from the rank i places before it."""
 
     def __init__(self, messages: Messages) -> None:
-        super().__init__(messages)
+        super().__init__(messages, 1, "sendrecv")
         comm = mpi_comm(messages.comm, "sendrecv")
-        self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
-        self._nobody = comm.nobody
-        nothing = slice(0, 0)
-        leaving = {part.peer: part.at for part in messages.leaving}
-        coming = {part.peer: part.at for part in messages.coming}
-        ranks, me = comm.size, comm.rank
-        peers = [((me + n) % ranks, (me - n) % ranks) for n in range(ranks)]
-        self._rounds = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in peers]
+        self._handle, self._kind, self._nobody = comm.handle, comm.datatype(messages.wire), comm.nobody
 
     def carry(self, transfer: Transfer) -> None:
-        for to, leaves, origin, comes in self._rounds:
-            send, receive = transfer.packed[leaves], transfer.arrived[comes]
-            if not len(send) and not len(receive):
-                continue
-            if not send.size:
-                to = self._nobody
-            if not receive.size:
-                origin = self._nobody
+        for leaving, coming in self._rounds:
+            send, to = transfer.departing(leaving[0]) if leaving else (transfer.packed[:0], self._nobody)
+            receive, origin = transfer.arriving(coming[0]) if coming else (transfer.arrived[:0], self._nobody)
             self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)
 
 
@@ -177,15 +158,11 @@ class Chunks(NamedTuple):
         early mode  |---------| 2 | 3 |
                     | chunk 1 |   |   |
 
-    Attributes:
-        early: the mode along which the block before is made; None if it is made at once.
-        late: the mode along which the block after is read; None if it is read at once.
-        number: the most chunks.
     """
 
-    early: int | None
-    late: int | None
-    number: int
+    early: int | None  # the mode along which the block before is made; None if it is made at once
+    late: int | None  # the mode along which the block after is read; None if it is read at once
+    number: int  # the most chunks
 
     def parts(self, messages: Messages) -> list[dict[int, Parts]]:
         """For each chunk, its part of each mode that is cut."""
@@ -205,25 +182,17 @@ class Chunks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A chunk of all messages of a rank.
-
-    Attributes:
-        messages: the messages of the chunk; in packed memory, chunks are contiguous and in order.
-        ready: how far the work before must be before the chunk can leave.
-        until: how far the work after can go once this chunk and those before it have arrived.
-    """
+    """A chunk of all messages of a rank; in packed memory, chunks are contiguous and in order."""
 
     messages: Messages
-    ready: int
-    until: int
+    ready: int  # how far the work before must be before the chunk can leave
+    until: int  # how far the work after can go once this chunk and those before it have arrived
 
 
 class Pipelined(Method):
     """`MPI_Isend` and `MPI_Irecv` of chunk after chunk, between the steps of the work before and after the move.
 
-    Args:
-        messages: the messages of the step.
-        chunks: how they are cut; one chunk if None. Messages that are reduced are not cut.
+    There is one chunk if `chunks` is None, or if messages are reduced.
     """
 
     overlaps = True
@@ -254,21 +223,17 @@ class Pipelined(Method):
             self._chunks.append(_Chunk(each, ready, until))
 
     @property
-    def coming(self) -> list[Segment]:
-        """All messages that come, in the order of chunks."""
+    def coming(self) -> Sequence[Segment]:
         return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
 
     def bound(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> list[Copy]:
-        """The calls of the step, in order, among those of the work before and after it.
+        """The calls of the step, among those of the work that makes the block, and of that which reads the messages.
 
         A chunk leaves as soon as the work before has made it, and the program waits for a chunk as late as possible:
 
             work  pack 0  send 0  work  pack 1  send 1  wait 0  later work  wait 1  later work
 
-        Args:
-            transfer: its four pieces of memory must not overlap.
-            before: the work that makes the block.
-            after: the work that reads the messages and writes `out`; if None, the messages are unpacked into `out`.
+        The four pieces of memory must not overlap. If `after` is None, the messages are unpacked into `out`.
         """
         parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
         receiving, sending = [list[Any]() for _ in parts], list[Any]()

@@ -16,17 +16,16 @@ from contextlib import suppress
 from functools import partial
 from math import inf, prod
 
-from ...compiler.machine import DEFAULT
+from ...compiler.cost import DEFAULT
 from ...compiler.step import LOCAL, Step
 from ...errors import CommError
 from ..comm.protocol import Comm, MpiHandle
 from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, Put, ReduceScatter, Whole
-from .hierarchical import Nodes
 from .messages import WHOLE, Messages, Method
 from .point_to_point import Isend, Pipelined, Sendrecv, Waitsome
-from .shared import Direct, Shared
+from .shared import Direct, Nodes, Shared
 
-__all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "methods"]
+__all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "make_method", "methods"]
 
 _AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
@@ -62,11 +61,7 @@ methods: tuple[str, ...] = ("auto", *METHODS)
 
 
 def check_method(name: str) -> None:
-    """Refuse a name that is not that of a method.
-
-    Raises:
-        CommError: there is no such method.
-    """
+    """Refuse a name that is not that of a method, by a CommError."""
     if name not in methods:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
 
@@ -82,47 +77,41 @@ def alike(name: str, step: Step, comm: Comm) -> str:
     return name
 
 
-def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
-    """Bind a step to a method; with the method's name, empty for MPI's own collectives and for local steps.
+def bind_method(name: str, messages: Messages) -> Method:
+    """Bind a step to the named method, or for "auto" to the usual one on these ranks. Collective.
 
-    Args:
-        name: the name of a method, or "auto". Reductions of whole blocks and broadcasts have no method.
+    Reductions of whole blocks and broadcasts have no name. Another method is taken if the named one cannot do the step.
 
     Raises:
         CommError: the method cannot work on these ranks.
     """
     kind = messages.step.kind
     if kind in LOCAL:
-        return "", Local(messages)
+        return Local(messages)
     if kind in WHOLE:
-        return "", Whole(messages)
-    collective = _COLLECTIVES.get(kind)
-    if collective is None:
-        return _of_pairs(name, messages)
-    with suppress(CommError):
-        if name in ("auto", "shared"):
-            return "", METHODS["shared"](messages)
-    return "", collective(messages)
-
-
-def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
-    """The named method, or the usual one on these ranks for "auto", bound to messages; with its name. Collective.
-
-    If the named method cannot do the step, another one is taken, and its name is returned.
-
-    Raises:
-        CommError: the method cannot work on these ranks.
-    """
-    usual = _usual(messages) if name == "auto" else ()
-    for first in usual:
+        return Whole(messages)
+    if kind in _COLLECTIVES:
         with suppress(CommError):
-            return first, METHODS[first](messages)
-    step = messages.step
-    if name == "auto" or (name == "alltoallw" and (step.before.partial or step.after.partial)):
+            if name in ("auto", "shared"):
+                return _shared(messages)
+        return _COLLECTIVES[kind](messages)
+    if name == "auto":
+        for usual in _usual(messages):
+            with suppress(CommError):
+                return make_method(usual, messages)
+        name = "alltoallv"
+    if name == "alltoallw" and (messages.step.before.partial or messages.step.after.partial):
         name = "alltoallv"  # MPI's datatypes move elements, but do not reduce them
     if name in _COUNTED and _beyond(messages):
         name = "isend"  # it sends a message in several parts
-    return name, METHODS[name](messages)
+    return make_method(name, messages)
+
+
+def make_method(name: str, messages: Messages) -> Method:
+    """The named method of a step between pairs of ranks; raises CommError if it cannot work on these."""
+    method = METHODS[name](messages)
+    method.name = name
+    return method
 
 
 def _beyond(messages: Messages) -> bool:

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...compiler.movement.components import Component, components
-from ...compiler.movement.messages import Group, Message, receives, sends
-from ...lattice import Lattice, Shape
-from ...layout.distribution import Distribution
-from ...layout.grid import row_major
-from ...layout.indexset import Ints, Strided
-from ...layout.layout import Op
-from ...layout.view import View
-from .strided import Copy, Factor, IndexedCopy, Piece, Placed, Places, StridedCopy, alike, pieces, reduction, shared
-from .tiled import LARGE, interleaved, transposed
+from ..caches import memoized
+from ..compiler.components import Component, components
+from ..compiler.messages import Group, Message, receives, sends
+from ..lattice import Lattice, Shape
+from ..layout.distribution import Distribution
+from ..layout.grid import row_major
+from ..layout.indexset import IndexSet, Ints, Strided, selection
+from ..layout.layout import Layout, Op
+from ..layout.view import View
+from .copies import (
+    LARGE,
+    Copy,
+    Factor,
+    IndexedCopy,
+    Piece,
+    Placed,
+    Places,
+    StridedCopy,
+    interleaved,
+    pieces,
+    reduction,
+    shared,
+    size_of,
+    transposed,
+)
 
-__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "identity", "joined", "long_runs", "offsets"]
-__all__ += ["part_of", "placed", "reach", "read_regions", "receive_regions", "send_regions", "whole"]
+__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "file_region", "identity", "indexed_region"]
+__all__ += ["joined", "lattices_of", "long_runs", "offsets", "part_of", "placed", "reach", "read_regions"]
+__all__ += ["receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
@@ -144,22 +159,24 @@ def _reduced(first: Contribution, second: Contribution, target: Array, op: str) 
     (region, source, before), (other, second_source, second_before) = first, second
     if region.combine or before or second_before or len(region.pieces) != len(other.pieces):
         return None
-    if not all(map(alike, region.pieces, other.pieces)):
-        return None
-    ends, ufunc = (source, second_source), REDUCE[op]
-    pieces, others = region.pieces, other.pieces
-    return [reduction(piece, also, *ends, target, ufunc) for piece, also in zip(pieces, others, strict=True)]
+    copies = list[Copy]()
+    for piece, also in zip(region.pieces, other.pieces, strict=True):
+        copy = reduction(piece, also, source, second_source, target, REDUCE[op])
+        if copy is None:
+            return None
+        copies.append(copy)
+    return copies
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """The regions from a rank's block to the messages that it sends, by receiver, including the one to itself."""
-    ends, block = _ends(components(source, target), _OWN, _MESSAGE), source.local_shape(rank)
+    ends, block = _ends(components(source, target), _OWN, _MESSAGE), row_major(source.local_shape(rank))
     return tuple([_region(message, ends, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """The regions from messages to a rank's new block, by sender, including the one from itself."""
-    ends, block = _ends(components(source, target), _MESSAGE, _OWN), target.local_shape(rank)
+    ends, block = _ends(components(source, target), _MESSAGE, _OWN), row_major(target.local_shape(rank))
     return tuple([_region(message, ends, None, block) for message in receives(source, target, rank)])
 
 
@@ -167,27 +184,88 @@ def direct_regions(
     source: Distribution, target: Distribution, rank: int
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """The outgoing and incoming regions of a rank, if the elements that it keeps go straight from block to block."""
-    parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
+    parts = components(source, target)
+    before, after = row_major(source.local_shape(rank)), row_major(target.local_shape(rank))
     leaving, coming, staying = _ends(parts, _OWN, _MESSAGE), _ends(parts, _MESSAGE, _OWN), _ends(parts, _OTHER, _OWN)
     outgoing, incoming = list[Region](), list[Region]()
     for message in sends(source, target, rank):
         if message.peer != rank:
-            outgoing.append(_region(message, leaving, source_shape, None))
+            outgoing.append(_region(message, leaving, before, None))
     for message in receives(source, target, rank):
         if message.peer == rank:
-            incoming.append(_region(message, staying, source_shape, target_shape))
+            incoming.append(_region(message, staying, before, after))
         else:
-            incoming.append(_region(message, coming, None, target_shape))
+            incoming.append(_region(message, coming, None, after))
     return tuple(outgoing), tuple(incoming)
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """The regions from all ranks' blocks straight to a rank's new block, by sender: for ranks that share memory."""
-    ends, target_shape = _ends(components(source, target), _OTHER, _OWN), target.local_shape(rank)
+    ends, after = _ends(components(source, target), _OTHER, _OWN), row_major(target.local_shape(rank))
     regions = list[Region]()
     for message in receives(source, target, rank):
-        regions.append(_region(message, ends, source.local_shape(message.peer), target_shape))
+        regions.append(_region(message, ends, row_major(source.local_shape(message.peer)), after))
     return tuple(regions)
+
+
+@memoized(64)  # without it, to load a small file of the same layout again takes a fifth longer
+def file_region(dist: Distribution, rank: int, fortran_order: bool, writing: bool) -> Region:
+    """The region from an array that holds the whole tensor, as a file does, to a rank's block; or back, if `writing`.
+
+    A file is like a block that every rank holds whole. If the tensor is partial, coordinate 0 has all values.
+    """
+    # Of two ranks, a cyclic layout of the columns; the region of rank 0 has two views of one shape:
+    #
+    #     file   0 . 2 . 4 .     steps 6, 2        block   0 2 4     steps 3, 1
+    #            6 . 8 . a .     shape (2, 3)              6 8 a
+    whole = Layout(((),) * len(dist.shape))
+    shape = dist.shape
+    if not fortran_order and not is_reordered(dist):  # the file is read by the same view, of which few lattices are
+        whole, shape = Layout(((),) * len(dist.digits), dist.layout.view), dist.view_shape
+    file = whole.on(dist.shape, dist.grid)
+    strides = row_major(shape[::-1])[::-1] if fortran_order else row_major(shape)
+    ends, block = _ends(components(file, dist), _OTHER, _OWN), row_major(dist.local_shape(rank))
+    for message in receives(file, dist, rank, rank):
+        if writing:
+            return _region(message, [(after, before) for before, after in ends], block, strides)
+        return _region(message, ends, strides, block)
+    return Region(rank, (0,), False, ())
+
+
+def is_reordered(dist: Distribution) -> bool:
+    """Whether blocks hold the elements in another order than a file in C order."""
+    digits = [*chain(*dist.digits)]
+    return digits != sorted(digits, key=lambda digit: (digit.mode, -digit.weight))
+
+
+def indexed_region(index: Sequence[IndexSet], shape: Shape, writing: bool) -> Region:
+    """The region from the elements at `index` of an array of this shape to a block of them; or back, if `writing`."""
+    extents = tuple(map(len, index))
+    parts = list[Places]()
+    for mode, held in enumerate(index) if all(extents) else ():
+        lattices = []
+        for lattice in lattices_of(held):
+            rows = lattice.rows[::-1] if writing else lattice.rows
+            lattices.append(Placed(Lattice(lattice.shape, rows).join(), (mode,), (mode,)))
+        parts.append(tuple(lattices))
+    strides = row_major(shape), row_major(extents)
+    found = pieces(parts, strides[::-1] if writing else strides) if all(extents) else ()
+    return Region(0, extents, False, found)
+
+
+def lattices_of(held: IndexSet) -> Iterator[Lattice]:
+    """The elements of a set by the runs of its period, with two rows: the integers, and their places in the set.
+
+    >>> [(lattice.shape, lattice.rows) for lattice in lattices_of(IndexSet(0, 9, 4, ((0, 2),)))]
+    [((2, 2), ((0, 4, 1), (0, 2, 1))), ((1, 1), ((8, 4, 1), (4, 1, 1)))]
+    """
+    first = 0
+    for start, count, period, runs in held.cycles():
+        width = sum([b - a for a, b in runs])
+        for a, b in runs:
+            yield Lattice((count, b - a), ((start + a, period, 1), (first, width, 1)))
+            first += b - a
+        first += (count - 1) * width
 
 
 def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
@@ -213,7 +291,7 @@ def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int
 def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Strided, ...] | Ints:
     """The offsets of a group's elements in a block of its own side; an array of them only if the group is a list."""
     places = []
-    for lattice, modes, _ in placed(group, (along, _OWN), ((0,), _MESSAGE)).parts:
+    for lattice, modes, _ in placed(group, (along, _OWN), ((0,), _MESSAGE)):
         start, *steps = lattice.offset([strides[mode] for mode in modes], slice(0, len(modes)))
         if lattice.listed:
             return np.asarray(start + steps[0], np.int64)
@@ -231,13 +309,13 @@ def _ends(parts: Sequence[Component], source: int, target: int) -> Ends:
 
 
 def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | None) -> Region:
-    """A region between a message and a block, or between two blocks, of these shapes; None stands for the message."""
+    """A region between a message and a block, or between two blocks, of these strides; None stands for the message."""
     parts = [placed(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
-    shape = tuple([each.size for each in parts])
+    shape = tuple(map(size_of, parts))
     combine = message.combine and target is not None  # packing never reduces
-    source = shape if source is None else source
-    target = shape if target is None else target
-    return Region(message.peer, shape, combine, pieces(parts, source, target))
+    source = row_major(shape) if source is None else source
+    target = row_major(shape) if target is None else target
+    return Region(message.peer, shape, combine, pieces(parts, (source, target)))
 
 
 @memoized(8192)
@@ -260,7 +338,7 @@ def placed(group: Group, source: End, target: End) -> Places:
         both = Lattice(lattice.shape, rows[source[1]] + rows[target[1]]).join()
         found.append(Placed(both if listed else shared(both.shape, both.rows), source[0], target[0]))
         first += lattice.size
-    return Places(tuple(found), 0 if listed else len(found), first)
+    return tuple(found)
 
 
 def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
@@ -348,8 +426,6 @@ def cut(array: Array, dist: Distribution, rank: int, out: Array | None = None) -
 
     If the distribution is partial, coordinate 0 holds the values and the others hold the identity of the reduction.
     """
-    from ...layout.indexset import selection
-
     if out is None:
         out = np.empty(dist.local_shape(rank), array.dtype)
     if dist.holds(rank) and dist.contributes(rank):

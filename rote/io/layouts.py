@@ -1,24 +1,31 @@
-"""Layouts that file formats can store: each rank holds one box, and for Zarr a box of whole chunks.
+"""Distributions that file formats can store, and how long the runs of a file are that ranks hold.
 
 HDF5 takes any elements that lie in runs along the tensor's own modes. A Zarr chunk is written by one rank, so each rank
-must hold whole chunks: along each mode, all blocks but the last have the same size.
+must hold whole chunks: along each mode, all blocks but the last have the same size. A `.npy` file takes any elements,
+but a file system writes short runs slowly, so large tensors are written in rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, islice, product
 from math import prod
 from typing import NamedTuple
 
 from ..layout.distribution import Distribution
 from ..layout.expressions import block
+from ..layout.grid import Grid
 from ..layout.kinds import Split, mode_set
-from ..layout.layout import Entry
+from ..layout.layout import Entry, Layout
 
-__all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
+__all__ = ["LARGE", "ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "in_long_runs", "in_rows"]
+__all__ += ["longest_run", "run_length", "without_view", "writes"]
 
+LARGE = 1 << 20
+"""Bytes of a block from which on an exchange between ranks pays, if runs are short."""
+
+_RUN = 1 << 12  # bytes that a file system handles at a time
 CHUNK, SHARD = 1 << 23, 1 << 29  # bytes: the largest chunk, which a reader decodes as a whole, and the largest file
 
 
@@ -140,3 +147,66 @@ def _nested(splits: tuple[Split, ...], size: int) -> tuple[Entry, ...]:
         entries.insert(0, block(split.grid_mode, size))
         size *= split.parts
     return tuple(entries)
+
+
+def writes(dist: Distribution, rank: int) -> bool:
+    """Whether a rank writes its block to a file: one of the replicas does, and an idle rank does not.
+
+    >>> from rote.layout.layout import parse
+    >>> [writes(parse("block[(0)]").on(4, (2, 2)), rank) for rank in range(4)]
+    [True, False, True, False]
+    """
+    coordinates = dist.grid.coordinates(rank)
+    replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(coordinates))
+    return dist.holds(rank) and not replica
+
+
+def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
+    """The distribution in which a large tensor is written: its own, or blocks of the first modes if its runs are short.
+
+    A file system writes single elements, as of a cyclic last mode, ten times slower than rows; one exchange between
+    the ranks turns them into rows.
+    """
+    if (
+        dist.layout.view is not None
+        or prod(dist.max_local_shape()) * itemsize < LARGE
+        or run_length(dist) * itemsize >= _RUN
+    ):
+        return dist
+    rows = in_rows(dist.layout, dist.shape, dist.grid).on(dist.shape, dist.grid)
+    whole = sum(map(len, rows.splits)) == sum(map(len, dist.splits))
+    return rows if whole and run_length(rows) > run_length(dist) else dist
+
+
+def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
+    """The layout without a view in which ranks hold the longest runs of the file: blocks of the first modes.
+
+    >>> from rote.layout.layout import parse
+    >>> print(in_rows(parse("c b a: [(0),(),(1)]"), (3, 8, 8), Grid((2, 4))))
+    block[(0),(1),()]
+    """
+    left = [entry.grid_mode for entry in chain(*layout.modes) if grid.shape[entry.grid_mode] > 1]
+    modes: list[tuple[Entry, ...]] = []
+    for extent in shape:
+        taken: list[Entry] = []
+        while left and grid.shape[left[0]] <= extent:
+            extent //= grid.shape[left[0]]
+            taken.append(block(left.pop(0)))
+        modes.append(tuple(taken))
+    return replace(layout, view=None, modes=tuple(modes))
+
+
+def run_length(dist: Distribution) -> int:
+    """About how many elements of a rank are contiguous in a file in the order of the view."""
+    run = 1
+    for mode, extent in zip(reversed(dist.splits), reversed(dist.view_shape), strict=True):
+        run *= longest_run(mode, extent)
+        if mode:
+            break
+    return run
+
+
+def longest_run(splits: tuple[Split, ...], extent: int) -> int:
+    """The length of the longest run along a mode at coordinate 0 of all its splits."""
+    held = mode_set(splits, extent, (0,) * len(splits))
+    return max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)

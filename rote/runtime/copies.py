@@ -1,30 +1,35 @@
-"""Pieces: elements of two arrays that are copied, multiplied or reduced from one array to the other.
+"""Copies between two arrays, ready to run: strided views, lists of elements, and large copies in parts.
 
 The elements of a piece are a product of one lattice per component, with indices along modes of the two arrays. So a
 piece is a pair of strided views, and its copy is one sweep. If there would be too many views, each component has a list
 of its elements, which are picked one by one, a bounded number at a time. If the precisions of the two arrays differ,
 elements are rounded or widened in the same sweep.
+
+A plain copy of a large array may fetch cache lines several times. In two cases it is done in parts that stay in the
+cache. `transposed`: if the source of a copy has another contiguous axis than the target and is read in the order of the
+target, each element is in another cache line, and strides are often powers of two, so that these lines evict each
+other. So a tile is copied by runs of the source into scratch with padded rows, and from there by runs of the target.
+`interleaved`: elements of several ranks often share cache lines, as after a cyclic distribution, where every line has
+some of each. One copy after another would fetch all lines once per copy. So the copies advance together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...caches import memoized
-from ...lattice import Lattice, Row, Shape
-from ...layout.grid import row_major
-from .tiled import SMALL, transposed
+from ..caches import memoized
+from ..lattice import Lattice, Row, Shape
 
-__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "Placed", "Places", "StridedCopy", "alike", "pieces"]
-__all__ += ["reduction", "run", "shared", "times"]
+__all__ = ["LARGE", "TILE", "Copy", "Factor", "IndexedCopy", "Piece", "Placed", "Places", "StridedCopy"]
+__all__ += ["interleaved", "pieces", "plain_copy", "reduction", "run", "shared", "size_of", "times", "transposed"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -32,8 +37,24 @@ Ints = npt.NDArray[np.int64]
 TILE = 8192
 """Elements at a time if there are several sweeps over them, so that they stay in the cache."""
 
+Pair = tuple[Array, Array]  # the view to copy, and its destination
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
+
+SMALL = 1 << 20
+"""Bytes of an array that stays in the cache."""
+
+LARGE = 1 << 22
+"""Bytes of an array that does not stay in the cache."""
+
+_FAR = 1 << 24  # bytes of an array that does not stay in any cache
+_LINE = 64  # bytes of a cache line
+_ALIKE, _WAYS = 4096, 12  # lines at multiples of so many bytes share a set of a cache; the places of a set
+_TRACKED = 32  # lines that a core can keep track of at any stride
+_ROW = 128  # elements of a row of scratch, at most
+_TURNED = 1 << 18  # bytes of scratch: the second-level cache holds it and the lines that are read and written
+_ELEMENTS = 1 << 15  # of scratch, at most
+_PART = 1 << 18  # bytes of a part of interleaved copies
 
 _FEW, _SMALL = 16, 128  # a region has a few views, or more if they have so many elements each
 _WIDE = 1024  # the most bytes of a run that is copied as one item
@@ -57,18 +78,13 @@ class Placed(NamedTuple):
         return self.lattice.rows[len(self.source) :] if side else self.lattice.rows[: len(self.source)]
 
 
-class Places(NamedTuple):
-    """All elements of one component in two arrays.
+Places = tuple[Placed, ...]
+"""All elements of one component in two arrays, in the order of a message."""
 
-    Attributes:
-        parts: the elements, in the order of a message.
-        views: the number of strided views that they are; 0 if they are listed one by one.
-        size: the number of elements.
-    """
 
-    parts: tuple[Placed, ...]
-    views: int
-    size: int
+def size_of(places: Places) -> int:
+    """The number of elements."""
+    return sum([part.lattice.size for part in places])
 
 
 @memoized(8192)
@@ -143,11 +159,9 @@ class StridedCopy:
                 for memory, strides in some:
                     start, gaps = self.located(side, strides)
                     factors.append(np.ndarray(into.shape, memory.dtype, memory, start, gaps))
-            return partial(_work, [values, *factors], into, op, item)
-        if item is not None:  # NumPy is faster with items than with short runs
-            into, values = into.view(item), values.view(item)
-        turned = transposed(values, into) if into.nbytes >= SMALL and source.dtype == target.dtype else None
-        return turned or partial(into.__setitem__, ..., values)
+            sweeps = len(factors) + (op is not None)
+            return partial(_by_tiles, partial(_multiply, op), [values, *factors], into, item, sweeps, op is not None)
+        return plain_copy(values, into, item)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
         """The views of two arrays, and the dtype of a short run as one item, or None."""
@@ -165,6 +179,14 @@ class StridedCopy:
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs are adjacent
         item = np.dtype((np.void, run)) if size < run <= _WIDE and ends else None
         return _Views(shape, start, gaps, end, strides, item)
+
+
+def plain_copy(values: Array, into: Array, item: np.dtype[Any] | None) -> Copy:
+    """Bind the copy of one view to another; if `item` is given, by such items."""
+    if item is not None:  # NumPy is faster with items than with short runs
+        into, values = into.view(item), values.view(item)
+    turned = transposed(values, into) if into.nbytes >= SMALL and values.dtype == into.dtype else None
+    return turned or partial(into.__setitem__, ..., values)
 
 
 class _Views(NamedTuple):
@@ -186,39 +208,36 @@ def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
         into.view(item)[...] = values.view(item)
 
 
-def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
-    """Store the product of arrays of one shape into another, or reduce it; short runs are packed first."""
+def _by_tiles(
+    compute: Callable[[Sequence[Array], Array], object],
+    arrays: Sequence[Array],
+    into: Array,
+    item: np.dtype[Any] | None,
+    sweeps: int,
+    reads: bool,
+) -> None:
+    """Compute one array from others of its shape: by tiles, if that takes several sweeps; short runs are packed first.
+
+    Args:
+        reads: whether the values that are in `into` before are used.
+    """
     if item is not None and into.shape[-1] >= _SHORT:
         item = None
-    sweeps = len(arrays) - (op is None)  # one per factor, and one that reduces
     if item is None and sweeps < 2:
-        _work_tile(arrays, into, op, None)
+        compute(arrays, into)
         return
     for tile in _tiles(into.shape):
-        _work_tile([array[tile] for array in arrays], into[tile], op, item)
+        parts, out = [array[tile] for array in arrays], into[tile]
+        if item is None:
+            compute(parts, out)
+            continue
+        packed = _packed(out, item) if reads else np.empty(out.shape, out.dtype)
+        compute([_packed(part, item) for part in parts], packed)
+        _assign(out, packed, item)
 
 
-def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
-    """Reduce two arrays of one shape into another; short runs are packed first."""
-    if item is None or into.shape[-1] >= _SHORT:
-        op(values, others, out=into, dtype=into.dtype)  # the values received may be narrower
-        return
-    for tile in _tiles(into.shape):
-        packed = _packed(values[tile], item)
-        op(packed, _packed(others[tile], item), out=packed)
-        _assign(into[tile], packed, item)
-
-
-def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
-    if item is None:
-        _multiply(arrays, into, op)
-        return
-    packed = _packed(into, item) if op else np.empty(into.shape, into.dtype)
-    _multiply([_packed(array, item) for array in arrays], packed, op)
-    _assign(into, packed, item)
-
-
-def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
+def _multiply(op: np.ufunc | None, arrays: Sequence[Array], into: Array) -> None:
+    """Store the product of arrays, or reduce it into the values that are there."""
     values, *factors = arrays
     narrows = into.dtype.itemsize < values.dtype.itemsize  # elements are rounded once, by the last factor
     for number, factor in enumerate(factors, 1):
@@ -289,6 +308,11 @@ class IndexedCopy:
                 read.append((memory.reshape(-1), self._tables(side, steps)))
         return partial(self._copy, read, target.reshape(-1), self._tables(1, self.strides[1]), op)
 
+    def offsets(self, side: int) -> Ints:
+        """The offsets of all elements in the source (side 0) or the target (side 1), in elements."""
+        offsets: Ints = reduce(np.add.outer, self._tables(side, self.strides[side])).reshape(-1)
+        return offsets
+
     def _tables(self, side: int, strides: Shape) -> list[Ints]:
         """Per component, the offsets of its elements in an array with these strides."""
         tables = []
@@ -326,35 +350,35 @@ def _offsets(tables: list[Ints], at: tuple[Ints, ...]) -> Ints:
 Piece = StridedCopy | IndexedCopy
 
 
-def alike(piece: Piece, other: Piece) -> bool:
-    """Whether two pieces are views of the same elements of their target."""
+def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: Array, op: np.ufunc) -> Copy | None:
+    """Bind the reduction of the elements of two pieces into their place, in one sweep; None if their places differ."""
     if isinstance(piece, IndexedCopy) or isinstance(other, IndexedCopy):
-        return False
-    return piece.shape == other.shape and piece.located(1) == other.located(1)
-
-
-def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: Array, op: np.ufunc) -> Copy:
-    """Bind the reduction of the elements of two pieces that are `alike`, in one sweep."""
-    assert isinstance(piece, StridedCopy) and isinstance(other, StridedCopy), "others are not alike"
+        return None
+    if piece.shape != other.shape or piece.located(1) != other.located(1):
+        return None
     values, into, item = piece.arrays(source, target)
     others = other.arrays(second, target)[0]
     if values.dtype != others.dtype:
         item = None
-    return partial(_reduce, values, others, into, op, item)
+
+    def compute(arrays: Sequence[Array], out: Array) -> None:
+        op(*arrays, out=out, dtype=out.dtype)  # the values received may be narrower
+
+    return partial(_by_tiles, compute, [values, others], into, item, 1, False)
 
 
-def pieces(components: Sequence[Places], source: Shape, target: Shape) -> tuple[Piece, ...]:
-    """The pieces of the product of some components, in arrays of these shapes; each element is in one piece."""
-    strides, number = (row_major(source), row_major(target)), 1
+def pieces(components: Sequence[Places], strides: tuple[Shape, Shape]) -> tuple[Piece, ...]:
+    """The pieces of the product of some components, in arrays of these strides; each element is in one piece."""
+    number = 1
     for each in components:
-        number *= each.views
-    if 0 < number <= _FEW or 0 < number * _SMALL <= prod([each.size for each in components]):
-        return tuple([_strided(parts, strides) for parts in product(*[each.parts for each in components])])
+        number *= 0 if each[0].lattice.listed else len(each)
+    if 0 < number <= _FEW or 0 < number * _SMALL <= prod(map(size_of, components)):
+        return tuple([_strided(parts, strides) for parts in product(*components)])
     lists = []
-    for each in components:
-        first, *_ = each.parts
+    for first, *others in components:
         if not first.lattice.listed:
-            first = first._replace(lattice=Lattice.listing([part.lattice for part in each.parts]))
+            lattices = [part.lattice for part in (first, *others)]
+            first = first._replace(lattice=Lattice.listing(lattices))
         lists.append(first)
     return (IndexedCopy(tuple(lists), strides),)
 
@@ -363,3 +387,100 @@ def pieces(components: Sequence[Places], source: Shape, target: Shape) -> tuple[
 def _strided(parts: tuple[Placed, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one lattice per component; most messages, of one rank and of all ranks, share it."""
     return StridedCopy(parts, strides)
+
+
+# --- large copies in parts that stay in the cache ---------------------------------------------------------------------
+
+
+def transposed(source: Array, target: Array) -> Callable[[], object] | None:
+    """Bind the copy of one view to another of its shape and dtype, by tiles; None if a plain copy is as fast.
+
+    >>> source, target = np.arange(1 << 18, dtype="f8").reshape(512, 512), np.empty((512, 512))
+    >>> transposed(source, target) is None, transposed(source.T, target) is None
+    (True, False)
+    >>> transposed(source.T, target)()
+    >>> np.array_equal(target, source.T)
+    True
+    """
+    # source, by its rows      scratch, padded      target, by its rows
+    #    a0 a1 a2 | ..            a0 a1 a2 _           a0 b0 c0 ..
+    #    b0 b1 b2 | ..     ->     b0 b1 b2 _     ->    a1 b1 c1 ..
+    #    c0 c1 c2 | ..            c0 c1 c2 _           a2 b2 c2 ..
+    size = target.itemsize
+    if target.nbytes < SMALL or size > 16:
+        return None
+    source, target = source.squeeze(), target.squeeze()
+    axes = range(target.ndim)
+    inner = min(axes, key=lambda axis: source.strides[axis])
+    last = min(axes, key=lambda axis: target.strides[axis])
+    stride, rows = source.strides[last], source.shape[last]
+    crowded = rows > max(_WAYS * _ALIKE // max(gcd(stride, _ALIKE), _LINE), _TRACKED)
+    far = stride >= _LINE and (crowded or (rows > _TRACKED and target.nbytes >= _FAR and size == 16))
+    runs = source.strides[inner] == target.strides[last] == size and source.shape[inner] * size >= 2 * _LINE
+    if inner == last or not far or not runs:
+        return None
+    order = sorted(axes, key=lambda axis: source.strides[axis], reverse=True)
+    lengths = [1] * target.ndim
+    lengths[inner] = _even(source.shape[inner], _ROW)
+    left = min(_TURNED // size, _ELEMENTS) // lengths[inner]
+    pad = _LINE // size if 2 * lengths[inner] > _ROW else 1
+    for axis in sorted(axes, key=lambda axis: target.strides[axis]):
+        if axis != inner:
+            lengths[axis] = _even(source.shape[axis], left)
+            left //= lengths[axis]
+    return partial(_run_tiles, source.transpose(order), target.transpose(order), [lengths[axis] for axis in order], pad)
+
+
+def _even(number: int, most: int) -> int:
+    """The length of nearly equal parts of `number`, none longer than `most`."""
+    return -(-number // -(-number // most))
+
+
+def _run_tiles(source: Array, target: Array, lengths: list[int], pad: int) -> None:
+    """Copy tile by tile; axes are in the order of the source's strides."""
+    scratch = np.empty((*lengths[:-1], lengths[-1] + pad), source.dtype)
+    starts = [range(0, n, length) for n, length in zip(source.shape, lengths, strict=True)]
+    for corner in product(*starts):
+        tile = tuple([slice(start, start + length) for start, length in zip(corner, lengths, strict=True)])
+        into = target[tile]
+        turned = scratch[tuple([slice(n) for n in into.shape])]
+        turned[...] = source[tile]
+        into[...] = turned
+
+
+def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
+    """Bind copies, each between two views of one shape, part by part; None if their elements do not interleave.
+
+    >>> target = np.zeros((1024, 1024))
+    >>> halves = [(np.ones((1024, 512)), target[:, ::2]), (np.full((1024, 512), 2.0), target[:, 1::2])]
+    >>> interleaved(halves)()
+    >>> target[0, :4], target.min()
+    (array([1., 2., 1., 2.]), np.float64(1.0))
+    >>> interleaved([(half, target[k : k + 512].T) for k, (half, _) in zip((0, 512), halves)]) is None
+    True
+    """
+    if not all(into.ndim for _, into in pairs):
+        return None
+    outer = [_outermost(into) for _, into in pairs]
+    _, stride, n = outer[0]
+    starts = [into.__array_interface__["data"][0] for _, into in pairs]
+    length = max(1, _PART // max(stride, 1))
+    if any(each[1:] != (stride, n) for each in outer) or max(starts) - min(starts) >= stride or n < 2 * length:
+        return None
+    views = []
+    for (values, into), (axis, _, _) in zip(pairs, outer, strict=True):
+        views.append((np.moveaxis(values, axis, 0), np.moveaxis(into, axis, 0)))
+    return partial(_run_together, views, n, length)
+
+
+def _outermost(array: Array) -> tuple[int, int, int]:
+    """The axis with the longest stride among those with several elements, its stride in bytes, and its length."""
+    axis = max(range(array.ndim), key=lambda axis: (array.shape[axis] > 1) * array.strides[axis])
+    return axis, array.strides[axis], array.shape[axis]
+
+
+def _run_together(pairs: Sequence[Pair], n: int, length: int) -> None:
+    for start in range(0, n, length):  # a part of the target is written by all copies before it leaves the cache
+        part = slice(start, start + length)
+        for values, into in pairs:
+            into[part] = values[part]

@@ -1,13 +1,15 @@
-"""Calibration: the times of a message, a byte, a copy, a reduction and a step, for the `Machine` of the cost model.
+"""What is measured under the ranks of a communicator: the machine of the cost model, and methods of exchange.
 
-Everything is timed under the conditions of a plan: all ranks work at once, on blocks of 16 MiB, which exceed most
-caches.
+`measure` finds the times of a message, a byte, a copy, a reduction and a step. All ranks work at once, as in a plan, on
+blocks of 16 MiB, which exceed most caches. `chosen` finds the fastest method of a step. Both are kept as wisdom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -16,15 +18,35 @@ import numpy as np
 
 from .. import wisdom
 from ..compiler.compile import compile
-from ..compiler.machine import DEFAULT, Machine
-from .choose import Progress, medians, middle, ranks_key, recalled, remembered, rounds
+from ..compiler.cost import DEFAULT, Machine
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL, Step
+from ..errors import CommError
+from ..layout.grid import check_grid
+from .choose import (
+    Progress,
+    Tune,
+    budget,
+    check_tune,
+    choose,
+    collective_call,
+    decided,
+    medians,
+    middle,
+    ranks_key,
+    recalled,
+    remembered,
+    rounds,
+)
 from .comm.agreement import gathered
 from .comm.cache import cached
 from .comm.protocol import Comm
-from .plans import bind
+from .exchange.messages import WHOLE
+from .exchange.registry import METHODS
+from .plans import BoundPlan, bind
 
-__all__ = ["BUSY", "as_machine", "keep_machine", "known_links", "known_machine", "machine_key", "measure"]
-__all__ += ["recalled_machine"]
+__all__ = ["BUSY", "as_machine", "chosen", "keep_machine", "known_links", "known_machine", "machine_key", "measure"]
+__all__ += ["recalled_machine", "tuned"]
 
 BUSY = 6.0
 """The spread of `measure` from which on other work had the cores. On idle cores it is 1.2 to 4.5; where ranks wait for
@@ -36,6 +58,10 @@ _OFTEN = 20  # short calls per reading of the clock
 _SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
 _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
 _LEAST = 1e-13  # seconds: a time is never 0, whatever the noise
+
+_KEPT = 256  # plans whose methods a communicator remembers
+_BY_NAME = ("put",)  # not timed: one-sided calls of MPI are no faster, and may complain of a missing network
+_TOGETHER = 32  # up to so many ranks, methods by blocks equal those without
 
 
 def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> tuple[Machine, float]:
@@ -201,3 +227,63 @@ def as_machine(decision: Any) -> Machine:
     if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):
         raise ValueError(f"a machine has numbers for {', '.join(sorted(names))}")
     return Machine(**decision)
+
+
+# --- methods of exchange ----------------------------------------------------------------------------------------------
+
+
+def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
+    """The method of each step of a plan, found by `chosen` once per communicator. Collective."""
+    check_tune(tune)  # even if nothing moves
+    check_grid(plan.source.grid, comm.size)
+    steps, dtype = plan.steps, plan.dtype
+    return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
+
+
+def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
+    """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
+
+    Measured decisions are kept as wisdom. All methods give the same blocks, so the choice affects only time.
+
+    Raises:
+        PlanError: there is no such `tune`.
+    """
+    check_tune(tune)
+    if tune == "model" or step.kind in (*LOCAL, *WHOLE, "reduce_scatter", "allgather") or comm.size == 1:
+        return "auto"
+    nodes = len(set(comm.nodes()))
+    facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
+    seconds = budget(comm, "method", tune)
+    facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
+
+    def find() -> str | None:
+        return _fastest(step, dtype, comm, seconds) if seconds else None
+
+    return decided(comm, facts, tune, _checked, find) or "auto"
+
+
+def _checked(decision: Any) -> str:
+    """Read a method that was kept."""
+    if decision not in METHODS:
+        raise ValueError(f"a method is one of {', '.join(METHODS)}")
+    return str(decision)
+
+
+def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
+    """The fastest method, by timing all that these ranks support on blocks of the step's own sizes."""
+    block = np.ones(step.before.local_shape(comm.rank), dtype)
+    out = np.empty(step.after.local_shape(comm.rank), dtype)
+    programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
+    candidates = [collective_call(comm, partial(program, block, out)) for program in programs]
+    return programs[choose(comm, candidates, seconds).best].methods[0]
+
+
+def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
+    """A plan of one step, bound by each method that these ranks support, the usual one first."""
+    usual = BoundPlan(plan, comm).methods[0]
+    for name in sorted(METHODS, key=lambda name: name != usual):
+        if name not in _BY_NAME and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
+            with suppress(CommError):
+                program = BoundPlan(plan, comm, name)
+                if program.methods == (name,):
+                    yield program
