@@ -3,7 +3,7 @@
 Each element has its own words in one stream of 64-bit words, that of NumPy's bit generator Philox4x64-10 (Salmon,
 Moraes, Dror, Shaw 2011), which can start at any position. So a tensor has the same numbers in any layout, on any grid
 and on any number of ranks, and nothing is sent. `random` and `uniform` in double precision equal those of NumPy's
-`Generator(Philox(seed))`. The other methods turn words into numbers in their own ways, which stay fixed over versions.
+`Generator(Philox(seed))`. The other methods make numbers of words in their own ways, which stay fixed over versions.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from .compiler.step import as_dtype
+from .functions.creation import LayoutLike, Ranks, placed, taking
 from .functions.distributed import Array
-from .functions.moves import default_layout
 from .layout.distribution import Distribution
-from .layout.grid import row_major, tensor_shape
-from .layout.layout import Layout
+from .layout.grid import row_major
 from .runtime.comm.agreement import gathered
 from .runtime.comm.resolve import as_comm
-from .runtime.placement import GridLike, filled, new_block, place
+from .runtime.placement import filled, new_block
 from .tensor.tensor import DistTensor
 
 __all__ = ["Generator", "default_rng"]
@@ -79,7 +78,7 @@ def _windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[
 
 
 def _words_of(stream: _WordStream, start: int, indices: Ints, each: int) -> Words:
-    """The words of some elements, `each` per element; those of elements close together are generated at once."""
+    """The words of some elements, `each` per element; those of neighbouring elements are generated at once."""
     order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
     ascending = indices if order is None else indices[order]
     # In the stream:  x.xx..x.......................x.xxx.x    x: elements of the block, .: of other ranks
@@ -134,38 +133,21 @@ _NAMES = {
 }
 
 
-def _missing(name: str) -> str:
-    """The error text for an attribute that generators do not have; for one of NumPy's, with a replacement.
+def _draws(draw: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a drawing method: its signature shows the arguments of `Ranks`, and it names `shape` for NumPy's `size`."""
+    checked = taking(Ranks)(draw)
 
-    >>> print(_missing("standard_exponential"))
-    'Generator' object has no attribute 'standard_exponential'
-    write rng.exponential(1.0, shape)
-    """
-    hint = _NAMES.get(name, "")
-    if not hint and not name.startswith("_") and hasattr(np.random.Generator, name):
-        hint = _SAME.format(name)
-    return f"'Generator' object has no attribute {name!r}" + (f"\nwrite {hint}" if hint else "")
-
-
-def _by_shape(draw: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a drawing method so that it refuses NumPy's `size`, and names `shape` instead."""
-
-    @wraps(draw)
+    @wraps(checked)
     def drawn(*args: P.args, **options: P.kwargs) -> R:
         if "size" in options:
             name, size = draw.__name__, options["size"]
             raise TypeError(f"{name} takes shape, not size\nwrite rng.{name}(…, shape={size!r})")
-        return draw(*args, **options)
+        return checked(*args, **options)
 
     return drawn
 
 
 def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The dtype of real random numbers.
-
-    Raises:
-        TypeError: it is neither float32 nor float64.
-    """
     element = as_dtype(dtype)
     if element.kind != "f" or element.itemsize > 8:
         raise TypeError(f"random numbers are float32 or float64, not {element}; write dtype='f8', and astype then")
@@ -173,7 +155,7 @@ def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors: an array would broadcast to the block, so that numbers would depend on the layout."""
+    """Refuse arrays and tensors, which would broadcast to the block, so that numbers would depend on the layout."""
     for name, value in parameters.items():
         if isinstance(value, DistTensor) or np.ndim(value):
             raise TypeError(
@@ -183,8 +165,7 @@ def _check_numbers(**parameters: Any) -> None:
 
 
 def _check_scale(scale: float) -> None:
-    """Refuse a negative scale, and NaN."""
-    if not scale >= 0:
+    if not scale >= 0:  # NaN too
         raise ValueError(f"scale is 0 or more, not {scale}")
 
 
@@ -237,20 +218,18 @@ class Generator:
 
         def __getattr__(self, name):
             """Refuse an attribute that this generator does not have; if NumPy's have it, say what to write."""
-            raise AttributeError(_missing(name), name=name, obj=self)
+            hint = _NAMES.get(name, "")
+            if not hint and not name.startswith("_") and hasattr(np.random.Generator, name):
+                hint = _SAME.format(name)
+            text = f"'Generator' object has no attribute {name!r}"
+            raise AttributeError(f"{text}\nwrite {hint}" if hint else text, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"Generator(Philox, position={self.position})"
 
-    @_by_shape
+    @_draws
     def random(
-        self,
-        shape: Shape = (),
-        layout: Layout | str | None = None,
-        *,
-        grid: GridLike = None,
-        comm: object | None = None,
-        dtype: npt.DTypeLike = "f8",
+        self, shape: Shape = (), layout: LayoutLike = None, *, dtype: npt.DTypeLike = "f8", **ranks: Unpack[Ranks]
     ) -> DistTensor:
         """A tensor of numbers uniform in [0, 1); one word each.
 
@@ -262,19 +241,18 @@ class Generator:
         array([0.46881747, 0.4261458 ], dtype=float32)
         """
         element = _real_dtype(dtype)
-        return self._drawn(lambda words: _fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
+        return self._drawn(lambda words: _fractions(words[:, 0], element), 1, element, shape, layout, **ranks)
 
-    @_by_shape
+    @_draws
     def uniform(
         self,
         low: float = 0.0,
         high: float = 1.0,
         shape: Shape = (),
-        layout: Layout | str | None = None,
+        layout: LayoutLike = None,
         *,
-        grid: GridLike = None,
-        comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
+        **ranks: Unpack[Ranks],
     ) -> DistTensor:
         """A tensor of numbers uniform between `low`, included, and `high`; one word each.
 
@@ -287,22 +265,20 @@ class Generator:
         """
         element = _real_dtype(dtype)
         _check_numbers(low=low, high=high)
+        span = high - low
+        return self._drawn(
+            lambda words: low + span * _fractions(words[:, 0], element), 1, element, shape, layout, **ranks
+        )
 
-        def values(words: Words) -> Array:
-            return low + (high - low) * _fractions(words[:, 0], element)
-
-        return self._drawn(values, 1, element, shape, layout, grid, comm)
-
-    @_by_shape
+    @_draws
     def exponential(
         self,
         scale: float = 1.0,
         shape: Shape = (),
-        layout: Layout | str | None = None,
+        layout: LayoutLike = None,
         *,
-        grid: GridLike = None,
-        comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
+        **ranks: Unpack[Ranks],
     ) -> DistTensor:
         """A tensor of numbers from the exponential distribution with mean `scale`; one word each.
 
@@ -317,21 +293,13 @@ class Generator:
         element = _real_dtype(dtype)
         _check_numbers(scale=scale)
         _check_scale(scale)
+        return self._drawn(
+            lambda words: -scale * np.log1p(-_fractions(words[:, 0])), 1, element, shape, layout, **ranks
+        )
 
-        def values(words: Words) -> Array:
-            return -scale * np.log1p(-_fractions(words[:, 0]))
-
-        return self._drawn(values, 1, element, shape, layout, grid, comm)
-
-    @_by_shape
+    @_draws
     def standard_normal(
-        self,
-        shape: Shape = (),
-        layout: Layout | str | None = None,
-        *,
-        grid: GridLike = None,
-        comm: object | None = None,
-        dtype: npt.DTypeLike = "f8",
+        self, shape: Shape = (), layout: LayoutLike = None, *, dtype: npt.DTypeLike = "f8", **ranks: Unpack[Ranks]
     ) -> DistTensor:
         """A tensor of numbers from the normal distribution with mean 0 and variance 1; see `normal`.
 
@@ -339,19 +307,18 @@ class Generator:
         >>> rote.random.default_rng(7).standard_normal(2).to_global().round(4)
         array([-1.0059,  0.0754])
         """
-        return self.normal(0.0, 1.0, shape, layout, grid=grid, comm=comm, dtype=dtype)
+        return self.normal(0.0, 1.0, shape, layout, dtype=dtype, **ranks)
 
-    @_by_shape
+    @_draws
     def normal(
         self,
         loc: complex = 0.0,
         scale: float = 1.0,
         shape: Shape = (),
-        layout: Layout | str | None = None,
+        layout: LayoutLike = None,
         *,
-        grid: GridLike = None,
-        comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
+        **ranks: Unpack[Ranks],
     ) -> DistTensor:
         """A tensor of normal numbers with mean `loc` and deviation `scale`; two words each (Box, Muller 1958).
 
@@ -382,20 +349,19 @@ class Generator:
                 numbers = np.sqrt(0.5) * (numbers + 1j * (radius * np.sin(angle)))
             return loc + scale * numbers
 
-        return self._drawn(values, 2, element, shape, layout, grid, comm)
+        return self._drawn(values, 2, element, shape, layout, **ranks)
 
-    @_by_shape
+    @_draws
     def integers(
         self,
         low: int,
         high: int | None = None,
         shape: Shape = (),
-        layout: Layout | str | None = None,
+        layout: LayoutLike = None,
         *,
         endpoint: bool = False,
-        grid: GridLike = None,
-        comm: object | None = None,
         dtype: npt.DTypeLike = "i8",
+        **ranks: Unpack[Ranks],
     ) -> DistTensor:
         """A tensor of integers from `low` to below `high`, all equally likely (to one in 2**64); two words each.
 
@@ -427,7 +393,7 @@ class Generator:
             signed: Array = numbers.view(np.int64)
             return signed
 
-        return self._drawn(values, 2, element, shape, layout, grid, comm)
+        return self._drawn(values, 2, element, shape, layout, **ranks)
 
     def _drawn(
         self,
@@ -435,22 +401,18 @@ class Generator:
         each: int,
         dtype: np.dtype[Any],
         shape: Shape,
-        layout: Layout | str | None,
-        grid: GridLike,
-        comm: object | None,
+        layout: LayoutLike,
+        **ranks: Unpack[Ranks],
     ) -> DistTensor:
         """A tensor whose elements are a function of their words, `each` words per element."""
-        extents, ranks = tensor_shape(shape), as_comm(comm)
-        if layout is None:
-            layout = default_layout(extents)
-        dist = place(extents, layout, ranks, grid)
-        start, self.position = self.position, self.position + each * prod(extents)
-        if not dist.contributes(ranks.rank):
-            return DistTensor(filled(dist, ranks.rank, 0, dtype), dist, ranks)
-        block = new_block(dist, ranks.rank, dtype)
+        dist, comm = placed(shape, layout, **ranks)
+        start, self.position = self.position, self.position + each * prod(dist.shape)
+        if not dist.contributes(comm.rank):
+            return DistTensor(filled(dist, comm.rank, 0, dtype), dist, comm)
+        block = new_block(dist, comm.rank, dtype)
         flat = block.reshape(-1)
         stream = _WordStream(self._key)
-        for first, indices in _windows(dist, ranks.rank, block.shape):
+        for first, indices in _windows(dist, comm.rank, block.shape):
             words = _words_of(stream, start, indices, each)
             flat[first : first + len(indices)] = values(words).astype(dtype, copy=False)
-        return DistTensor(block, dist, ranks)
+        return DistTensor(block, dist, comm)

@@ -19,25 +19,30 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ..functions.creation import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
 from ..functions.elementwise import *  # whose list of names is that of the standard
 from ..functions.facts import can_cast, finfo, iinfo, isdtype, result_type
-from ..functions.likes import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
-from ..functions.matrices import matrix_transpose
+from ..functions.orthogonal import matrix_transpose
 from ..functions.products import einsum, matmul, tensordot, vecdot
 from ..functions.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-from ..functions.rearranging.joining import concat, stack, unstack
-from ..functions.rearranging.ordering import nonzero, unravel_index
-from ..functions.rearranging.placing import (
+from ..functions.rearranging import (
     broadcast_arrays,
     broadcast_to,
+    concat,
+    expand_dims,
     flip,
+    moveaxis,
     pad,
+    permute_dims,
     repeat,
     roll,
     sliding_window_view,
+    squeeze,
+    stack,
     tile,
+    transpose,
+    unstack,
 )
-from ..functions.rearranging.reshaping import expand_dims, moveaxis, permute_dims, reshape, squeeze, transpose
 from ..functions.reductions import (
     all,
     any,
@@ -55,9 +60,20 @@ from ..functions.reductions import (
     prod,
     sum,
 )
+from ..functions.reshaping import nonzero, reshape, unravel_index
 from ..functions.scans import cumprod, cumsum, cumulative_prod, cumulative_sum, diff, gradient, nancumprod, nancumsum
-from ..functions.sets import unique_all, unique_counts, unique_inverse, unique_values
-from ..functions.sorting import argsort, isin, searchsorted, sort, take, take_along_axis
+from ..functions.sorting import (
+    argsort,
+    isin,
+    searchsorted,
+    sort,
+    take,
+    take_along_axis,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 from ..functions.statistics import mean, nanmean, nanstd, nanvar, std, var
 from ..lazy import attach
 from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_dlpack, full, linspace, ones, zeros
@@ -65,7 +81,7 @@ from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_d
 if TYPE_CHECKING:
     from . import fft, linalg
 else:
-    __getattr__, _ = attach(__name__, {"": "fft linalg"})
+    __getattr__, __dir__ = attach(__name__, {"": "fft linalg"})
 
 __array_api_version__ = "2024.12"
 
@@ -78,29 +94,13 @@ newaxis: Final = None
 lib: Final = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=sliding_window_view))
 """The part of `numpy.lib` that xarray looks up here for windows."""
 
-bool: Final = DTYPES["bool"]
-int8: Final = DTYPES["int8"]
-int16: Final = DTYPES["int16"]
-int32: Final = DTYPES["int32"]
-int64: Final = DTYPES["int64"]
-uint8: Final = DTYPES["uint8"]
-uint16: Final = DTYPES["uint16"]
-uint32: Final = DTYPES["uint32"]
-uint64: Final = DTYPES["uint64"]
-float32: Final = DTYPES["float32"]
-float64: Final = DTYPES["float64"]
-complex64: Final = DTYPES["complex64"]
-complex128: Final = DTYPES["complex128"]
+bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, *_floating = DTYPES.values()
+float32, float64, complex64, complex128 = _floating
 
 
 def __array_namespace_info__() -> NamespaceInfo:
     """The dtypes, devices and capabilities of the namespace."""
     return NamespaceInfo()
-
-
-def __dir__() -> list[str]:
-    """The names of the namespace and of its extensions."""
-    return sorted({*__all__, "__array_api_version__", "__array_namespace_info__", "__doc__", "__name__"})
 
 
 __all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin"]

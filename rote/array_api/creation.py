@@ -10,53 +10,42 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
+from ..functions.creation import Where, check_device, placed, taking
 from ..functions.facts import isdtype
 from ..functions.moves import default_layout
 from ..functions.rules import follows
 from ..grammar.nodes import MAX_MODES
+from ..layout.distribution import Distribution
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
+from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
-from ..runtime.placement import GridLike, compute_block, filled, place
+from ..runtime.placement import compute_block, filled, new_block
 from ..tensor.tensor import DistTensor
 
-__all__ = [
-    "DTYPES",
-    "NamespaceInfo",
-    "arange",
-    "asarray",
-    "empty",
-    "eye",
-    "from_dlpack",
-    "full",
-    "linspace",
-    "ones",
-    "zeros",
-]
+__all__ = ["DTYPES", "NamespaceInfo", "arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones"]
+__all__ += ["zeros"]
 
-LayoutLike = Layout | str | None
+F = TypeVar("F", bound=Callable[..., Any])
 Shape = Iterable[int] | int
 
 
-@follows("created")
+def _creates(function: F) -> F:
+    """Enter a function into the table of rules; its signature shows the arguments of `Where`."""
+    return follows("created")(taking(Where)(function))
+
+
+@_creates
 def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    copy: bool | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
+    obj: Any, /, *, dtype: npt.DTypeLike | None = None, copy: bool | None = None, **where: Unpack[Where]
 ) -> DistTensor:
     """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
@@ -75,7 +64,7 @@ def asarray(
     >>> xp.asarray([1, 2, 3]).to_global()
     array([1, 2, 3])
     """
-    check_device(device)
+    check_device(where.get("device"))
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
@@ -83,86 +72,55 @@ def asarray(
             array = as_array(obj, dtype)
         except LayoutError:  # of a tensor in a list
             array = as_array(_with_numbers(obj), dtype)
-        return DistTensor.from_global(array, _layout_for(layout, array.shape), comm, grid)
+        return DistTensor.from_global(array, _layout(where, array.shape), where.get("comm"), where.get("grid"))
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
         x = x.astype(dtype)
-    if layout is not None:
-        x = x.redistribute(layout, grid=grid)
+    if (layout := where.get("layout")) is not None:
+        x = x.redistribute(layout, grid=where.get("grid"))
     if copy is False and x is not obj:
         raise ValueError("copy=False of a tensor that is to have another dtype or layout; write copy=None")
     return x.copy() if copy and x is obj else x
 
 
-@follows("created")
-def zeros(
-    shape: Shape,
-    *,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@_creates
+def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of zeros.
 
     >>> import rote.array_api as xp
     >>> xp.zeros((2, 3), layout="block[(),(0)]").to_global().sum()
     np.float64(0.0)
     """
-    return full(shape, 0, dtype=_element(dtype), device=device, layout=layout, grid=grid, comm=comm)
+    return full(shape, 0, dtype=_element(dtype), **where)
 
 
-@follows("created")
-def ones(
-    shape: Shape,
-    *,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@_creates
+def ones(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of ones.
 
     >>> import rote.array_api as xp
     >>> xp.ones(3).to_global()
     array([1., 1., 1.])
     """
-    return full(shape, 1, dtype=_element(dtype), device=device, layout=layout, grid=grid, comm=comm)
+    return full(shape, 1, dtype=_element(dtype), **where)
 
 
-@follows("created")
-def empty(
-    shape: Shape,
-    *,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@_creates
+def empty(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor with uninitialized elements.
 
     >>> import rote.array_api as xp
     >>> xp.empty((2, 3), dtype=xp.int8).shape
     (2, 3)
     """
-    check_device(device)
-    extents = tensor_shape(shape)
-    return DistTensor.empty(extents, _layout_for(layout, extents), comm, grid, _element(dtype))
+    element = _element(dtype)
+    dist, ranks = _placed(shape, **where)
+    return DistTensor(new_block(dist, ranks.rank, element), dist, ranks)
 
 
-@follows("created")
+@_creates
 def full(
-    shape: Shape,
-    fill_value: complex,
-    *,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
+    shape: Shape, fill_value: complex, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]
 ) -> DistTensor:
     """A tensor of one value; its dtype is that of the value if none is given.
 
@@ -170,14 +128,12 @@ def full(
     >>> xp.full(2, True).to_global()
     array([ True,  True])
     """
-    check_device(device)
-    extents, ranks = tensor_shape(shape), as_comm(comm)
-    dist = place(extents, _layout_for(layout, extents), ranks, grid)
+    dist, ranks = _placed(shape, **where)
     element = _element(dtype, as_array(fill_value).dtype)
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
 
-@follows("created")
+@_creates
 def arange(
     start: float,
     /,
@@ -185,10 +141,7 @@ def arange(
     step: float = 1,
     *,
     dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
+    **where: Unpack[Where],
 ) -> DistTensor:
     """Evenly spaced numbers in [start, stop), or in [0, start) if no stop is given, as in `numpy.arange`.
 
@@ -200,7 +153,7 @@ def arange(
     >>> xp.arange(1, 2, 0.25).to_global()
     array([1.  , 1.25, 1.5 , 1.75])
     """
-    check_device(device)
+    check_device(where.get("device"))
     first, last = (0, start) if stop is None else (start, stop)
     if not step:
         raise ValueError("arange of step 0; give another one")
@@ -216,10 +169,10 @@ def arange(
         result: npt.NDArray[Any] = begin + index.astype(element) * (second - begin)
         return result
 
-    return _computed(numbers, (count,), element, layout, grid, comm)
+    return _computed(numbers, (count,), element, where)
 
 
-@follows("created")
+@_creates
 def linspace(
     start: complex,
     stop: complex,
@@ -227,11 +180,8 @@ def linspace(
     num: int,
     *,
     dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
     endpoint: bool = True,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
+    **where: Unpack[Where],
 ) -> DistTensor:
     """Evenly spaced numbers from start to stop, which `endpoint` includes or excludes, as in `numpy.linspace`.
 
@@ -239,7 +189,7 @@ def linspace(
     >>> xp.linspace(0, 1, 3).to_global()
     array([0. , 0.5, 1. ])
     """
-    check_device(device)
+    check_device(where.get("device"))
     (count,) = tensor_shape(num)
     computed = np.result_type(start, stop, 1.0)
     element = _element(dtype, computed)
@@ -255,21 +205,12 @@ def linspace(
         result: npt.NDArray[Any] = np.floor(values) if element.kind in "iu" else values
         return result
 
-    return _computed(numbers, (count,), element, layout, grid, comm)
+    return _computed(numbers, (count,), element, where)
 
 
-@follows("created")
+@_creates
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]
 ) -> DistTensor:
     """A matrix of ones on the k-th diagonal, counted to the right from the main one, and zeros elsewhere.
 
@@ -277,22 +218,13 @@ def eye(
     >>> xp.eye(2, 3, k=1).to_global().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    check_device(device)
+    check_device(where.get("device"))
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    return _computed(lambda i, j: j - i == k, shape, _element(dtype), layout, grid, comm)
+    return _computed(lambda i, j: j - i == k, shape, _element(dtype), where)
 
 
-@follows("created")
-def from_dlpack(
-    x: Any,
-    /,
-    *,
-    device: str | None = None,
-    copy: bool | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@_creates
+def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor from an array of any library that every rank has whole; a tensor is returned as it is.
 
     Raises:
@@ -305,7 +237,7 @@ def from_dlpack(
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an array that has __dlpack__, not {type(x).__name__}\nwrite asarray of it")
     whole = x if isinstance(x, DistTensor) else np.from_dlpack(x)
-    return asarray(whole, device=device, copy=copy, layout=layout, grid=grid, comm=comm)
+    return asarray(whole, copy=copy, **where)
 
 
 def _with_numbers(values: Any) -> Any:
@@ -315,28 +247,26 @@ def _with_numbers(values: Any) -> Any:
     return values.to_global()[()] if isinstance(values, DistTensor) and not values.shape else values
 
 
-def check_device(device: object) -> None:
-    """Refuse any device but "cpu"."""
-    if device not in (None, "cpu"):
-        raise LayoutError(f"{device!r} is no device; blocks are in the memory of the host: write 'cpu' or None")
-
-
 def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dtype[Any]:
     """The given dtype, or the usual one if it is None."""
     return as_dtype(usual if dtype is None else dtype)
 
 
-def _layout_for(layout: LayoutLike, shape: tuple[int, ...]) -> Layout | str:
-    """The given layout, or the default one of new tensors if it is None."""
-    return default_layout(shape) if layout is None else layout
+def _placed(shape: Shape, device: str | None = None, **where: Any) -> tuple[Distribution, Comm]:
+    """The distribution of a new tensor, and its ranks."""
+    check_device(device)
+    return placed(shape, **where)
 
 
-def _computed(
-    function: Any, shape: Shape, dtype: np.dtype[Any], layout: LayoutLike, grid: GridLike, comm: object | None
-) -> DistTensor:
+def _computed(function: Any, shape: Shape, dtype: np.dtype[Any], where: Where) -> DistTensor:
     """A tensor of which each rank computes its block from its global indices."""
-    extents = tensor_shape(shape)
-    return DistTensor(*compute_block(function, extents, _layout_for(layout, extents), as_comm(comm), grid, dtype))
+    extents, ranks = tensor_shape(shape), as_comm(where.get("comm"))
+    return DistTensor(*compute_block(function, extents, _layout(where, extents), ranks, where.get("grid"), dtype))
+
+
+def _layout(where: Where, shape: tuple[int, ...]) -> Layout | str:
+    layout = where.get("layout")
+    return default_layout(shape) if layout is None else layout
 
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -8,7 +8,7 @@ array([1., 1., 1., 1.])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from rote.fft.functions.dispatch import TRANSFORMS
 
 from ..errors import LayoutError
+from ..functions.creation import Where, taking
 from ..functions.rules import of_tensors
 from ..layout.grid import tensor_shape
-from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
-from .creation import LayoutLike, arange
+from .creation import arange
 
 __all__ = [
     *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
@@ -45,12 +45,7 @@ def _several(name: str) -> Any:
     transform = TRANSFORMS[getattr(np.fft, name)]
 
     def called(
-        x: DistTensor,
-        /,
-        *,
-        s: Sequence[int] | None = None,
-        axes: Sequence[int] | None = None,
-        norm: Norm = "backward",
+        x: DistTensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
     ) -> DistTensor:
         return transform(x, s, axes, norm)
 
@@ -99,17 +94,8 @@ fftshift: Final = _shift("fftshift")
 ifftshift: Final = _shift("ifftshift")
 
 
-def fftfreq(
-    n: int,
-    /,
-    *,
-    d: float = 1.0,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@taking(Where)
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """The frequencies of `fft` along an axis of n points at distance d, as a tensor.
 
     Raises:
@@ -118,20 +104,11 @@ def fftfreq(
     >>> fftfreq(4, d=0.5).to_global()
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    return _frequencies(n, n, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
+    return _frequencies(n, n, d, dtype, where)
 
 
-def rfftfreq(
-    n: int,
-    /,
-    *,
-    d: float = 1.0,
-    dtype: npt.DTypeLike | None = None,
-    device: str | None = None,
-    layout: LayoutLike = None,
-    grid: GridLike = None,
-    comm: object | None = None,
-) -> DistTensor:
+@taking(Where)
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """The frequencies of `rfft` along an axis of n points at distance d, as a tensor.
 
     Raises:
@@ -140,10 +117,10 @@ def rfftfreq(
     >>> rfftfreq(4).to_global()
     array([0.  , 0.25, 0.5 ])
     """
-    return _frequencies(n, n // 2 + 1, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
+    return _frequencies(n, n // 2 + 1, d, dtype, where)
 
 
-def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, **where: Any) -> DistTensor:
+def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, where: Where) -> DistTensor:
     """The first `count` frequencies of n points; of all n, the upper half are negative."""
     if not tensor_shape(n)[0] or not d:
         raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")

@@ -17,14 +17,14 @@ from ..functions.matrices import (
     eigh,
     eigvalsh,
     inv,
+    matrix_norm,
     matrix_power,
-    matrix_transpose,
     slogdet,
     solve,
     trace,
+    vector_norm,
 )
-from ..functions.norms import matrix_norm, vector_norm
-from ..functions.orthogonal import matrix_rank, pinv, qr, svd, svdvals
+from ..functions.orthogonal import matrix_rank, matrix_transpose, pinv, qr, svd, svdvals
 from ..functions.products import cross, matmul, outer, tensordot, vecdot
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power"]

@@ -5,7 +5,7 @@ tensor; notes which call is under way, so that the ranks can compare their calls
 brings operands to layouts that it can compute on (`alignment`); computes blocks; and wraps them as tensors, or as parts
 of its argument (`distributed`).
 
-Each module is an attribute of this package, whatever subpackage it is in, and is imported on first use. `load` imports
+Each module is an attribute of this package, and is imported on first use. `load` imports
 the one that answers for a function of NumPy, or all, so that the tables are complete.
 """
 
@@ -18,30 +18,27 @@ from ..lazy import attach
 
 # The modules, and the functions of NumPy for which each answers: it is imported when the first of them is called.
 _ANSWERS = {
+    "creation": "astype copy empty_like full_like ones_like tril triu zeros_like",
     "elementwise": "angle around clip copyto fix i0 imag isclose iscomplex isneginf isposinf isreal nan_to_num real "
     "round sinc where",
     "facts": "allclose array_equal array_equiv can_cast common_type iscomplexobj isrealobj may_share_memory ndim "
     "result_type shape shares_memory size",
-    "likes": "astype copy empty_like full_like ones_like tril triu zeros_like",
-    "matrices": "cholesky det diag diagonal eigh eigvalsh inv matrix_power matrix_transpose slogdet solve trace",
-    "norms": "cond matrix_norm norm vector_norm",
-    "orthogonal": "matrix_rank pinv qr svd svdvals",
+    "indexing": "",
+    "matrices": "cholesky cond det diag diagonal eigh eigvalsh inv matrix_norm matrix_power norm slogdet solve trace "
+    "vector_norm",
+    "orthogonal": "matrix_rank matrix_transpose pinv qr svd svdvals",
     "products": "cross dot einsum inner matmul multi_dot outer tensordot vdot vecdot",
     "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "rearranging.assigning": "",
-    "rearranging.indexing": "",
-    "rearranging.joining": "append array_split column_stack concatenate dsplit dstack hsplit hstack split stack "
-    "unstack vsplit vstack",
-    "rearranging.ordering": "argwhere flatnonzero nonzero unravel_index",
-    "rearranging.placing": "broadcast_arrays broadcast_to flip fliplr flipud pad repeat roll rot90 sliding_window_view "
-    "tile",
-    "rearranging.reshaping": "expand_dims moveaxis ravel reshape squeeze swapaxes transpose",
+    "rearranging": "append array_split broadcast_arrays broadcast_to column_stack concatenate dsplit dstack "
+    "expand_dims flip fliplr flipud hsplit hstack moveaxis pad repeat roll rot90 sliding_window_view split squeeze "
+    "stack swapaxes tile transpose unstack vsplit vstack",
     "reductions": "all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmin nanprod "
     "nansum prod sum ufunc.reduce",
+    "reshaping": "argwhere flatnonzero nonzero ravel reshape unravel_index",
     "scans": "cumprod cumsum cumulative_prod cumulative_sum diff gradient nancumprod nancumsum ufunc.accumulate",
-    "sets": "bincount histogram unique unique_all unique_counts unique_inverse unique_values",
-    "sorting": "argsort digitize isin searchsorted sort take take_along_axis",
-    "statistics": "average corrcoef cov mean nanmean nanstd nanvar ptp std var",
+    "sorting": "argsort digitize isin searchsorted sort take take_along_axis unique unique_all unique_counts "
+    "unique_inverse unique_values",
+    "statistics": "average bincount corrcoef cov histogram mean nanmean nanstd nanvar ptp std var",
 }
 ANSWERING = {name: module for module, names in _ANSWERS.items() for name in names.split()}
 """The module that answers for a function of NumPy, by the function's name; all are imported for other names."""
@@ -56,24 +53,23 @@ def load(module: str | None = None) -> None:
 
 if TYPE_CHECKING:  # what the table above says to Python, name by name
     from . import (
+        creation,
         elementwise,
         facts,
-        likes,
+        indexing,
         matrices,
-        norms,
         orthogonal,
         products,
         quantiles,
+        rearranging,
         reductions,
+        reshaping,
         scans,
-        sets,
         sorting,
         statistics,
     )
-    from .rearranging import assigning, indexing, joining, ordering, placing, reshaping
 else:
     __getattr__, __dir__ = attach(__name__, {"": " ".join(_ANSWERS)})
 
-__all__ = ["assigning", "elementwise", "facts", "indexing", "joining", "likes", "matrices", "norms", "ordering"]
-__all__ += ["orthogonal", "placing", "products", "quantiles", "reductions", "reshaping", "scans", "sets", "sorting"]
-__all__ += ["statistics"]
+__all__ = ["creation", "elementwise", "facts", "indexing", "matrices", "orthogonal", "products", "quantiles"]
+__all__ += ["rearranging", "reductions", "reshaping", "scans", "sorting", "statistics"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,14 +20,15 @@ from ..compiler.step import as_array
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
-from ..layout.grid import Grid
+from ..layout.grid import Grid, ravel
 from ..layout.layout import Layout
 from ..layout.refine import with_components
-from ..runtime.copy.regions import cut
+from ..runtime.regions import cut
 from .distributed import Array, Distributed, shape_of
 from .moves import moved
 
-__all__ = ["as_plain_operands", "cheapest", "common", "in_blocks", "made_whole", "matched", "plain", "replicated"]
+__all__ = ["as_plain_operands", "cheapest", "common", "in_blocks", "matched", "one_per_part", "whole_along"]
+__all__ += ["part_number", "plain", "replicated"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -57,7 +59,7 @@ def in_blocks(order: int, grid: Grid) -> tuple[Layout, ...]:
     return tuple([Layout((*[empty] * mode, over, *[empty] * (order - mode - 1))) for mode in range(order)])
 
 
-def made_whole(x: T, modes: Collection[int], cause: str) -> T:
+def whole_along(x: T, modes: Collection[int], cause: str) -> T:
     """A plain tensor with some modes whole on every rank.
 
     The grid modes that split them split another mode instead, the one for which that costs least. They are replicated
@@ -78,6 +80,21 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
     return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates)), cause)
 
 
+def part_number(dist: Distribution, rank: int, mode: int) -> int:
+    """The number of a rank's part of a mode, from 0."""
+    splits, at = dist.splits[mode], dist.grid.coordinates(rank)
+    return ravel([at[split.grid_mode] for split in splits], [split.parts for split in splits]) if splits else 0
+
+
+def one_per_part(dist: Distribution, mode: int) -> Distribution:
+    """The distribution that has one index along a mode for each part of it."""
+    splits = dist.splits[mode]
+    entries = tuple([Entry(split.grid_mode, BLOCK) for split in splits])
+    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
+    parts = prod(split.parts for split in splits)
+    return Distribution(layout, (*dist.shape[:mode], parts, *dist.shape[mode + 1 :]), dist.grid)
+
+
 def replicated(values: npt.ArrayLike, x: T) -> T:
     """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`.
 
@@ -88,7 +105,7 @@ def replicated(values: npt.ArrayLike, x: T) -> T:
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 
-@memoized(1024, once=True)
+@memoized(1024, once=True)  # each candidate has a plan to be compiled and priced
 def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: tuple[Layout, ...]) -> Layout:
     """The candidate to which a tensor moves in the least time; the first of several that are equal.
 
@@ -125,21 +142,21 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
     Raises:
         LayoutError: shapes do not broadcast, or the tensors have several communicators.
     """
-    given = as_plain_operands(operands)
-    tensors = [x for x in given if isinstance(x, Distributed)]
+    values = as_plain_operands(operands)
+    tensors = [x for x in values if isinstance(x, Distributed)]
     first = tensors[0] if into is None else into
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
-    shapes = [shape_of(x) for x in given]
+    shapes = [shape_of(x) for x in values]
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
     if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
-        given = [_spread(name, x, shape, where) if isinstance(x, Distributed) else x for x in given]
-    placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
-    target, wanted = common(placed, shape, where)
-    targets = iter(wanted)
+        values = [_spread(name, x, shape, where) if isinstance(x, Distributed) else x for x in values]
+    placed = tuple([(x.distribution, x.local.dtype) for x in values if isinstance(x, Distributed)])
+    target, ends = common(placed, shape, where)
+    targets = iter(ends)
     blocks: list[Any] = []
-    for n, x in enumerate(given):
+    for n, x in enumerate(values):
         if isinstance(x, Distributed):
             dist = next(targets)
             if dist is not None:
@@ -162,7 +179,7 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
     several = {*shapes} - {()}
     if into is None and len(several) == 1:
         return several.pop()
-    given = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
+    text = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
     try:
         shape = np.broadcast_shapes(*shapes)
         if into is None:
@@ -172,9 +189,9 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
     except ValueError:
         pass
     if into is not None:
-        given += f" into shape {into.shape}"
+        text += f" into shape {into.shape}"
     raise LayoutError(
-        f"{name} of shapes {given}: they do not broadcast\n"
+        f"{name} of shapes {text}: they do not broadcast\n"
         "aligned at the last mode, extents are equal or 1; an array is the whole one on every rank: combine one that "
         "fits this rank's block with x.local"
     )
@@ -197,7 +214,7 @@ def _part(array: Array, target: Distribution, rank: int) -> Array:
     return cut(array, _restricted(target, array.shape), rank)
 
 
-@memoized(4096, once=True)
+@memoized(4096, once=True)  # as above; and warm calls of small tensors are dominated by it
 def common(
     tensors: tuple[Placed, ...], shape: tuple[int, ...], into: Distribution | None = None
 ) -> tuple[Distribution, tuple[Distribution | None, ...]]:
@@ -219,8 +236,8 @@ def common(
         moves = [(x, y) for x, y in zip(tensors, plan[1], strict=True) if x[0].meaning != y.meaning]
         return sum(compile(source, target, dtype).cost.seconds for (source, dtype), target in moves)
 
-    target, wanted = plans[0] if len(plans) == 1 else min(plans, key=seconds)
-    pairs = zip(tensors, wanted, strict=True)
+    target, ends = plans[0] if len(plans) == 1 else min(plans, key=seconds)
+    pairs = zip(tensors, ends, strict=True)
     return target, tuple([None if dist.meaning == end.meaning else end for (dist, _), end in pairs])
 
 
@@ -237,6 +254,8 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
     if full:  # read in a view that the other operands do not have
         yield from (Distribution(layout, shape, grid) for layout in in_blocks(len(shape), grid))
         return
+    # No operand has the result's shape, as of a row and a column: a mode is split as in the first operand that has it,
+    # if its grid modes are free.
     modes: list[tuple[Entry, ...]] = [() for _ in shape]
     used: set[int] = set()
     for dist in dists:

@@ -33,7 +33,7 @@ from ..layout.layout import Layout, layout_or_none
 from ..runtime.comm.agreement import collective_errors
 from .alignment import plain, replicated
 from .distributed import Array, Distributed
-from .moves import agree_on_call, asked, moved
+from .moves import agree_on_call, moved, redistributed
 
 __all__ = ["Matrices", "Term", "aligned", "as_matrices", "as_text", "common_operands", "contract", "diagonal_of"]
 __all__ += ["extents_of", "layout_of", "narrowed", "read_subscripts", "stackwise"]
@@ -320,7 +320,7 @@ def contract(
     final = Distribution(replace(computed, partial=()) if target is None else target, shape, joint.grid)
     if product.distribution.meaning == final.meaning:
         return product._on(block, final)
-    return asked(product, final.layout, cause)
+    return redistributed(product, final.layout, cause)
 
 
 def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -27,11 +27,13 @@ from numpy.lib.stride_tricks import as_strided
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from ..layout.indexset import as_slice
 from ..layout.layout import Layout
+from ..layout.refine import as_slices
 from ..runtime.comm.protocol import Comm
 
-__all__ = ["OUTDATED", "Array", "Distributed", "PartKind", "Sharing", "changed", "check_out", "fixed"]
-__all__ += ["has_view", "linked", "owned", "shape_of", "writable"]
+__all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
+__all__ += ["check_out", "has_view", "linked", "owned", "read_only", "shape_of", "writable"]
 
 Array = npt.NDArray[Any]
 
@@ -40,18 +42,23 @@ PartKind = Literal["view", "block", "copy"]
 to date alone, because no view of the block has the part's shape; or in a copy of elements from any ranks."""
 
 
-def fixed(attribute: property, hint: str = "", place: str = "") -> property:
-    """The property, which refuses assignment and says what to write instead.
+def attribute(place: str, doc: str, hint: str = "") -> Any:
+    """An attribute whose value is at a place, such as "_distribution.shape", which is read without a call of Python."""
+    getter = attrgetter(place)
+    return property(getter, _refusing(place.rpartition(".")[2].lstrip("_"), hint) if hint else None, doc=doc)
 
-    Args:
-        place: where its value is, such as "_distribution.shape"; it is then read without a call of Python.
-    """
-    name = attribute.fget.__name__ if attribute.fget else ""
 
+def read_only(computed: property, hint: str) -> property:
+    """The property, which refuses assignment and says what to write instead."""
+    name = computed.fget.__name__ if computed.fget else ""
+    return property(computed.fget, _refusing(name, hint), doc=computed.__doc__)
+
+
+def _refusing(name: str, hint: str) -> Callable[[object, object], None]:
     def refuse(x: object, value: object) -> None:
         raise AttributeError(f"the attribute {name!r} of a tensor is not assigned\nwrite {hint}", name=name, obj=x)
 
-    return property(attrgetter(place) if place else attribute.fget, refuse if hint else None, doc=attribute.__doc__)
+    return refuse
 
 
 class Distributed:
@@ -73,43 +80,24 @@ class Distributed:
     _local: Array  # the block; not set in a part that is outdated
     _sharing: Sharing | None  # None for a tensor that is no part, and that has none
 
-    @property
-    def local(self) -> Array:
+    local: Final[Array] = attribute(
+        "_local",
         """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely.
 
         It is read-only in a part of a tensor whose elements are copies, such as `x[2:]` along a split mode.
-        """
-        return self._local
-
-    @property
-    def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid: which rank holds which elements."""
-        return self._distribution
-
-    @property
-    def comm(self) -> Comm:
-        """The communicator of the tensor's ranks."""
-        return self._comm
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole tensor."""
-        return self._distribution.shape
-
-    @property
-    def layout(self) -> Layout:
-        """The layout, which says which grid modes split which modes, and how."""
-        return self._distribution.layout
-
-    @property
-    def grid(self) -> Grid:
-        """The process grid."""
-        return self._distribution.grid
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements."""
-        return self._local.dtype
+        """,
+        "x.local[...] = block",
+    )
+    distribution: Final[Distribution] = attribute(
+        "_distribution", "The layout on the tensor's shape and grid: which rank holds which elements."
+    )
+    comm: Final[Comm] = attribute("_comm", "The communicator of the tensor's ranks.")
+    shape: Final[tuple[int, ...]] = attribute("_distribution.shape", "The shape of the whole tensor.")
+    layout: Final[Layout] = attribute(
+        "_distribution.layout", "The layout, which says which grid modes split which modes, and how."
+    )
+    grid: Final[Grid] = attribute("_distribution.grid", "The process grid.")
+    dtype: Final[np.dtype[Any]] = attribute("_local.dtype", "The dtype of the elements.")
 
     @property
     def ndim(self) -> int:
@@ -121,15 +109,6 @@ class Distributed:
         """The number of elements of the whole tensor."""
         return prod(self._distribution.shape)
 
-    if not TYPE_CHECKING:
-        local = fixed(local, "x.local[...] = block", "_local")
-        distribution = fixed(distribution, place="_distribution")
-        comm = fixed(comm, place="_comm")
-        shape = fixed(shape, place="_distribution.shape")
-        layout = fixed(layout, place="_distribution.layout")
-        grid = fixed(grid, place="_distribution.grid")
-        dtype = fixed(dtype, place="_local.dtype")
-
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.
 
@@ -139,8 +118,6 @@ class Distributed:
         >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
         (slice(0, 4, None), slice(0, 6, None))
         """
-        from ..layout.refine import as_slices
-
         return as_slices(self.distribution, self._comm.rank)
 
     def copy(self, order: str = "K") -> Self:
@@ -171,7 +148,7 @@ class Distributed:
         return self._wrap(block, distribution, self._comm)
 
     @abstractmethod
-    def _store(self, axes: Sequence[Any] | None, part: Distributed) -> None:
+    def _store(self, axes: Sequence[KeyAxis] | None, part: Distributed) -> None:
         """Write a part back to the elements that it has copies of; None for all of them, reshaped. Collective."""
 
     @abstractmethod
@@ -187,12 +164,33 @@ class Distributed:
         """The tensor in another dtype."""
 
 
+class KeyAxis(NamedTuple):
+    """One part of a key `x[key]`, in the order of the result."""
+
+    modes: tuple[int, ...]  # of the tensor, that it indexes; none for `newaxis`
+    taken: range | int | npt.NDArray[np.int64]  # of one mode; or of several, an array (modes, *extents) of points
+    extents: tuple[int, ...]  # of the modes that it adds to the result
+
+
+def at_axes(array: Array, axes: Sequence[KeyAxis]) -> Array:
+    """The elements of an array at the parts of a key; a view if none is an array."""
+    key: list[Any] = []
+    for axis in axes:
+        if not axis.modes:
+            key.append(None)
+        elif isinstance(axis.taken, range):
+            key.append(as_slice(axis.taken))
+        else:
+            key += [axis.taken] if isinstance(axis.taken, int) else list(axis.taken)
+    return array.transpose([mode for axis in axes for mode in axis.modes])[(*key, ...)]
+
+
 @dataclass(slots=True, eq=False)
 class Sharing:
     """What a tensor shares: the tensor that it is a part of, if any, and its own parts."""
 
     source: Distributed | None = None
-    axes: Sequence[Any] | None = None  # NumPy's key of the part, in any order of modes; None for all, reshaped
+    axes: Sequence[KeyAxis] | None = None  # NumPy's key of the part, in any order of modes; None for all, reshaped
     kind: PartKind = "view"
     fixed: Callable[[Array], Array] | None = None  # of what is not written into: NumPy's function that takes it
     parts: dict[int, ref[Distributed]] = field(default_factory=dict)  # by the number of the reference, in their order
@@ -215,7 +213,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 def linked(
     part: T,
     source: Distributed,
-    axes: Sequence[Any] | None = None,
+    axes: Sequence[KeyAxis] | None = None,
     kind: PartKind = "view",
     fixed: Callable[[Array], Array] | None = None,
 ) -> T:
@@ -254,7 +252,7 @@ def writable(x: Distributed) -> Array:
     return _opened(block) if copied and owner.local.flags.writeable else block
 
 
-def changed(x: Distributed, axes: Sequence[Any] | None = None, by: Distributed | None = None) -> None:
+def changed(x: Distributed, axes: Sequence[KeyAxis] | None = None, by: Distributed | None = None) -> None:
     """Write what is new in a part to its tensor, and outdate other parts that are copies. Collective for a copy.
 
     Args:
@@ -267,7 +265,7 @@ def changed(x: Distributed, axes: Sequence[Any] | None = None, by: Distributed |
     if sharing is None:
         return
     for part in _parts(x):
-        if part is not by and _meet(part._sharing.axes, axes):  # type: ignore[union-attr]
+        if part is not by and _overlap(part._sharing.axes, axes):  # type: ignore[union-attr]
             _follow(part, x)
     source = sharing.source
     if source is None:
@@ -322,8 +320,6 @@ def _as_in_numpy(x: Distributed) -> Array:
     sharing, shape = x._sharing, x.distribution.shape
     if sharing is None or sharing.source is None:
         return as_strided(np.empty(1, bool), shape, [prod(shape[mode + 1 :]) for mode in range(len(shape))])
-    from ..layout.indexset import as_slice
-
     base = _as_in_numpy(sharing.source)
     if sharing.fixed is not None:
         return np.asarray(sharing.fixed(base))
@@ -331,8 +327,7 @@ def _as_in_numpy(x: Distributed) -> Array:
         if x.local.itemsize < sharing.source.local.itemsize:  # real and imaginary parts alternate in memory
             base = as_strided(base, strides=[2 * stride for stride in base.strides])
         return base.reshape(shape)
-    key = [None if not axis.modes else as_slice(axis.taken) if axis.extents else axis.taken for axis in sharing.axes]
-    return base.transpose([mode for axis in sharing.axes for mode in axis.modes])[(*key, ...)]
+    return at_axes(base, sharing.axes)
 
 
 def _opened(block: Array) -> Array:
@@ -362,7 +357,7 @@ def _follow(part: Distributed, source: Distributed, lost: bool = False) -> None:
         del part._local  # so that a block that is up to date is read at no cost; see DistTensor.__getattr__
 
 
-def _meet(axes: Sequence[Any] | None, others: Sequence[Any] | None) -> bool:
+def _overlap(axes: Sequence[KeyAxis] | None, others: Sequence[KeyAxis] | None) -> bool:
     """Whether two keys may have elements in common."""
     if axes is None or others is None:
         return True
@@ -375,8 +370,6 @@ def _meet(axes: Sequence[Any] | None, others: Sequence[Any] | None) -> bool:
 
 def _disjoint(a: Any, b: Any) -> bool:
     """Whether two indices or ranges of one mode have nothing in common; arrays of indices are not looked at."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a != b
     a, b = (range(each, each + 1) if isinstance(each, int) else each for each in (a, b))
     if not isinstance(a, range) or not isinstance(b, range):
         return False

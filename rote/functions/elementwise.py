@@ -18,8 +18,8 @@ from ..layout.distribution import Distribution
 from ..runtime.comm.agreement import collective_errors, floating_errors_raise
 from .alignment import as_plain_operands, matched
 from .distributed import Distributed, changed, linked, shape_of, writable
-from .moves import asked, warn_of_copies
-from .rules import ANSWERS, Function, comm_of, failing_together, fails_together, follows
+from .moves import redistributed, warn_of_copies
+from .rules import ANSWERS, Function, call_collectively, comm_of, follows, raises_collectively
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
@@ -59,8 +59,8 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     if function is np.power:
         function = _power_of(operands, options)
     if floating_errors_raise():
-        result = failing_together(
-            name, lambda *values, **given: _answered(name, function, values, given), operands, options
+        result = call_collectively(
+            name, lambda *values, **named: _answered(name, function, values, named), operands, options
         )
     else:
         result = _answered(name, function, operands, options)
@@ -75,8 +75,8 @@ def _answered(name: str, function: Function, operands: Sequence[Any], options: d
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into
-        given = operands if out is None else (*operands, out)
-        first = None if isinstance(out, tuple) else _alike(given)
+        tensors = operands if out is None else (*operands, out)
+        first = None if isinstance(out, tuple) else _alike(tensors)
         if first is not None:
             blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
             if out is None:
@@ -133,13 +133,13 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
             named[key] = value
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     target, blocks = matched(name, values, written)
-    given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    arguments = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
     arrays: tuple[Any, ...] = (None,) * len(outs)
     if written is not None:
-        given["out"] = arrays = tuple([None if out is None else writable(out) for out in outs])
+        arguments["out"] = arrays = tuple([None if out is None else writable(out) for out in outs])
         if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
-            given["out"] = given["out"][0]
-    result = function(*blocks[: len(operands)], **given)
+            arguments["out"] = arguments["out"][0]
+    result = function(*blocks[: len(operands)], **arguments)
     first = next(x for x in (written, *values) if isinstance(x, Distributed))
     owners = {id(array): out for array, out in zip(arrays, outs, strict=True) if out is not None}
     parts = result if isinstance(result, tuple) else (result,)
@@ -153,31 +153,31 @@ def _contributed(
     name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
 ) -> Any:
     """Write into a partial tensor: some ranks get the values, all others the identity of the reduction."""
-    given = {key: value for key, value in options.items() if key != "out"}
-    result = elementwise(name, function, operands, given)
-    if "where" in given or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
+    others = {key: value for key, value in options.items() if key != "out"}
+    result = elementwise(name, function, operands, others)
+    if "where" in others or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
         raise LayoutError(
             f"{name} writes into {out.distribution.layout}, whose blocks are contributions, one whole result only\n"
             "give an out= whose layout has no +"
         )
     end = out.distribution
-    np.copyto(writable(out), asked(result, end.layout, name, end.grid).local, casting="same_kind")
+    np.copyto(writable(out), redistributed(result, end.layout, name, end.grid).local, casting="same_kind")
     return out
 
 
 def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
     """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
-    given = [out for out in outs if out is not None]
-    for out in given:
+    tensors = [out for out in outs if out is not None]
+    for out in tensors:
         if not isinstance(out, Distributed):
             raise LayoutError(
                 f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
             )
-        if out.distribution != given[0].distribution:
+        if out.distribution != tensors[0].distribution:
             raise LayoutError(
-                f"{name} wants out= of one distribution, not {given[0].distribution} and {out.distribution}"
+                f"{name} wants out= of one distribution, not {tensors[0].distribution} and {out.distribution}"
             )
-    return given[0] if given else None
+    return tensors[0] if tensors else None
 
 
 def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
@@ -192,27 +192,7 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     return first._on(block, target)
 
 
-def _unary(function: Function, name: str = "") -> Function:
-    """A function of one tensor, under the standard's name, which is NumPy's unless another one is given."""
-    name = name or function.__name__
-
-    def called(x: Distributed, /) -> Any:
-        return elementwise(name, function, (x,), {})
-
-    return _named(name, called, function, 1)
-
-
-def _binary(function: Function, name: str = "") -> Function:
-    """A function of two operands, at least one of them a tensor; its name is NumPy's unless another one is given."""
-    name = name or function.__name__
-
-    def called(x1: Any, x2: Any, /) -> Any:
-        return elementwise(name, function, (x1, x2), {})
-
-    return _named(name, called, function, 2)
-
-
-_SHOWN = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
+_EXAMPLES = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
 
 _DOC = """The `numpy.{numpy}` of each element, with NumPy's rules for dtypes and special values.
 
@@ -229,81 +209,91 @@ True
 """
 
 
-def _named(name: str, called: Function, function: Function, operands: int) -> Function:
+def _standard(function: Function, name: str = "") -> Function:
+    """A function of one or two operands under the standard's name, which is NumPy's unless another one is given."""
+    name = name or function.__name__
+
+    def of_one(x: Distributed, /) -> Any:
+        return elementwise(name, function, (x,), {})
+
+    def of_two(x1: Any, x2: Any, /) -> Any:
+        return elementwise(name, function, (x1, x2), {})
+
+    called: Function = of_one
+    about, more = "The result has x's layout.", ""
+    if getattr(function, "nin", 1) == 2:
+        called, about, more = of_two, "Operands are tensors, arrays or scalars that broadcast.", ", 2"
+    values = "[6, 5]" if name.startswith("bitwise") else _EXAMPLES.get(name, "[0.5, 0.25]")
     called.__name__ = called.__qualname__ = name
-    values = "[6, 5]" if name.startswith("bitwise") else _SHOWN.get(name, "[0.5, 0.25]")
-    about = "The result has x's layout." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
-    called.__doc__ = _DOC.format(
-        name=name, numpy=function.__name__, values=values, about=about, more=", 2" * (operands - 1)
-    )
+    called.__doc__ = _DOC.format(name=name, numpy=function.__name__, values=values, about=about, more=more)
     return follows("elementwise")(called)
 
 
-abs: Function = _unary(np.abs, "abs")
-acos: Function = _unary(np.arccos, "acos")
-acosh: Function = _unary(np.arccosh, "acosh")
-asin: Function = _unary(np.arcsin, "asin")
-asinh: Function = _unary(np.arcsinh, "asinh")
-atan: Function = _unary(np.arctan, "atan")
-atanh: Function = _unary(np.arctanh, "atanh")
-bitwise_invert: Function = _unary(np.invert, "bitwise_invert")
-ceil: Function = _unary(np.ceil)
-conj: Function = _unary(np.conj, "conj")
-cos: Function = _unary(np.cos)
-cosh: Function = _unary(np.cosh)
-exp: Function = _unary(np.exp)
-expm1: Function = _unary(np.expm1)
-floor: Function = _unary(np.floor)
-isfinite: Function = _unary(np.isfinite)
-isinf: Function = _unary(np.isinf)
-isnan: Function = _unary(np.isnan)
-log: Function = _unary(np.log)
-log10: Function = _unary(np.log10)
-log1p: Function = _unary(np.log1p)
-log2: Function = _unary(np.log2)
-logical_not: Function = _unary(np.logical_not)
-negative: Function = _unary(np.negative)
-positive: Function = _unary(np.positive)
-reciprocal: Function = _unary(np.reciprocal)
-round: Function = _unary(np.round)
-sign: Function = _unary(np.sign)
-signbit: Function = _unary(np.signbit)
-sin: Function = _unary(np.sin)
-sinh: Function = _unary(np.sinh)
-sqrt: Function = _unary(np.sqrt)
-square: Function = _unary(np.square)
-tan: Function = _unary(np.tan)
-tanh: Function = _unary(np.tanh)
-trunc: Function = _unary(np.trunc)
+abs: Function = _standard(np.abs, "abs")
+acos: Function = _standard(np.arccos, "acos")
+acosh: Function = _standard(np.arccosh, "acosh")
+asin: Function = _standard(np.arcsin, "asin")
+asinh: Function = _standard(np.arcsinh, "asinh")
+atan: Function = _standard(np.arctan, "atan")
+atanh: Function = _standard(np.arctanh, "atanh")
+bitwise_invert: Function = _standard(np.invert, "bitwise_invert")
+ceil: Function = _standard(np.ceil)
+conj: Function = _standard(np.conj, "conj")
+cos: Function = _standard(np.cos)
+cosh: Function = _standard(np.cosh)
+exp: Function = _standard(np.exp)
+expm1: Function = _standard(np.expm1)
+floor: Function = _standard(np.floor)
+isfinite: Function = _standard(np.isfinite)
+isinf: Function = _standard(np.isinf)
+isnan: Function = _standard(np.isnan)
+log: Function = _standard(np.log)
+log10: Function = _standard(np.log10)
+log1p: Function = _standard(np.log1p)
+log2: Function = _standard(np.log2)
+logical_not: Function = _standard(np.logical_not)
+negative: Function = _standard(np.negative)
+positive: Function = _standard(np.positive)
+reciprocal: Function = _standard(np.reciprocal)
+round: Function = _standard(np.round)
+sign: Function = _standard(np.sign)
+signbit: Function = _standard(np.signbit)
+sin: Function = _standard(np.sin)
+sinh: Function = _standard(np.sinh)
+sqrt: Function = _standard(np.sqrt)
+square: Function = _standard(np.square)
+tan: Function = _standard(np.tan)
+tanh: Function = _standard(np.tanh)
+trunc: Function = _standard(np.trunc)
 
-add: Function = _binary(np.add)
-atan2: Function = _binary(np.arctan2, "atan2")
-bitwise_and: Function = _binary(np.bitwise_and)
-bitwise_left_shift: Function = _binary(np.left_shift, "bitwise_left_shift")
-bitwise_or: Function = _binary(np.bitwise_or)
-bitwise_right_shift: Function = _binary(np.right_shift, "bitwise_right_shift")
-bitwise_xor: Function = _binary(np.bitwise_xor)
-copysign: Function = _binary(np.copysign)
-divide: Function = _binary(np.divide)
-equal: Function = _binary(np.equal)
-floor_divide: Function = _binary(np.floor_divide)
-greater: Function = _binary(np.greater)
-greater_equal: Function = _binary(np.greater_equal)
-hypot: Function = _binary(np.hypot)
-less: Function = _binary(np.less)
-less_equal: Function = _binary(np.less_equal)
-logaddexp: Function = _binary(np.logaddexp)
-logical_and: Function = _binary(np.logical_and)
-logical_or: Function = _binary(np.logical_or)
-logical_xor: Function = _binary(np.logical_xor)
-maximum: Function = _binary(np.maximum)
-minimum: Function = _binary(np.minimum)
-multiply: Function = _binary(np.multiply)
-nextafter: Function = _binary(np.nextafter)
-not_equal: Function = _binary(np.not_equal)
-pow: Function = _binary(np.power, "pow")
-remainder: Function = _binary(np.remainder)
-subtract: Function = _binary(np.subtract)
+add: Function = _standard(np.add)
+atan2: Function = _standard(np.arctan2, "atan2")
+bitwise_and: Function = _standard(np.bitwise_and)
+bitwise_left_shift: Function = _standard(np.left_shift, "bitwise_left_shift")
+bitwise_or: Function = _standard(np.bitwise_or)
+bitwise_right_shift: Function = _standard(np.right_shift, "bitwise_right_shift")
+bitwise_xor: Function = _standard(np.bitwise_xor)
+copysign: Function = _standard(np.copysign)
+divide: Function = _standard(np.divide)
+equal: Function = _standard(np.equal)
+floor_divide: Function = _standard(np.floor_divide)
+greater: Function = _standard(np.greater)
+greater_equal: Function = _standard(np.greater_equal)
+hypot: Function = _standard(np.hypot)
+less: Function = _standard(np.less)
+less_equal: Function = _standard(np.less_equal)
+logaddexp: Function = _standard(np.logaddexp)
+logical_and: Function = _standard(np.logical_and)
+logical_or: Function = _standard(np.logical_or)
+logical_xor: Function = _standard(np.logical_xor)
+maximum: Function = _standard(np.maximum)
+minimum: Function = _standard(np.minimum)
+multiply: Function = _standard(np.multiply)
+nextafter: Function = _standard(np.nextafter)
+not_equal: Function = _standard(np.not_equal)
+pow: Function = _standard(np.power, "pow")
+remainder: Function = _standard(np.remainder)
+subtract: Function = _standard(np.subtract)
 
 
 @follows("elementwise", np.real)
@@ -360,7 +350,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
 
 @follows("elementwise", np.copyto)
-@fails_together("copyto")
+@raises_collectively("copyto")
 def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write values into a tensor, which keeps its layout.
 

@@ -108,26 +108,17 @@ def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
 def _fact(function: Function, *args: Any, **options: Any) -> Any:
     """Answer from shape and dtype alone: arrays that take no memory stand in for tensors."""
 
-    def shown(x: Any) -> Any:
+    def stand_in(x: Any) -> Any:
         if not isinstance(x, Distributed):
             return x
         return np.broadcast_to(np.empty((), x.local.dtype), x.distribution.shape)
 
-    return function(*map(shown, args), **{key: shown(value) for key, value in options.items()})
-
-
-@follows("fact", np.shape, name="numpy.shape")
-def _shape(a: Distributed) -> tuple[int, ...]:
-    return a.distribution.shape
-
-
-@follows("fact", np.ndim, name="numpy.ndim")
-def _ndim(a: Distributed) -> int:
-    return len(a.distribution.shape)
+    return function(*map(stand_in, args), **{key: stand_in(value) for key, value in options.items()})
 
 
 _FACTS: tuple[Function, ...] = (np.size, np.common_type, np.iscomplexobj, np.isrealobj)
 ANSWERS.update({function: partial(_fact, function) for function in _FACTS})
+ANSWERS.update({np.shape: lambda a: a.distribution.shape, np.ndim: lambda a: len(a.distribution.shape)})
 
 
 @follows("agreed", np.allclose)

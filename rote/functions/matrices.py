@@ -1,4 +1,4 @@
-"""Linear algebra of stacks of matrices that are whole on ranks, by NumPy's functions on the blocks.
+"""Linear algebra of stacks of matrices that are whole on ranks, by NumPy's functions on the blocks; diagonals; norms.
 
 Modes before the last two are a stack, which may be split. If the matrices themselves are split, the cheapest plan makes
 them whole on some ranks; that is an implicit move.
@@ -6,7 +6,6 @@ them whole on some ranks; that is an implicit move.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from operator import index
 from typing import Any, Literal, NamedTuple
@@ -16,43 +15,22 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..layout.layout import Layout
+from . import reductions
 from .alignment import plain
 from .contraction import Term, contract, diagonal_of, stackwise
 from .distributed import Distributed, linked
+from .elementwise import elementwise
+from .indexing import getitem, relabelled
 from .moves import because
+from .orthogonal import COLUMNS, MATRIX, ROWS, floating, of_matrices, stack_of, svdvals
 from .products import conjugate, matmul
-from .rearranging.indexing import getitem, relabelled
-from .rearranging.placing import pad
-from .rearranging.reshaping import reordered
-from .reductions import finished, normal_axes
+from .rearranging import expand_dims, pad, permute_dims, squeeze
+from .reductions import Axis, finished, normal_axes
 from .rules import follows
 
-__all__ = [
-    "Eigensystem",
-    "SignAndLog",
-    "adjoint",
-    "cholesky",
-    "det",
-    "diag",
-    "diagonal",
-    "eigh",
-    "eigvalsh",
-    "floating",
-]
-__all__ += [
-    "inv",
-    "matrix_power",
-    "matrix_transpose",
-    "numpy_diagonal",
-    "numpy_trace",
-    "of_matrices",
-    "slogdet",
-    "solve",
-]
-__all__ += ["stack_of", "trace"]
-
-MATRIX = ROWS, COLUMNS = 0, 1
-"""Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""
+__all__ = ["Eigensystem", "SignAndLog", "cholesky", "cond", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
+__all__ += ["matrix_norm", "matrix_power", "norm", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "trace"]
+__all__ += ["vector_norm"]
 
 
 class SignAndLog(NamedTuple):
@@ -67,27 +45,6 @@ class Eigensystem(NamedTuple):
 
     eigenvalues: Any
     eigenvectors: Any
-
-
-def stack_of(cause: str, x: Any) -> Term:
-    """The labels of a stack of matrices; refused if the order of `x` is less than 2."""
-    if np.ndim(x) < 2:
-        raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
-    return tuple(range(10 + np.ndim(x) - 2, 10, -1))
-
-
-def floating(x: Distributed) -> Distributed:
-    """The tensor with elements of a real or complex floating dtype, which NumPy's linear algebra needs."""
-    return x if x.local.dtype.kind in "fc" else x.astype("f8")
-
-
-def of_matrices(
-    cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
-) -> list[Any]:
-    """Apply a function of matrices to a stack of them; `extents` are of labels that only results have."""
-    stack = stack_of(cause, x)
-    terms = [(*stack, *labels) for labels in (MATRIX, *results)]
-    return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)
 
 
 @follows("contracted", np.linalg.cholesky)
@@ -224,18 +181,6 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
     return power
 
 
-@follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)
-def matrix_transpose(x: Distributed, /) -> Any:
-    """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
-
-    >>> import rote
-    >>> print(matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
-    block[(),(0)]
-    """
-    order = len(stack_of("matrix_transpose", x))
-    return reordered(x, (*range(order), order + 1, order), "matrix_transpose")
-
-
 @follows("contracted", np.linalg.trace)
 def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Any:
     """The sums of the diagonals of matrices, in the shape of their stack. Matrices do not move. Collective.
@@ -257,11 +202,6 @@ def numpy_trace(
     a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
     """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as for `diagonal`. Collective.
-
-    Args:
-        offset, dtype: as for the trace of matrices.
-        axis1, axis2: the modes of the diagonal.
-        out: a tensor of the result's shape to write into.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
@@ -299,10 +239,6 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
 @follows("contracted", np.diagonal, name="numpy.diagonal", views=True)
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal of two modes, which is the result's last mode, as `numpy.diagonal`. Collective.
-
-    Args:
-        offset: the offset of the diagonal, above the main one if it is positive.
-        axis1, axis2: the modes of the diagonal, which the result does not have.
 
     Raises: AxisError if there is no such mode, ValueError if the two are one.
 
@@ -350,6 +286,147 @@ def diag(v: Distributed, k: int = 0) -> Any:
     return x._on(block, Layout((*dist.layout.modes, ())).on((*dist.shape, n + abs(k)), dist.grid))
 
 
-def adjoint(x: Distributed) -> Any:
-    """The conjugate transposes of matrices."""
-    return conjugate(matrix_transpose(x))
+# --- norms ----------------------------------------------------------------------------------------------------
+
+
+MatrixOrder = float | Literal["fro", "nuc"]
+
+
+@follows("reduction", np.linalg.vector_norm)
+def vector_norm(
+    x: Distributed, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, exact: bool = False
+) -> Any:
+    """The norms of vectors along some modes, or of all elements. Collective where they are split.
+
+    Args:
+        axis: one mode, several modes taken together, or None for all.
+        keepdims: whether these modes stay, with extent 1.
+        ord: 2 for the root of the sum of squares; inf and -inf for the largest and smallest magnitude; 0 for the number
+            of elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
+        exact: add squares or powers so that the sum has the same bits in any layout, on any number of ranks.
+
+    >>> import rote
+    >>> vector_norm(rote.DistTensor.from_global([3.0, 4.0], "block[(0)]")).to_global()
+    array(5.)
+    """
+    modes = normal_axes(axis, len(x.distribution.shape))
+    x = floating(x)
+    if ord in (np.inf, -np.inf):
+        return _extreme(_magnitudes(x), modes, keepdims, ord)
+    if ord == 0:
+        counts = reductions.count_nonzero(x, modes, keepdims=keepdims)
+        return counts.astype(_magnitudes(x).local.dtype)
+    if ord == 2:
+        return elementwise("sqrt", np.sqrt, (_squares(x, modes, keepdims, exact),), {})
+    powers = elementwise("pow", np.power, (_magnitudes(x), ord), {})
+    total = reductions.sum(powers, modes, keepdims=keepdims, exact=exact)
+    return elementwise("pow", np.power, (total, 1 / ord), {})
+
+
+def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool, exact: bool) -> Any:
+    """The sums of squared magnitudes, by contractions, which allocate no array of squares; if exact, rounded once."""
+    if exact:
+        squares = elementwise("square", lambda block: np.square(block.real), (x,), {})
+        if x.local.dtype.kind == "c":
+            squares = elementwise("add", lambda square, block: square + np.square(block.imag), (squares, x), {})
+        return reductions.sum(squares, modes, keepdims=keepdims, exact=True)
+    x = plain(x, "vector_norm")
+    term = tuple(range(len(x.distribution.shape)))
+    result = tuple([label for label in term if label not in modes])
+    total = contract((conjugate(x), x), (term, term), result, "vector_norm")
+    if x.local.dtype.kind == "c":
+        total = elementwise("real", np.real, (total,), {})
+    return expand_dims(total, modes) if keepdims else total
+
+
+@follows("reduction", np.linalg.matrix_norm)
+def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder | None = "fro") -> Any:
+    """The norms of matrices, in the shape of their stack. Collective where they are split.
+
+    Args:
+        keepdims: whether the two modes stay, with extent 1.
+        ord: "fro" (or None) for the root of the sum of squares; 1 and inf for the largest sum of magnitudes of a column
+            and of a row, -1 and -inf for the smallest; 2, -2 and "nuc" for the largest, the smallest and the sum of the
+            singular values.
+
+    Raises:
+        LayoutError: `ord` is none of these.
+
+    >>> import rote.array_api as xp
+    >>> float(xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
+    """
+    stack = stack_of("matrix_norm", x)
+    x = floating(x)
+    rows, columns = len(stack), len(stack) + 1
+    if ord is None or ord == "fro":
+        return vector_norm(x, axis=(rows, columns), keepdims=keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        added, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = reductions.sum(_magnitudes(x), added, keepdims=True)
+        norms = _extreme(sums, (compared,), True, ord)
+        return norms if keepdims else squeeze(norms, (rows, columns))
+    if ord not in (2, -2, "nuc"):
+        raise LayoutError(f"the norms of matrices are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf, not {ord!r}")
+    values = svdvals(x)
+    if ord == "nuc":
+        norms = reductions.sum(values, rows)
+    else:
+        norms = _extreme(values, (rows,), False, ord)
+    return expand_dims(norms, (rows, columns)) if keepdims else norms
+
+
+@follows("reduction", np.linalg.norm)
+def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+    """`numpy.linalg.norm`: of a vector, a matrix, or all elements, depending on `ord` and `axis`. Collective."""
+    order = len(x.distribution.shape)
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keepdims)
+    modes = normal_axes(axis, order)
+    if len(modes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"{ord!r} is the norm of a matrix; write a number, or name two modes")
+        return vector_norm(x, axis=modes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(modes) != 2:
+        raise LayoutError(f"norm takes vectors and matrices, not {len(modes)} modes; write vector_norm for more")
+    if ord is None or ord == "fro":
+        return vector_norm(x, axis=modes, keepdims=keepdims)
+    others = [mode for mode in range(order) if mode not in modes]
+    norms = matrix_norm(permute_dims(x, (*others, *modes)), ord=ord)
+    return expand_dims(norms, modes) if keepdims else norms
+
+
+@follows("contracted", np.linalg.cond)
+def cond(x: Distributed, p: Any = None) -> Any:
+    """The condition numbers of matrices, in the shape of their stack, as `numpy.linalg.cond`. Collective.
+
+    Args:
+        p: None, 2 or -2 for ratios of singular values; another order of `matrix_norm` makes matrices whole.
+
+    Raises:
+        LinAlgError: matrices are empty, or not square where an inverse is needed.
+
+    >>> from rote import DistTensor
+    >>> float(np.linalg.cond(DistTensor.from_global([[2.0, 0.0], [0.0, 1.0]], "block[(0),()]")))
+    2.0
+    """
+    stack_of("cond", x)
+    if 0 in x.distribution.shape:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
+    if p not in (None, 2, -2):
+        return of_matrices("cond", lambda block: np.linalg.cond(block, p), x, ())[0]
+    values = svdvals(x)
+    ends = [getitem(values, (..., end)) for end in ((-1, 0) if p == -2 else (0, -1))]
+    with np.errstate(all="ignore"):  # of singular matrices
+        return elementwise("cond", lambda a, b: np.nan_to_num(a / b, nan=np.inf, posinf=np.inf), ends, {})
+
+
+def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:
+    """The largest magnitudes, or the smallest for a negative order; the largest of no elements is 0."""
+    if ord > 0:
+        return reductions.max(magnitudes, modes, keepdims=keepdims, initial=0)
+    return reductions.min(magnitudes, modes, keepdims=keepdims)
+
+
+def _magnitudes(x: Distributed) -> Any:
+    return elementwise("abs", np.abs, (x,), {})

@@ -16,16 +16,15 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import prod
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from ..compiler.explain import in_bytes
+from ..compiler.plan import in_bytes
 from ..errors import GatherWarning, LayoutError, MoveWarning
 from ..host import memory
 from ..layout.distribution import Distribution, distribute
@@ -36,9 +35,9 @@ from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
-__all__ = ["AtWork", "Config", "DataMove", "Policy", "agree_on_call", "announce", "asked", "because", "call_under_way"]
-__all__ += ["config", "default_layout", "function_at_work", "gathers_are_silent", "implicit_cause", "moved"]
-__all__ += ["records_open", "refuse_copies", "trace", "warn_of_copies"]
+__all__ = ["AtWork", "DataMove", "Policy", "agree_on_call", "announce", "because", "config", "redistributed"]
+__all__ += ["default_layout", "function_at_work", "gathers_are_silent", "implicit_cause", "moved", "records_open"]
+__all__ += ["refuse_copies", "trace", "warn_of_copies"]
 
 Policy = Literal["warn", "error", "allow"]
 """Whether something is warned of, refused, or silent."""
@@ -92,10 +91,11 @@ class Implicit(NamedTuple):
 
 
 class AtWork(NamedTuple):
-    """The function that all moves at present are counted for, and whether all of them are its own."""
+    """The outermost function, which all moves at present are counted for."""
 
     name: str = ""
-    owns: bool = False
+    owns: bool = False  # whether all moves are its own
+    call: list[Call] | None = None  # empty as soon as its ranks have agreed on the call; None outside of functions
 
 
 implicit_cause: ContextVar[Implicit | None] = ContextVar("cause", default=None)
@@ -104,29 +104,9 @@ implicit_cause: ContextVar[Implicit | None] = ContextVar("cause", default=None)
 function_at_work: ContextVar[AtWork] = ContextVar("function", default=AtWork())  # noqa: B039 - it is frozen
 """The outermost function whose moves are made at present."""
 
-call_under_way: ContextVar[list[Call] | None] = ContextVar("rote_call", default=None)
-"""The outermost call of a function, in a list that is empty as soon as its ranks have agreed on it; None outside."""
-
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
 """The lists to which every move is added at present."""
 _warned: set[tuple[str, int, str]] = set()
-
-
-class Config:
-    """Settings that stay from now on or, used as a context manager, until the end of the block."""
-
-    __slots__ = ("_before",)
-
-    def __init__(self, before: _Settings) -> None:
-        self._before = before
-
-    def __enter__(self) -> Config:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _settings.set(self._before)
 
 
 def config(
@@ -134,7 +114,7 @@ def config(
     implicit: Policy | None = None,
     gather: Policy | None = None,
     layout: Callable[[tuple[int, ...]], Layout | str] | None = None,
-) -> Config:
+) -> AbstractContextManager[object]:
     """Set which implicit moves and which gathers are allowed, and the layout of new tensors.
 
     Call it with equal arguments on all ranks. Ranks that `rote.run` starts inherit the settings of their parent thread.
@@ -165,7 +145,9 @@ def config(
         if policy is not None and policy not in get_args(Policy):
             raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
     _settings.set(_Settings(implicit or before.implicit, gather or before.gather, layout or before.layout))
-    return Config(before)
+    restoring = ExitStack()
+    restoring.callback(_settings.set, before)
+    return restoring
 
 
 @contextmanager
@@ -210,7 +192,7 @@ class because:
 
     def __enter__(self) -> None:
         outer = function_at_work.get()
-        self._token = function_at_work.set(AtWork(outer.name or self._cause, outer.owns or self._owns))
+        self._token = function_at_work.set(AtWork(outer.name or self._cause, outer.owns or self._owns, outer.call))
 
     def __exit__(self, *error: object) -> None:
         function_at_work.reset(self._token)
@@ -274,8 +256,8 @@ def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], 
     if not whole or inner or "allow" in (_settings.get().implicit, _settings.get().gather):
         return
     sizes = [1]  # a number is no copy to speak of
-    for given in operands:
-        for x in given if isinstance(given, list | tuple) else (given,):
+    for operand in operands:
+        for x in operand if isinstance(operand, list | tuple) else (operand,):
             if isinstance(x, Distributed):
                 sizes.append(prod(x.distribution.max_local_shape()))
             elif isinstance(x, np.ndarray):
@@ -343,18 +325,8 @@ def agree_on_call(comm: Comm) -> None:
     Raises:
         LayoutError: the arguments differ.
         CommError: the calls differ.
-
-    >>> from rote import DistTensor, run
-    >>> def program(comm):
-    ...     return DistTensor.zeros((4, 6), "block[(0),()]", comm).sum(axis=None if comm.rank else 0)
-    >>> run(program, ranks=2)
-    Traceback (most recent call last):
-    ...
-    rote.LayoutError: sum is one call of all ranks, but rank 0 gives it axis=0 and rank 1 axis=None
-    give every rank the same
-    raised on rank 0 of 2
     """
-    calls = call_under_way.get()
+    calls = function_at_work.get().call
     if not calls or comm.size == 1:
         return
     name, args, options = calls[0]
@@ -382,27 +354,27 @@ def moved(
         hint: what to write instead; if empty, that the operand is moved first.
         which: the number of the operand, from 0, if there may be several.
     """
-    wanted, across = as_layout(layout), grid is not None and grid != x.distribution.grid
-    if not across and x.distribution.layout == wanted:
+    target, across = as_layout(layout), grid is not None and grid != x.distribution.grid
+    if not across and x.distribution.layout == target:
         return x
     if function_at_work.get().owns:
-        return asked(x, wanted, cause, grid)
+        return redistributed(x, target, cause, grid)
     agree_on_call(x.comm)
     cause = function_at_work.get().name or cause
 
     def move_first() -> str:
         there = f", grid={grid.shape}" if across and grid is not None else ""
         it = "it" if which is None else f"operand {which + 1}"
-        return hint or f"move {it} by x.redistribute({str(wanted)!r}{there}) first"
+        return hint or f"move {it} by x.redistribute({str(target)!r}{there}) first"
 
-    token = implicit_cause.set(Implicit(cause, refuse_copies(x, wanted, grid, cause), move_first))
+    token = implicit_cause.set(Implicit(cause, refuse_copies(x, target, grid, cause), move_first))
     try:
-        return x.redistribute(wanted, grid=grid if across else None)
+        return x.redistribute(target, grid=grid if across else None)
     finally:
         implicit_cause.reset(token)
 
 
-def asked(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:
+def redistributed(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:
     """A tensor in the layout that a call asks for, or that a function gives its result; never implicit."""
     across = grid is not None and grid != x.distribution.grid
     if not across and x.distribution.layout == layout:

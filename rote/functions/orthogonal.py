@@ -18,26 +18,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ..errors import LayoutError
-from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
-from ..layout.grid import ravel
 from ..layout.layout import Layout
-from .alignment import made_whole, plain
+from . import reductions
+from .alignment import one_per_part, part_number, plain, whole_along
 from .contraction import Term, contract, stackwise
 from .distributed import Array, Distributed
-from .matrices import COLUMNS, ROWS, adjoint, floating, of_matrices, stack_of
+from .elementwise import elementwise
+from .indexing import fetch
 from .products import conjugate, matmul
-from .rearranging.indexing import fetch
+from .rearranging import expand_dims, reordered
 from .rules import follows
 
-__all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
+__all__ = ["MATRIX", "QRFactors", "SingularValues", "adjoint", "floating", "matrix_rank", "matrix_transpose"]
+__all__ += ["of_matrices", "pinv", "qr", "stack_of", "svd", "svdvals"]
 
+MATRIX = ROWS, COLUMNS = 0, 1
+"""Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""
 _OTHER = 2  # the label of the columns of an orthogonal factor
 _FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
 
@@ -55,6 +57,44 @@ class SingularValues(NamedTuple):
     U: Any
     S: Any
     Vh: Any
+
+
+def stack_of(cause: str, x: Any) -> Term:
+    """The labels of a stack of matrices; refused if the order of `x` is less than 2."""
+    if np.ndim(x) < 2:
+        raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
+    return tuple(range(10 + np.ndim(x) - 2, 10, -1))
+
+
+def floating(x: Distributed) -> Distributed:
+    """The tensor with elements of a real or complex floating dtype, which NumPy's linear algebra needs."""
+    return x if x.local.dtype.kind in "fc" else x.astype("f8")
+
+
+def of_matrices(
+    cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
+) -> list[Any]:
+    """Apply a function of matrices to a stack of them; `extents` are of labels that only results have."""
+    stack = stack_of(cause, x)
+    terms = [(*stack, *labels) for labels in (MATRIX, *results)]
+    return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)
+
+
+@follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)
+def matrix_transpose(x: Distributed, /) -> Any:
+    """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
+
+    >>> import rote
+    >>> print(matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
+    block[(),(0)]
+    """
+    order = len(stack_of("matrix_transpose", x))
+    return reordered(x, (*range(order), order + 1, order), "matrix_transpose")
+
+
+def adjoint(x: Distributed) -> Any:
+    """The conjugate transposes of matrices."""
+    return conjugate(matrix_transpose(x))
 
 
 @follows("contracted", np.linalg.qr)
@@ -148,14 +188,13 @@ def pinv(x: Distributed, /, rtol: Any = None) -> Any:
     """
     stack = stack_of("pinv", x)
     left, values, right = _thin_svd(floating(x))
-    inverses = _compared(values, _tolerance(x, values, rtol), _inverted, (*stack, _OTHER), "pinv")
+
+    def inverted(values: Array, least: Array) -> Any:
+        return np.divide(1, values, where=values > least, out=np.zeros_like(values))
+
+    inverses = elementwise("pinv", inverted, (values, _threshold(x, values, rtol)), {})
     terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
     return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv")
-
-
-def _inverted(values: Array, least: Array) -> Array:
-    inverses: Array = np.divide(1, values, where=values > least, out=np.zeros_like(values))
-    return inverses
 
 
 @follows("contracted", np.linalg.matrix_rank)
@@ -166,32 +205,19 @@ def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
     >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
     1
     """
-    stack = stack_of("matrix_rank", x)
+    stack_of("matrix_rank", x)
     values = svdvals(x)
-
-    def counted(block: Array, least: Array) -> Array:
-        return np.asarray(np.count_nonzero(block > least, axis=-1))
-
-    return _compared(values, _tolerance(x, values, rtol), counted, stack, "matrix_rank")
+    return reductions.count_nonzero(elementwise("greater", np.greater, (values, _threshold(x, values, rtol)), {}), -1)
 
 
-def _tolerance(x: Distributed, values: Distributed, rtol: Any) -> Any:
-    """The fraction of the largest singular value up to which others count as 0."""
-    if rtol is not None:
-        return rtol
-    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps)
-
-
-def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], result: Term, cause: str) -> Any:
-    """Call a function of singular values and of each matrix's threshold, above which they count."""
-    stack = tuple([label for label in result if label != _OTHER])
-    share: Any = rtol if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype)
-    own = stack[len(stack) - np.ndim(share) :]
-
-    def called(block: Array, part: Array) -> Array:
-        return function(block, part[..., None] * block.max(axis=-1, keepdims=True, initial=0))
-
-    return stackwise(called, (values, share), ((*stack, _OTHER), own), (result,), cause, (_OTHER,))[0]
+def _threshold(x: Distributed, values: Distributed, rtol: Any) -> Any:
+    """The size up to which singular values count as 0, for each matrix."""
+    if rtol is None:
+        rtol = max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps)
+    fraction = (
+        expand_dims(rtol, -1) if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype)[..., None]
+    )
+    return elementwise("multiply", np.multiply, (fraction, reductions.max(values, -1, keepdims=True, initial=0)), {})
 
 
 def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
@@ -207,7 +233,7 @@ def _thin_svd(x: Distributed) -> SingularValues:
     rows, columns = (any(x.distribution.splits[mode]) for mode in (-2, -1))
     m, n = x.distribution.shape[-2:]
     if columns and (m < n or not rows):
-        other = _thin_svd(made_whole(adjoint(x), (-1 % len(x.distribution.shape),), "svd"))
+        other = _thin_svd(whole_along(adjoint(x), (-1 % len(x.distribution.shape),), "svd"))
         return SingularValues(adjoint(other.Vh), other.S, adjoint(other.U))
     sizes = dict.fromkeys((_OTHER, 3, 4), min(m, n))
     if not (rows or columns):
@@ -220,39 +246,28 @@ def _thin_svd(x: Distributed) -> SingularValues:
 # --- factors of rows that are split --------------------------------------------------------------------------------
 
 
-class _Group(NamedTuple):
-    """A group of consecutive parts of the rows."""
-
-    start: int  # the number of its first part
-    parts: int
-    triangle: int  # rows of its triangle
-
-
 def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     """QR factors of matrices, whose columns are made whole: Q's rows are split as the matrix's, R is replicated."""
-    x = made_whole(x, (len(x.distribution.shape) - 1,), cause)
-    dist, (n, rank) = x.distribution, (x.distribution.shape[-1], x.comm.rank)
-    splits = dist.splits[-2]
-    counts = _row_counts(dist, rank)
-    parts = [split.parts for split in splits]
-    coordinates = dist.grid.coordinates(rank)
-    mine = ravel([coordinates[s.grid_mode] for s in splits], parts) if parts else 0
+    x = whole_along(x, (len(x.distribution.shape) - 1,), cause)
+    dist, n = x.distribution, x.distribution.shape[-1]
+    counts = _row_counts(dist, x.comm.rank)
+    mine = part_number(dist, x.comm.rank, -2)
     Q, R = np.linalg.qr(x.local)
-    size = 1
+    size = 1  # of the groups of parts that are joined in pairs
     while size < len(counts):
-        own, other = (_group(counts, n, size, number) for number in (mine // size, mine // size ^ 1))
-        peer = other.start + (mine - own.start) % other.parts if other.parts else None
+        number, other = mine // size, mine // size ^ 1
+        members = counts[other * size : (other + 1) * size]  # of the other group; the last one may have fewer, or none
+        peer = other * size + mine % size % len(members) if members else None
         arrived = _exchanged(x, R, peer, size, cause)
         if peer is not None:
-            theirs = arrived[..., : other.triangle, :]
-            above = own.start < other.start
+            rows, theirs = R.shape[-2], arrived[..., : min(sum(members), n), :]
+            above = number < other
             joined, R = np.linalg.qr(np.concatenate((R, theirs) if above else (theirs, R), axis=-2))
-            Q = Q @ (joined[..., : own.triangle, :] if above else joined[..., other.triangle :, :])
+            Q = Q @ (joined[..., :rows, :] if above else joined[..., theirs.shape[-2] :, :])
         size *= 2
     Q, R = _signed(Q, R)
-    lay, stack = dist.layout, dist.shape[:-2]
-    k = min(dist.shape[-2:])
-    triangle = Distribution(Layout((*lay.modes[:-2], (), ())), (*stack, k, n), dist.grid)
+    stack, k = dist.shape[:-2], min(dist.shape[-2:])
+    triangle = Distribution(Layout((*dist.layout.modes[:-2], (), ())), (*stack, k, n), dist.grid)
     return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, triangle))
 
 
@@ -267,26 +282,20 @@ def _row_counts(dist: Distribution, rank: int) -> list[int]:
     return counts
 
 
-def _group(counts: list[int], n: int, size: int, number: int) -> _Group:
-    """A group of `size` parts; the last group may have fewer parts, or none."""
-    members = counts[number * size : (number + 1) * size]
-    return _Group(number * size, len(members), min(sum(members), n))
-
-
 def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str) -> Array:
     """Fetch the triangle of the part `peer`, padded with zero rows, in the round with groups of `size`. Collective."""
-    dist, n = x.distribution, x.distribution.shape[-1]
-    over = tuple([Entry(split.grid_mode, BLOCK) for split in dist.splits[-2]])
-    shape = (*dist.shape[:-2], prod(split.parts for split in dist.splits[-2]), n, n)
-    target = Distribution(Layout((*dist.layout.modes[:-2], over, (), ())), shape, dist.grid)
+    n, order = x.distribution.shape[-1], len(x.distribution.shape)
+    rows = one_per_part(x.distribution, order - 2)
+    lay = rows.layout
+    target = Distribution(Layout((*lay.modes, ())), (*rows.shape[:-1], n, n), rows.grid)
     block = np.zeros(target.local_shape(x.comm.rank), R.dtype)
     block[..., 0, : R.shape[-2], :] = R
 
-    def wanted() -> list[Any]:
-        whole, stack = np.arange(n), dist.indices(x.comm.rank)[:-2]
+    def needed() -> list[Any]:
+        whole, stack = np.arange(n), x.distribution.indices(x.comm.rank)[:-2]
         return [*stack, np.array([] if peer is None else [peer], np.int64), whole, whole]
 
-    arrived = fetch(x._on(block, target), target, size, wanted, cause)
+    arrived = fetch(x._on(block, target), target, size, needed, cause)
     return arrived if peer is None else arrived[..., 0, :, :]
 
 

@@ -15,7 +15,7 @@ from ..layout.layout import Layout
 from .contraction import Term, as_text, contract, read_subscripts, stackwise
 from .distributed import Distributed, changed, linked, writable
 from .exact import exact_contract
-from .moves import asked
+from .moves import redistributed
 from .rules import follows
 
 __all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
@@ -165,14 +165,7 @@ def vecdot(
 def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
     """The products summed over the last mode of `a` and the last but one of `b`, as `numpy.dot`. Collective.
 
-    Args:
-        a, b: tensors, or one of them an array.
-        out: a tensor of the result's shape and dtype to write into.
-        layout, exact: as for `tensordot`.
-
-    Raises:
-        LayoutError: the extents of the modes differ.
-        TypeError: `exact` is given for numbers wider than 64 bits.
+    Other arguments and errors as for `vecdot`.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
@@ -200,8 +193,8 @@ def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
     """
     if np.shape(a) != np.shape(b):
         raise LayoutError(f"vdot takes tensors of one shape, not {np.shape(a)} and {np.shape(b)}; reshape one of them")
-    term = tuple(range(np.ndim(a)))
-    return (exact_contract if exact else contract)((conjugate(a), b), (term, term), (), "vdot")
+    modes = [*range(np.ndim(a))]
+    return tensordot(conjugate(a), b, (modes, modes), exact=exact)
 
 
 @follows("contracted", np.outer, np.linalg.outer)
@@ -277,7 +270,7 @@ def into(out: Any, result: Any, cause: str) -> Any:
         raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
     if target.local.dtype != result.local.dtype:
         raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
-    block = asked(result, target.distribution.layout, cause, target.distribution.grid).local
+    block = redistributed(result, target.distribution.layout, cause, target.distribution.grid).local
     writable(target)[...] = block
     changed(target)
     return target

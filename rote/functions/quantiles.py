@@ -18,32 +18,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..caches import memoized
 from ..layout.layout import Layout
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.messages import sub_comm
 from . import reductions
-from .alignment import made_whole, plain, replicated
+from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed
+from .indexing import known
 from .moves import agree_on_call, announce, moved
-from .rearranging.indexing import known
-from .rearranging.reshaping import expand_dims
+from .rearranging import expand_dims
 from .reductions import Axis, finished, unordered
-from .rules import family, follows
+from .rules import family, without_nans
 from .sorting import SampleSort, has_room, sorting_order
 from .statistics import weights_along
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "selected"]
 
 Ints = npt.NDArray[np.int64]
+Modes = tuple[int, ...]
 
 _SAMPLES = 4096  # elements of all lines that the ranks exchange in a round
 _FEW = 4096  # elements of all lines that are gathered
@@ -70,18 +71,14 @@ class _Statistic(NamedTuple):
 def _median(
     name: str, a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Any:
-    statistic = _Statistic(
-        name,
-        (),
-        getattr(np, name),
-        lambda n: np.unique([(n - 1) // 2, n // 2]),
-        lambda values, n: np.mean(values, 0),
-    )
+    def middle(n: int) -> Array:
+        return np.unique([(n - 1) // 2, n // 2])
+
+    statistic = _Statistic(name, (), getattr(np, name), middle, lambda values, n: np.mean(values, 0))
     return _of_lines(a, statistic, axis, None, out, keepdims)
 
 
-@follows("selected", np.median)
-@family(_median)
+@family("selected", _median, np.median)
 def median() -> None:
     """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
@@ -101,17 +98,7 @@ def median() -> None:
     """
 
 
-@follows("selected", np.nanmedian)
-@family(_median)
-def nanmedian() -> None:
-    """The median of the elements that are not NaN; NaN, with a warning, if there is none.
-
-    Arguments and errors as for `median`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanmedian(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    2.0
-    """
+nanmedian: Final = without_nans("selected", _median, np.nanmedian, 2.0, "NaN, with a warning, if there is none")
 
 
 def _quantile(
@@ -129,8 +116,7 @@ def _quantile(
     return _of_lines(a, _quantiles(name, a, q, method, weights), axis, weights, out, keepdims)
 
 
-@follows("selected", np.quantile)
-@family(_quantile)
+@family("selected", _quantile, np.quantile)
 def quantile() -> None:
     """Quantiles of the elements along some modes, or of all, with the bits of `numpy.quantile`. Collective.
 
@@ -156,8 +142,7 @@ def quantile() -> None:
     """
 
 
-@follows("selected", np.percentile)
-@family(_quantile)
+@family("selected", _quantile, np.percentile)
 def percentile() -> None:
     """The quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
 
@@ -167,28 +152,12 @@ def percentile() -> None:
     """
 
 
-@follows("selected", np.nanquantile)
-@family(_quantile)
-def nanquantile() -> None:
-    """The quantiles of the elements that are not NaN; NaN, with a warning, if there is none. Collective.
-
-    Arguments and errors as for `quantile`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanquantile(xp.asarray([1.0, np.nan, 3.0]), 0.75).to_global().tolist()
-    2.5
-    """
-
-
-@follows("selected", np.nanpercentile)
-@family(_quantile)
-def nanpercentile() -> None:
-    """The quantiles as by `nanquantile`, with q in percent. Collective; arguments and errors as for `quantile`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanpercentile(xp.asarray([1.0, np.nan, 3.0]), 75).to_global().tolist()
-    2.5
-    """
+nanquantile: Final = without_nans(
+    "selected", _quantile, np.nanquantile, 2.5, "NaN, with a warning, if there is none", more=", 0.75"
+)
+nanpercentile: Final = without_nans(
+    "selected", _quantile, np.nanpercentile, 2.5, "NaN, with a warning, if there is none", more=", 75"
+)
 
 
 # --- the places of quantiles -----------------------------------------------------------------------------------------
@@ -232,12 +201,12 @@ _AT_ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "neare
 
 def _quantiles(name: str, a: Distributed, q: Any, method: str, weights: Any) -> _Statistic:
     """Quantiles by NumPy's function of this name, which checks q, the method and dtypes on a line of one element."""
-    function, q, own = getattr(np, name), known(q), a.local.dtype
+    function, q, element = getattr(np, name), known(q), a.local.dtype
     if not isinstance(q, int | float) and np.asarray(q).dtype == object:
         q = np.asarray(q, np.float64)  # fractions
-    if own.kind != "c" and 0 not in a.distribution.shape:
-        function(np.ones(1, own), q, method=method, weights=None if weights is None else np.ones(1))
-    fractions, weak = _fractions(name, q, own)
+    if element.kind != "c" and 0 not in a.distribution.shape:
+        function(np.ones(1, element), q, method=method, weights=None if weights is None else np.ones(1))
+    fractions, weak = _fractions(name, q, element)
 
     def between(n: int) -> tuple[Array, Array | None, Any]:
         """The elements before and after each quantile, counted from the end if negative; and its place between them."""
@@ -274,17 +243,15 @@ def _quantiles(name: str, a: Distributed, q: Any, method: str, weights: Any) -> 
 
 def _fractions(name: str, q: Any, dtype: np.dtype[Any]) -> tuple[Array, bool]:
     """The fractions that NumPy computes with for an argument q, and whether they leave the dtype of the elements."""
-    single = dtype.kind == "f" and not _fractions_are_doubles()
-    weak = type(q) in (int, float) and _fractions_are_doubles()
+    single = dtype.kind == "f" and not _FRACTIONS_ARE_DOUBLES
+    weak = type(q) in (int, float) and _FRACTIONS_ARE_DOUBLES
     if name.endswith("percentile"):
         return np.asarray(np.true_divide(q, dtype.type(100) if single else 100)), weak
     return np.asarray(q, dtype if single and isinstance(q, int | float) else None), weak
 
 
-@memoized(1)
-def _fractions_are_doubles() -> bool:
-    """Whether the NumPy that is installed computes places in double precision for elements of any precision."""
-    return bool(np.quantile((np.arange(2049) > 682).astype(np.float16), 0.33333) > 0.6)
+# Whether the NumPy that is installed computes places in double precision for elements of any precision.
+_FRACTIONS_ARE_DOUBLES = bool(np.quantile((np.arange(2049) > 682).astype(np.float16), 0.33333) > 0.6)
 
 
 def _lerp(low: Array, high: Array, part: Any) -> Array:
@@ -307,7 +274,7 @@ def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, o
     others = [mode for mode in range(len(shape)) if mode not in modes]
     x = plain(a, name)
     if has_room(x.distribution, modes):
-        x = made_whole(x, modes, name)
+        x = whole_along(x, modes, name)
     dist = x.distribution
     masses = None if weights is None else _weights(x, weights, axis, modes, name)
     if any(dist.splits[mode] for mode in modes):
@@ -335,14 +302,14 @@ def _dtype(statistic: _Statistic, block: Array) -> np.dtype[Any]:
     return np.asarray(statistic.of_lines(np.ones(1, block.dtype), 0)).dtype
 
 
-def _lines(block: Array, modes: tuple[int, ...]) -> Array:
+def _lines(block: Array, modes: Modes) -> Array:
     """A block with some modes joined into one, the last; a view if these are one mode, or lie so in memory."""
     last = np.moveaxis(block, modes, range(-len(modes), 0))
     rest = last.shape[: block.ndim - len(modes)]
     return last.reshape((*rest, prod(last.shape[len(rest) :])))
 
 
-def _weights(x: Distributed, weights: Any, axis: Axis, modes: tuple[int, ...], name: str) -> Distributed:
+def _weights(x: Distributed, weights: Any, axis: Axis, modes: Modes, name: str) -> Distributed:
     """The weight of each element, in the layout of a plain tensor; checked as by NumPy, on all ranks."""
     shape = x.distribution.shape
     if np.shape(weights) != shape:
@@ -354,18 +321,15 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: tuple[int, ...], n
     return masses
 
 
-def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: tuple[int, ...]) -> Array:
+def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: Modes) -> Array:
     """The values for this rank's part of the lines, which several ranks hold. Collective."""
     dist, block = x.distribution, x.local
     agree_on_call(x.comm)
     across = {split.grid_mode for mode in modes for split in dist.splits[mode]}
     comm = sub_comm(x.comm, dist.grid, tuple(sorted(across)))
-    if len(modes) == block.ndim and masses is None:
-        rest, lines = (), [block.ravel(order="K")]  # in any order, which needs no copy
-    else:
-        blocks = _lines(block, modes)
-        rest = blocks.shape[:-1]
-        lines = list(blocks.reshape(prod(rest), blocks.shape[-1]))
+    blocks = _lines(block, modes)
+    rest = blocks.shape[:-1]
+    lines = list(blocks.reshape(prod(rest), blocks.shape[-1]))
     undefined = np.zeros(len(lines), np.int64)  # NaNs
     if block.dtype.kind == "f":
         undefined[:] = [sum(np.count_nonzero(chunk != chunk) for chunk in _chunks(line)) for line in lines]
@@ -376,13 +340,14 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
     defined = sizes > 0 if statistic.skips else undefined == 0
     if masses is not None:
         with collective_errors(x.comm):  # of weights whose sum is no number
-            return _weighted(x, lines, masses, statistic, modes, defined, comm).reshape((*statistic.shape, *rest))
+            chosen = np.flatnonzero(defined)
+            return _weighted(x, lines, masses, statistic, modes, chosen, comm).reshape((*statistic.shape, *rest))
     places = {n: np.unique(statistic.places(n), return_inverse=True) for n in np.unique(sizes[defined]).tolist()}
-    wanted = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
-    found, nbytes = selected(lines, sizes.tolist(), wanted, comm)
+    needed = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
+    found, nbytes = selected(lines, sizes.tolist(), needed, comm)
     announce(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", statistic.name)
-    alone = statistic.skips and len(modes) == block.ndim and not defined.any()
-    dtype = block.dtype if alone else _dtype(statistic, block)  # of a line of NaNs alone, NumPy's is the line's own
+    undefined_only = statistic.skips and len(modes) == block.ndim and not defined.any()
+    dtype = block.dtype if undefined_only else _dtype(statistic, block)  # as of NumPy, for one line of NaNs
     values = np.full((*statistic.shape, len(lines)), np.nan if dtype.kind == "f" else 0, dtype)
     for n, (_, order) in places.items():
         chosen = np.flatnonzero(defined & (sizes == n))
@@ -395,29 +360,27 @@ def _weighted(
     lines: Sequence[Array],
     masses: Distributed,
     statistic: _Statistic,
-    modes: tuple[int, ...],
-    defined: npt.NDArray[np.bool_],
+    modes: Modes,
+    chosen: Ints,
     comm: Comm,
 ) -> Array:
-    """The elements at fractions of the weight of each line, the smallest first, after a sample sort. Collective."""
-    held, name = x.distribution.indices(x.comm.rank), statistic.name
+    """The elements at fractions of the weight of the chosen lines, the smallest first. Collective."""
+    held = x.distribution.indices(x.comm.rank)
     places = np.ravel_multi_index(np.ix_(*[held[mode] for mode in modes]), [x.distribution.shape[m] for m in modes])
     fractions = np.asarray(statistic.fractions).reshape(-1)
     values = np.full((fractions.size, len(lines)), np.nan if x.local.dtype.kind == "f" else 0, x.local.dtype)
     weights = _lines(masses.local, modes).reshape(len(lines), -1)
-    for number in np.flatnonzero(defined).tolist():
+    for number in chosen.tolist():
         numbers = lines[number] == lines[number]
-        elements, at, mass = (each.reshape(-1)[numbers] for each in (lines[number], places, weights[number]))
-        values[:, number] = _at_weights(x, elements, at, mass, fractions, comm, name)
+        rows = [each.reshape(-1)[numbers] for each in (lines[number], places, weights[number])]
+        values[:, number] = _at_weights(x, rows, fractions, comm, statistic.name)
     return values
 
 
-def _at_weights(
-    x: Distributed, values: Array, places: Ints, masses: Array, fractions: Array, comm: Comm, name: str
-) -> Array:
-    """The elements of one line at fractions of its weight."""
-    order = sorting_order([values, places])
-    values, places, masses = values[order], places[order], masses[order]
+def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: Comm, name: str) -> Array:
+    """The elements of one line at fractions of its weight; a row has values, their places or their weights."""
+    order = sorting_order(rows[:2])
+    values, places, masses = (each[order] for each in rows)
     ranks = SampleSort([values, places], comm)
     announce(x, ranks.received * (values.itemsize + 16), lambda: f"a sample sort over {comm.size} ranks", name)
     values, places, masses = ranks(values), ranks(places), ranks(masses.astype(np.float64, copy=False))
@@ -464,13 +427,12 @@ class _Run(NamedTuple):
     results: Ints  # where the elements at these places go in the result of the line
 
 
+@dataclass(slots=True)
 class _Exchange:
-    """What ranks tell each other during a selection, and the number of bytes that each receives by it."""
+    """What ranks tell each other during a selection."""
 
-    __slots__ = ("comm", "nbytes")
-
-    def __init__(self, comm: Comm) -> None:
-        self.comm, self.nbytes = comm, 0
+    comm: Comm
+    nbytes: int = 0  # that each rank has received
 
     def joined(self, arrays: Sequence[Array]) -> list[Array]:
         """For each of several arrays of one dtype, those of all ranks, joined. Collective."""
@@ -501,12 +463,6 @@ def selected(
 
     Returns:
         Per line, the elements at its places; and the number of bytes that this rank received.
-
-    >>> from rote import run
-    >>> def program(comm):
-    ...     return selected([np.array([[5, 1], [9, 3]][comm.rank])], [4], [np.array([1, 2])], comm)[0][0].tolist()
-    >>> run(program, ranks=2)
-    [[3, 5], [3, 5]]
     """
     results = [np.empty(len(each), line.dtype) for line, each in zip(lines, places, strict=True)]
     numbers = [np.arange(len(each)) for each in places]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from itertools import chain
 from math import prod as product
 from operator import index
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +31,18 @@ from ..errors import LayoutError
 from ..grammar.nodes import Op
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
-from ..runtime.copy.regions import identity
+from ..runtime.regions import identity
 from .alignment import plain
 from .distributed import Array, Distributed
 from .elementwise import copyto, elementwise
 from .exact import exact_sum
-from .moves import asked, moved
-from .rules import UFUNC_METHODS, Function, family, follows
+from .moves import moved, redistributed
+from .rules import UFUNC_METHODS, Function, family, follows, without_nans
 
 __all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argmax", "argmin", "combined"]
 __all__ += ["computed_in", "contributed", "count_nonzero", "filled", "finished", "in_layout", "masked", "max", "min"]
-__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum"]
-__all__ += ["normal_axes", "number_of", "over", "prod", "reduce_by", "reduced", "reducible", "sum", "unordered"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "number_of", "over"]
+__all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "unordered"]
 
 Casting = Literal["same_kind", "unsafe"]
 
@@ -105,13 +105,13 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
 
 
-def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
+def computed_in(dtype: npt.DTypeLike | None, element: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
     """The dtype of a reduction: `dtype`, or that of the elements and `out` together; None if neither is given.
 
     >>> computed_in("f4", np.dtype("i8"), None), computed_in(None, np.dtype("i8"), None)
     ('f4', None)
     """
-    return np.result_type(own, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
+    return np.result_type(element, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
 
 
 def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
@@ -142,7 +142,7 @@ def unordered(name: str) -> TypeError:
 # --- layouts and contributions ------------------------------------------------------------------------------------
 
 
-@memoized(4096)
+@memoized(4096)  # two layouts are built, which costs more than to reduce a small block
 def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
     """The distributions of the contributions to a reduction, and of its result.
 
@@ -202,7 +202,7 @@ def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
 def combined(name: str, contributions: T, where: Reduced) -> T:
     """The result of a reduction, from the contributions of the ranks. Collective if data moves."""
     if where.moves:
-        return asked(contributions, where.target.layout, name)
+        return redistributed(contributions, where.target.layout, name)
     if contributions.distribution is where.target:
         return contributions
     return contributions._on(contributions.local, where.target)
@@ -224,7 +224,7 @@ def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dt
 def in_layout(name: str, x: T, layout: LayoutLike) -> T:
     """The tensor in the layout that a call names, if any; arithmetic on contributions changes it."""
     lay = layout_or_none(layout)
-    return x if lay in (None, x.distribution.layout) else asked(x, lay, name)
+    return x if lay in (None, x.distribution.layout) else redistributed(x, lay, name)
 
 
 def finished(
@@ -276,8 +276,7 @@ def _sum(
     return finished(name, result, out, np.add, initial)
 
 
-@follows("reduction", np.sum)
-@family(_sum)
+@family("reduction", _sum, np.sum)
 def sum() -> None:
     """The sum over some modes, or all. Collective if they are split.
 
@@ -300,15 +299,7 @@ def sum() -> None:
     """
 
 
-@follows("reduction", np.nansum)
-@family(_sum)
-def nansum() -> None:
-    """The sum of the elements that are not NaN; arguments as for `sum`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nansum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    4.0
-    """
+nansum: Final = without_nans("reduction", _sum, np.nansum, 4.0)
 
 
 def _product(
@@ -331,8 +322,7 @@ def _product(
     return finished(name, result, out, np.multiply, initial)
 
 
-@follows("reduction", np.prod)
-@family(_product)
+@family("reduction", _product, np.prod)
 def prod() -> None:
     """The product over some modes, or all; arguments and errors as for `sum`. Collective if they are split.
 
@@ -346,16 +336,7 @@ def prod() -> None:
     """
 
 
-@follows("reduction", np.nanprod)
-@family(_product)
-def nanprod() -> None:
-    """The product of the elements that are not NaN; arguments as for `sum`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    3.0
-    """
-
+nanprod: Final = without_nans("reduction", _product, np.nanprod, 3.0)
 
 _TRUTH: dict[str, tuple[np.ufunc, Op]] = {"any": (np.logical_or, "sum"), "all": (np.logical_and, "prod")}
 
@@ -376,8 +357,7 @@ def _truth(
     return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), modes, np.dtype(bool)), out)
 
 
-@follows("reduction", np.any)
-@family(_truth)
+@family("reduction", _truth, np.any)
 def any() -> None:
     """Whether any element is true; arguments and errors as for `sum`. Collective if the modes are split.
 
@@ -387,8 +367,7 @@ def any() -> None:
     """
 
 
-@follows("reduction", np.all)
-@family(_truth)
+@family("reduction", _truth, np.all)
 def all() -> None:
     """Whether all elements are true; arguments and errors as for `sum`. Collective if the modes are split.
 
@@ -464,8 +443,7 @@ def _extremum(
     return finished(name, in_layout(name, result, layout), out)
 
 
-@follows("reduction", np.max, np.amax)
-@family(_extremum)
+@family("reduction", _extremum, np.max, np.amax)
 def max() -> None:
     """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
 
@@ -481,8 +459,7 @@ def max() -> None:
     """
 
 
-@follows("reduction", np.min, np.amin)
-@family(_extremum)
+@family("reduction", _extremum, np.min, np.amin)
 def min() -> None:
     """The smallest element, or NaN if there is one; arguments and errors as for `max`.
 
@@ -492,30 +469,8 @@ def min() -> None:
     """
 
 
-@follows("reduction", np.nanmax)
-@family(_extremum)
-def nanmax() -> None:
-    """The largest element that is not NaN; NaN, with a warning, if there is none.
-
-    Arguments and errors as for `max`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanmax(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    3.0
-    """
-
-
-@follows("reduction", np.nanmin)
-@family(_extremum)
-def nanmin() -> None:
-    """The smallest element that is not NaN; NaN, with a warning, if there is none.
-
-    Arguments and errors as for `min`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    1.0
-    """
+nanmax: Final = without_nans("reduction", _extremum, np.nanmax, 3.0, "NaN, with a warning, if there is none")
+nanmin: Final = without_nans("reduction", _extremum, np.nanmin, 1.0, "NaN, with a warning, if there is none")
 
 
 def _position(
@@ -574,8 +529,7 @@ def _position(
     return result if out is None else finished(name, result, out)
 
 
-@follows("reduction", np.argmax)
-@family(_position)
+@family("reduction", _position, np.argmax)
 def argmax() -> None:
     """The index of the largest element, the first of several; a NaN counts as the largest.
 
@@ -596,8 +550,7 @@ def argmax() -> None:
     """
 
 
-@follows("reduction", np.argmin)
-@family(_position)
+@family("reduction", _position, np.argmin)
 def argmin() -> None:
     """The index of the smallest element, the first of several; a NaN counts as the smallest.
 
@@ -609,29 +562,8 @@ def argmin() -> None:
     """
 
 
-@follows("reduction", np.nanargmax)
-@family(_position)
-def nanargmax() -> None:
-    """The index of the largest element that is not NaN. Arguments and errors as for `argmax`.
-
-    Raises:
-        ValueError: a slice along the axis has only NaNs.
-
-    >>> from rote import DistTensor
-    >>> int(np.nanargmax(DistTensor.from_global([3.0, np.nan, 7.0], "block[(0)]")))
-    2
-    """
-
-
-@follows("reduction", np.nanargmin)
-@family(_position)
-def nanargmin() -> None:
-    """The index of the smallest element that is not NaN. Arguments and errors as for `nanargmax`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanargmin(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    0
-    """
+nanargmax: Final = without_nans("reduction", _position, np.nanargmax, 2, "ValueError if there is none")
+nanargmin: Final = without_nans("reduction", _position, np.nanargmin, 0, "ValueError if there is none")
 
 
 def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
@@ -652,21 +584,19 @@ def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...])
     return np.asarray(np.ravel_multi_index(tuple(parts), dist.shape))
 
 
-_KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.dtype("f8"): np.dtype("i8")}
-
-
 def _combined_extrema(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
     """The extrema of the contributions of ranks; NaN where any of them is NaN."""
     values = x.local
     if not where.moves or where.target.partial or values.dtype.kind != "f":
         return combined(name, x, where)
-    missing, integer = np.isnan(values), _KEYS.get(values.dtype)
-    if integer is None:  # numbers wider than any integer: NaNs are reduced separately
+    missing = np.isnan(values)
+    if values.itemsize > 8:  # wider than any integer: NaNs are reduced separately
         result = combined(name, x, where)
         nan = missing if op == "max" else ~missing
         nan = combined(name, x._with(nan), where).local
         return result._with(np.where(nan if op == "max" else ~nan, np.nan, result.local))
-    info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
+    bits = values.reshape(-1).view(f"i{values.itemsize}").reshape(values.shape)
+    info = np.iinfo(bits.dtype)
     keys = np.where(missing, info.max if op == "max" else info.min, _in_order(bits))
     result = combined(name, x._with(keys), where)
     return result._with(_in_order(result.local).view(values.dtype))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Signature, signature
 from itertools import chain
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from ..errors import LayoutError
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
 from .distributed import Distributed, owned
-from .moves import AtWork, call_under_way, function_at_work, warn_of_copies
+from .moves import AtWork, function_at_work, warn_of_copies
 
-__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName"]
-__all__ += ["comm_of", "failing_together", "fails_together", "family", "fits", "follows", "of_tensors", "refuse_unfit"]
+__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "comm_of"]
+__all__ += ["family", "fits", "follows", "named", "of_tensors", "raises_collectively", "refuse_unfit", "without_nans"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -33,32 +33,19 @@ class LayoutRule(NamedTuple):
 
     result: str  # the layout of the result
     moves: str  # what moves, and when
+    sends: bool = True  # whether functions send messages of their own, beside moves of operands
+    computes: bool = True  # whether they compute in several steps, so that ranks agree on floating-point errors
 
 
-RuleName = Literal[
-    "created",
-    "fact",
-    "elementwise",
-    "reduction",
-    "along",
-    "sorted",
-    "selected",
-    "indexed",
-    "relabelled",
-    "joined",
-    "contracted",
-    "data-dependent",
-    "agreed",
-]
-
-RULES: dict[RuleName, LayoutRule] = {
+RULES: dict[str, LayoutRule] = {
     "created": LayoutRule(
-        "`layout=`, else the default of `rote.config(layout=…)`", "nothing: each rank makes its block"
+        "`layout=`, else the default of `rote.config(layout=…)`", "nothing: each rank makes its block", sends=False
     ),
-    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype"),
+    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype", sends=False),
     "elementwise": LayoutRule(
         "that of the operand of the result's shape to which moving the others costs least",
         "operands in other layouts, by the cheapest certified plan; an operand that is broadcast and replicated stays",
+        sends=False,
     ),
     "reduction": LayoutRule(
         "`layout=`, else that of the operand without the reduced modes, replicated over the grid modes that split them",
@@ -83,13 +70,15 @@ RULES: dict[RuleName, LayoutRule] = {
     "indexed": LayoutRule(
         "that of the operand, with kinds balanced anew if extents change",
         "elements whose place in the result is on another rank, by an indexed move",
+        computes=False,
     ),
     "relabelled": LayoutRule(
-        "that of the operand, with its modes renamed", "nothing: blocks are views of the operand's"
+        "that of the operand, with its modes renamed", "nothing: blocks are views of the operand's", computes=False
     ),
     "joined": LayoutRule(
         "that of the first operand",
         "elements whose place is on another rank, by an indexed move; operands that are split otherwise, as well",
+        computes=False,
     ),
     "contracted": LayoutRule(
         "free modes are split as in the operands; replicated over the grid modes that split the others",
@@ -104,7 +93,7 @@ RULES: dict[RuleName, LayoutRule] = {
 }
 """The rules, by name."""
 
-FUNCTIONS: dict[str, RuleName] = {}
+FUNCTIONS: dict[str, str] = {}
 """The rule of each function of the array namespace, by the function's name."""
 
 ANSWERS: dict[Function, Function] = {}
@@ -114,7 +103,7 @@ UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 """The function that answers for a method of a ufunc, such as `numpy.add.reduce`, with tensors; it takes `axis=`."""
 
 
-def follows(rule: RuleName, *answers: Function, name: str = "", views: bool = False) -> Callable[[F], F]:
+def follows(rule: str, *answers: Function, name: str = "", views: bool = False) -> Callable[[F], F]:
     """Enter a function into the table of rules, under `name` or its own; it answers for these functions of NumPy.
 
     Args:
@@ -122,33 +111,25 @@ def follows(rule: RuleName, *answers: Function, name: str = "", views: bool = Fa
     """
 
     def enter(function: F) -> F:
-        own = name or function.__name__
-        FUNCTIONS[own] = rule
-        if rule in _MOVING:
-            function = _entered(own, function, rule in _COMPUTING, views or rule == "relabelled", rule == "joined")
+        key = name or function.__name__
+        FUNCTIONS[key] = rule
+        if RULES[rule].sends:
+            function = _entered(key, function, rule, views or rule == "relabelled")
         elif rule != "fact" and (rule != "created" or answers):  # those that answer for none make the first tensors
-            function = of_tensors(own, function)
+            function = of_tensors(key, function)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
 
     return enter
 
 
-def family(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], None]], Callable[P, R]]:
-    """Make a function of a family from its name and docstring: it calls the model with its name as first argument.
+def named(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], None]], Callable[P, R]]:
+    """Make a function from its name and docstring: it calls the model, with its name as first argument.
 
     The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
-
-    >>> def power(name: str, x: float, times: int = 1) -> float:
-    ...     return x ** {"squared": 2, "cubed": 3}[name] * times
-    >>> @family(power)
-    ... def squared() -> None:
-    ...     "The square, some times."
-    >>> squared(3, times=2), [*signature(squared).parameters]
-    (18, ['x', 'times'])
     """
     first, *others = signature(model).parameters.values()
-    own = signature(model).replace(parameters=others)
+    public = signature(model).replace(parameters=others)
     kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
 
     def enter(function: Callable[[], None]) -> Callable[P, R]:
@@ -159,24 +140,51 @@ def family(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], No
             try:
                 return model(name, *args, **options)
             except TypeError:
-                refuse_unfit(name, own, args, options)
+                refuse_unfit(name, public, args, options)
                 raise
 
         called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
         called.__annotations__ = kinds
-        called.__signature__ = own  # type: ignore[attr-defined]
+        called.__signature__ = public  # type: ignore[attr-defined]
         return called
 
     return enter
 
 
-_COMPUTING: tuple[RuleName, ...] = (
-    *("reduction", "along", "sorted", "selected", "contracted", "data-dependent", "agreed"),
-)
-"""The rules of functions that compute in several steps; `elementwise` agrees on floating-point errors itself."""
+def family(
+    rule: str, model: Callable[Concatenate[Any, P], R], *answers: Function
+) -> Callable[[Callable[[], None]], Callable[P, R]]:
+    """Make a function that `follows` a rule from its name and docstring, as `named` does."""
+    return lambda function: follows(rule, *answers)(named(model)(function))
 
-_MOVING: tuple[RuleName, ...] = (*_COMPUTING, "indexed", "joined", "relabelled")
-"""The rules of functions that may send messages; `elementwise` only moves tensors, which agrees by itself."""
+
+_WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Arguments and errors as for `{plain}`.
+
+>>> import numpy as np, rote.array_api as xp
+>>> xp.{name}(xp.asarray([1.0, np.nan, 3.0]){more}).to_global().tolist()
+{value}
+"""
+
+
+def without_nans(
+    rule: str, model: Callable[Concatenate[Any, P], R], answered: Function, value: Any, beyond: str = "", more: str = ""
+) -> Callable[P, R]:
+    """The function of a family that answers for NumPy's function of this name and leaves NaNs out.
+
+    Args:
+        value: the result of the example, for 1, NaN and 3 and for `more` arguments.
+        beyond: what happens if all elements are NaN, or in the place of NaNs.
+    """
+
+    def function() -> None: ...
+
+    name = answered.__name__
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = model.__module__
+    beyond = beyond and f"; {beyond}"
+    plain = name.removeprefix("nan")
+    function.__doc__ = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
+    return family(rule, model, answered)(function)
 
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
@@ -186,8 +194,8 @@ def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
 
 def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     """The arguments, and what is in lists of them."""
-    given = [*args, *options.values()]
-    return given + [each for several in given if isinstance(several, list | tuple) for each in several]
+    values = [*args, *options.values()]
+    return values + [each for several in values if isinstance(several, list | tuple) for each in several]
 
 
 def of_tensors(name: str, function: F) -> F:
@@ -210,22 +218,22 @@ def of_tensors(name: str, function: F) -> F:
 
 def _explain(error: Exception, name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Raise another error in the place of one that a value caused which is no tensor, or no integer."""
-    given = _values(args, options)
-    if not any(isinstance(value, Distributed) for value in given):
-        if not given or (isinstance(error, TypeError) and not fits(function, args, options)):
+    values = _values(args, options)
+    if not any(isinstance(value, Distributed) for value in values):
+        if not values or (isinstance(error, TypeError) and not fits(function, args, options)):
             return
-        value = next((value for value in given if not isinstance(value, str)), given[0])  # subscripts
+        value = next((value for value in values if not isinstance(value, str)), values[0])  # subscripts
         if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
             value = value[0]
     elif (
         isinstance(error, AttributeError)
         and not isinstance(error, LayoutError)  # of a part that is outdated
         and error.name in ("comm", "distribution", "local", "_local")
-        and any(error.obj is value for value in given)
+        and any(error.obj is value for value in values)
     ):
         value = error.obj
     else:
-        if isinstance(error, TypeError) and call_under_way.get() is None:  # steps leave it to the outermost call
+        if isinstance(error, TypeError) and function_at_work.get().call is None:  # steps leave it to the outermost call
             _refuse_axes(name, function, args, options)
         return
     raise TypeError(
@@ -234,14 +242,14 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
     ) from None
 
 
-def refuse_unfit(name: str, own: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+def refuse_unfit(name: str, expected: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Refuse arguments that do not fit a signature, under the name of the called function and not of its model.
 
     Raises:
         TypeError: they do not fit.
     """
     try:
-        own.bind(*args, **options)
+        expected.bind(*args, **options)
     except TypeError as error:
         raise TypeError(f"{name}() {error}") from None
 
@@ -255,7 +263,7 @@ def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) ->
     return True
 
 
-def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def call_collectively(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Call a function, and raise its floating-point errors on all ranks of the first tensor among its arguments."""
     comm = comm_of(args, options)
     if comm is None:
@@ -264,41 +272,37 @@ def failing_together(name: str, function: Function, args: Sequence[Any], options
         return function(*args, **options)
 
 
-def _entered(name: str, function: F, computes: bool, views: bool, joins: bool) -> F:
+def _entered(name: str, function: F, rule: str, views: bool) -> F:
     """The function of tensors, whose outermost call is noted for its ranks to agree on, if it sends messages.
 
-    Args:
-        computes: whether all ranks raise its floating-point errors together.
-        views: whether its results are parts of the argument; those of other functions are tensors of their own.
-        joins: whether its results consist of its operands.
+    If its results are no `views`, they are tensors of their own.
     """
-    work = AtWork(name.removeprefix("numpy."))
+    computes, joins = RULES[rule].computes, rule == "joined"
+    short = name.removeprefix("numpy.")
 
     # Find the tensors, refuse others, note the call for the ranks to compare, compute, and wrap: all calls go this way.
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
+        outer = function_at_work.get()
         try:
-            if call_under_way.get() is not None:  # this is a step of another function
+            if outer.call is not None:  # this is a step of another function
                 return function(*args, **options)
-            token = call_under_way.set([(name, args, options)])
-            outer = function_at_work.get()
-            counted = function_at_work.set(outer if outer.name else work)
+            token = function_at_work.set(AtWork(outer.name or short, outer.owns, [(name, args, options)]))
             try:
                 if computes and floating_errors_raise():
-                    result = failing_together(name, function, args, options)
+                    result = call_collectively(name, function, args, options)
                 else:
                     result = function(*args, **options)
                 if not views:
                     result = owned(result, (*args, *options.values()))
             finally:
-                function_at_work.reset(counted)
-                call_under_way.reset(token)
+                function_at_work.reset(token)
         except Exception as error:
             _explain(error, name, function, args, options)
             raise
         if options.get("layout") is None and options.get("out") is None:
             results = result if isinstance(result, list | tuple) else (result,)
-            warn_of_copies(work.name, chain(args, options.values()), results, joins)
+            warn_of_copies(short, chain(args, options.values()), results, joins)
         return result
 
     return cast(F, called)
@@ -311,11 +315,11 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
         TypeError: a mode is another value.
     """
     try:
-        given = signature(function).bind(*args, **options).arguments
+        arguments = signature(function).bind(*args, **options).arguments
     except TypeError:  # another mistake
         return
     for word in ("axis", "axes", "axis1", "axis2", "source", "destination"):
-        value = given.get(word)
+        value = arguments.get(word)
         for axis in value if isinstance(value, list | tuple) else (value,):
             if axis is not None and not hasattr(type(axis), "__index__"):
                 raise TypeError(
@@ -323,14 +327,14 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
                 ) from None
 
 
-def fails_together(name: str) -> Callable[[F], F]:
+def raises_collectively(name: str) -> Callable[[F], F]:
     """Decorate a function: all ranks raise its floating-point errors together, if NumPy is set to raise any."""
 
     def agreeing(function: F) -> F:
         @wraps(function)
         def called(*args: Any, **options: Any) -> Any:
             if floating_errors_raise():
-                return failing_together(name, function, args, options)
+                return call_collectively(name, function, args, options)
             return function(*args, **options)
 
         return cast(F, called)

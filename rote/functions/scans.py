@@ -14,28 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ..grammar.nodes import BLOCK, Entry, Op
-from ..layout.grid import ravel
-from ..layout.layout import Layout
-from ..runtime.copy.regions import identity
-from .alignment import made_whole, plain
+from ..grammar.nodes import Op
+from ..runtime.regions import identity
+from .alignment import one_per_part, part_number, plain, whole_along
 from .distributed import Array, Distributed
 from .elementwise import not_equal, subtract
-from .moves import asked
-from .rearranging.indexing import fetch, key_at, known, parse_key, read
-from .rearranging.joining import concat
-from .rearranging.ordering import in_order
-from .rearranging.placing import pad
-from .rearranging.reshaping import reshape
+from .indexing import fetch, key_at, known, parse_key, read
+from .moves import redistributed
+from .rearranging import concat, pad
 from .reductions import computed_in, filled, finished, unordered
-from .rules import UFUNC_METHODS, family, follows
+from .reshaping import in_order, reshape
+from .rules import UFUNC_METHODS, family, follows, without_nans
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
 
@@ -64,8 +59,7 @@ def _cumulative(
     return pad(y, [(int(m == mode), 0) for m in range(order)], constant_values=initial)
 
 
-@follows("along", np.cumulative_sum)
-@family(_cumulative)
+@family("along", _cumulative, np.cumulative_sum)
 def cumulative_sum() -> None:
     """The cumulative sums along a mode: each element with all before it. Collective.
 
@@ -85,8 +79,7 @@ def cumulative_sum() -> None:
     """
 
 
-@follows("along", np.cumulative_prod)
-@family(_cumulative)
+@family("along", _cumulative, np.cumulative_prod)
 def cumulative_prod() -> None:
     """The cumulative products along a mode: each element with all before it.
 
@@ -109,8 +102,7 @@ def _flat_scan(
     return finished(name, _scan(name, ufunc, a, axis, computed_in(dtype, a.local.dtype, out)), out)
 
 
-@follows("along", np.cumsum)
-@family(_flat_scan)
+@family("along", _flat_scan, np.cumsum)
 def cumsum() -> None:
     """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
@@ -123,8 +115,7 @@ def cumsum() -> None:
     """
 
 
-@follows("along", np.cumprod)
-@family(_flat_scan)
+@family("along", _flat_scan, np.cumprod)
 def cumprod() -> None:
     """The cumulative product along a mode, or of all elements in row-major order; errors as for `cumsum`.
 
@@ -134,26 +125,8 @@ def cumprod() -> None:
     """
 
 
-@follows("along", np.nancumsum)
-@family(_flat_scan)
-def nancumsum() -> None:
-    """The cumulative sum, in which a NaN counts as 0; arguments and errors as for `cumsum`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nancumsum(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    [1.0, 1.0, 4.0]
-    """
-
-
-@follows("along", np.nancumprod)
-@family(_flat_scan)
-def nancumprod() -> None:
-    """The cumulative product, in which a NaN counts as 1; arguments and errors as for `cumsum`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nancumprod(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    [1.0, 1.0, 3.0]
-    """
+nancumsum: Final = without_nans("along", _flat_scan, np.nancumsum, [1.0, 1.0, 4.0], "a NaN counts as 0")
+nancumprod: Final = without_nans("along", _flat_scan, np.nancumprod, [1.0, 1.0, 3.0], "a NaN counts as 1")
 
 
 def _accumulate(
@@ -181,7 +154,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
     mode = normalize_axis_index(axis or 0, order)
     x = plain(x, name)
     if "cyclic" in [s.kind.name for s in x.distribution.splits[mode]]:
-        x = made_whole(x, (mode,), name)
+        x = whole_along(x, (mode,), name)
     block = ufunc.accumulate(x.local, mode, dtype)
     if x.distribution.splits[mode]:
         block = _carried(name, ufunc, x, block, mode)
@@ -190,25 +163,18 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
 
 def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
     """The scan of a block, continued from the total of all elements before it along a mode."""
-    dist = x.distribution
-    splits = dist.splits[mode]
     along = (slice(None),) * mode
-    shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
     if block.shape[mode]:
         total = block[*along, slice(-1, None)]
     else:
-        total = np.full(shape, identity(_SCANNING[ufunc], block.dtype))
-    # The totals are a tensor too: one index along the mode for each part, which all ranks of a line then get.
-    parts = [s.parts for s in splits]
-    entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
-    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
-    extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
-    totals = asked(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
-    at = dist.grid.coordinates(x.comm.rank)
-    first = ravel([at[s.grid_mode] for s in splits], parts)
-    if not first:
+        total = np.full((*block.shape[:mode], 1, *block.shape[mode + 1 :]), identity(_SCANNING[ufunc], block.dtype))
+    # The totals are a tensor too, which all ranks of a line then get whole along the mode.
+    ends = one_per_part(x.distribution, mode)
+    totals = redistributed(x._on(total, ends), ends.layout.whole(mode), name)
+    mine = part_number(x.distribution, x.comm.rank, mode)
+    if not mine:
         return block
-    before = ufunc.reduce(totals.local[*along, slice(0, first)], mode, block.dtype, keepdims=True)
+    before = ufunc.reduce(totals.local[*along, slice(0, mine)], mode, block.dtype, keepdims=True)
     carried: Array = ufunc(before, block, dtype=block.dtype)
     return carried
 
@@ -305,7 +271,7 @@ def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
     """The derivative along one mode of a plain tensor."""
     splits, n = x.distribution.splits[mode], x.distribution.shape[mode]
     if any(split.kind.is_cyclic for split in splits):
-        x, splits = made_whole(x, (mode,), "gradient"), ()
+        x, splits = whole_along(x, (mode,), "gradient"), ()
     if np.ndim(spacing):
         spacing = np.asarray(spacing, None if np.asarray(spacing).dtype.kind == "f" else "f8")
         steps = np.diff(spacing)
@@ -316,8 +282,8 @@ def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
         held = x.distribution.indices(x.comm.rank)
         # Of each end of the mode, its rank also needs as many indices as the one-sided difference there.
         first, stop = _with_neighbours(held[mode], n, edge_order)
-        wanted = [*held[:mode], np.arange(first, stop), *held[mode + 1 :]]
-        block = fetch(x, x.distribution, (mode, edge_order), lambda: wanted, "gradient")
+        needed = [*held[:mode], np.arange(first, stop), *held[mode + 1 :]]
+        block = fetch(x, x.distribution, (mode, edge_order), lambda: needed, "gradient")
         inside = held[mode] - first
     if not block.size:
         return x._with(np.empty(x.local.shape, np.gradient(np.ones(2, block.dtype)).dtype))

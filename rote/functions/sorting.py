@@ -1,4 +1,4 @@
-"""Sorting, searching and taking along a mode. A split mode is made whole, or sorted while it stays split.
+"""Sorting, searching and taking along a mode, and unique elements. A split mode is made whole, or sorted while split.
 
 A sample sort puts the keys of all ranks in ascending order, a run of them on each rank and all of them on none
 (sorting by regular sampling: Shi and Schaeffer 1992):
@@ -12,9 +12,9 @@ A sample sort puts the keys of all ranks in ascending order, a run of them on ea
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import chain
+from itertools import chain, compress
 from math import prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +22,22 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
+from ..layout.layout import Layout
 from ..layout.refine import fitted
-from ..runtime.comm.agreement import collective_errors
+from ..runtime.comm.agreement import collective_errors, gathered
 from ..runtime.comm.protocol import Comm
 from ..runtime.indexed import IndexedMove
-from .alignment import made_whole, plain, replicated
+from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed
+from .indexing import known, parse_key, read
 from .moves import agree_on_call, announce, because, moved
-from .rearranging.indexing import known, parse_key, read
-from .rearranging.ordering import over_ranks
-from .rearranging.placing import broadcast_to
-from .rearranging.reshaping import reshape
+from .rearranging import broadcast_to
+from .reshaping import first_index, in_order, over_ranks, reshape
 from .rules import family, follows
 
-__all__ = ["SampleSort", "argsort", "digitize", "has_room", "isin", "searchsorted", "sort", "sorting_order", "take"]
-__all__ += ["take_along_axis"]
+__all__ = ["SampleSort", "UniqueAll", "UniqueCounts", "UniqueInverse", "argsort", "digitize", "has_room", "isin"]
+__all__ += ["searchsorted", "sort", "sorting_order", "take", "take_along_axis", "unique", "unique_all"]
+__all__ += ["unique_counts", "unique_inverse", "unique_values"]
 
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T", bound=Distributed)
@@ -57,7 +58,7 @@ def _sort(
         x, axis = reshape(x, -1), 0
     x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
     if has_room(x.distribution, (mode,)):
-        x = made_whole(x, (mode,), name)
+        x = whole_along(x, (mode,), name)
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, name, descending)
     function: Any = np.sort if name == "sort" else np.argsort
@@ -68,8 +69,7 @@ def _sort(
     return x._with(backwards if name == "sort" else x.distribution.shape[mode] - 1 - backwards)
 
 
-@follows("sorted", np.sort)
-@family(_sort)
+@family("sorted", _sort, np.sort)
 def sort() -> None:
     """The elements in ascending order along a mode, or as one line in row-major order if it is None. Collective.
 
@@ -91,8 +91,7 @@ def sort() -> None:
     """
 
 
-@follows("sorted", np.argsort)
-@family(_sort)
+@family("sorted", _sort, np.argsort)
 def argsort() -> None:
     """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as for `sort`.
 
@@ -126,25 +125,23 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
     values = np.moveaxis(x.local, mode, -1).reshape(-1)
-    if replica:
+    if replica:  # it sorts nothing, but gets its elements back in order
         values = values[:0]
-    own = places.reshape(-1)[: len(values)]
+    at = places.reshape(-1)[: len(values)]
     lines = prod(dist.shape) // n
-    order = sorting_order(_keys(values, own, n, lines))
-    values, own = values[order], own[order]
-    ranks = SampleSort(_keys(values, own, n, lines), comm)
-    with because(name):
-        nbytes = ranks.received * (values.itemsize + own.itemsize)
-        announce(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
-    values, own = ranks(values), ranks(own)
-    merged = sorting_order(_keys(values, own, n, lines))
-    run = values[merged] if name == "sort" else own[merged] % n
+    order = sorting_order(_keys(values, at, n, lines))
+    values, at = values[order], at[order]
+    ranks = SampleSort(_keys(values, at, n, lines), comm)
+    nbytes = ranks.received * (values.itemsize + at.itemsize)
+    announce(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
+    values, at = ranks(values), ranks(at)
+    merged = sorting_order(_keys(values, at, n, lines))
+    run = values[merged] if name == "sort" else at[merged] % n
     if name == "argsort" and descending:
         run = n - 1 - run
     ranked = over_ranks(x, run, ranks.sizes)
     home = IndexedMove(ranked.distribution, [places.reshape(-1)], comm)
-    with because(name):
-        announce(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
+    announce(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
     block = np.moveaxis(home(run).reshape(places.shape), -1, mode)
     return x._on(np.ascontiguousarray(block), dist)
 
@@ -277,7 +274,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     if axis is None:
         x, axis = reshape(x, -1), 0
     mode = normalize_axis_index(axis, len(x.distribution.shape))
-    x, at = made_whole(x, (mode,), "take_along_axis"), indices
+    x, at = whole_along(x, (mode,), "take_along_axis"), indices
     if isinstance(indices, np.ndarray):
         at = replicated(indices, x)
     shape, extents = x.distribution.shape, at.distribution.shape
@@ -296,6 +293,213 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     with collective_errors(x.comm):
         taken = np.take_along_axis(x.local, at.local, mode)
     return x._on(taken, target)
+
+
+# --- unique elements -------------------------------------------------------------------------------------------------
+
+
+class UniqueAll(NamedTuple):
+    """The unique elements, the row-major index of each one's first occurrence, the inverse, and the counts."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The unique elements and their counts."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The unique elements, and for each element of the tensor its number among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+@follows("data-dependent", np.unique_all)
+def unique_all(x: Distributed, /) -> UniqueAll:
+    """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
+
+    >>> from rote import DistTensor
+    >>> [each.to_global().tolist() for each in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
+    [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    return UniqueAll(*_unique(x, True, False))
+
+
+@follows("data-dependent", np.unique_counts)
+def unique_counts(x: Distributed, /) -> UniqueCounts:
+    """The unique elements in ascending order, and their counts; NaNs are all different.
+
+    >>> import rote.array_api as xp
+    >>> values, counts = xp.unique_counts(xp.asarray([3, 1, 3]))
+    >>> values.to_global(), counts.to_global()
+    (array([1, 3]), array([1, 2]))
+    """
+    values, _, _, counts = _unique(x, False, False)
+    return UniqueCounts(values, counts)
+
+
+@follows("data-dependent", np.unique_inverse)
+def unique_inverse(x: Distributed, /) -> UniqueInverse:
+    """The unique elements in ascending order, and each element's number among them, in the tensor's layout.
+
+    >>> import rote.array_api as xp
+    >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.to_global()
+    array([1, 0, 1])
+    """
+    values, _, inverse, _ = _unique(x, True, False)
+    return UniqueInverse(values, inverse)
+
+
+@follows("data-dependent", np.unique_values)
+def unique_values(x: Distributed, /) -> Any:
+    """The unique elements in ascending order, in blocks whose sizes follow from the data; NaNs are all different.
+
+    >>> import rote.array_api as xp
+    >>> xp.unique_values(xp.asarray([3, 1, 3])).to_global()
+    array([1, 3])
+    """
+    return _unique(x, False, False)[0]
+
+
+@follows("data-dependent", np.unique)
+def unique(
+    ar: Distributed,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The unique elements in ascending order, and optional results, as `numpy.unique`. Collective.
+
+    Raises:
+        LayoutError: slices along an axis are to be compared, and a mode is split.
+
+    >>> from rote import DistTensor
+    >>> np.unique(DistTensor.from_global([[2, 1], [1, 1], [2, 1]], "[(),()]"), axis=0).to_global().tolist()
+    [[1, 1], [2, 1]]
+    """
+    if axis is not None:
+        return _unique_slices(plain(ar, "unique"), axis, return_index, return_inverse, return_counts, equal_nan)
+    chosen = (True, return_index, return_inverse, return_counts)
+    if equal_nan and not any(chosen[1:]) and ar.local.dtype.kind != "c":
+        return _unique_alone(plain(ar, "unique"))
+    results = [*compress(_unique(ar, bool(return_inverse), bool(equal_nan)), chosen)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _unique_slices(x: Distributed, axis: int, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> Any:
+    """The unique slices along a mode of a tensor that every rank has whole, and optional results."""
+    if any(x.distribution.splits):
+        whole = Layout(((),) * len(x.distribution.shape))
+        raise LayoutError(
+            "unique compares slices along an axis only of a tensor that every rank has whole\n"
+            f"write numpy.unique(x.redistribute('{whole}'), axis={axis})"
+        )
+    results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
+    if isinstance(results, tuple):
+        return tuple([replicated(each, x) for each in results])
+    return replicated(results, x)
+
+
+def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
+    """The unique elements, first indices, the inverse if it is wanted, and counts. Collective where they are split.
+
+    Each rank finds the unique elements of its run. A sort over all ranks brings equal ones to one rank.
+    """
+    flat = in_order(x, "unique")
+    values, firsts, numbers, amounts = np.unique(
+        flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
+    )
+    firsts += first_index(flat)
+    if flat.distribution.splits[0]:
+        agree_on_call(x.comm)
+        merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
+    else:
+        merged = [replicated(each, flat) for each in (values, firsts, amounts)]
+    numbered = None
+    if inverse:
+        dist = plain(x, "unique").distribution
+        with because("unique", owns=True):
+            numbered = moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid)
+    return merged[0], merged[1], numbered, merged[2]
+
+
+def _unique_alone(x: T) -> T:
+    """The unique elements of a plain tensor, whose order does not matter; ranks hold at most three blocks for it."""
+    values = _distinct(x.local.flatten())
+    if not any(x.distribution.splits):
+        return replicated(values, x)
+    agree_on_call(x.comm)
+    ranks = SampleSort([values], x.comm)
+    nbytes = ranks.received * values.itemsize
+    announce(x, nbytes, lambda: f"a sample sort over {x.comm.size} ranks", "unique")
+    values = ranks(values)  # which frees those of this rank
+    values = _distinct(values)
+    return over_ranks(x, values, gathered(x.comm, "unique", len(values)))
+
+
+def _distinct(values: Array) -> Array:
+    """The distinct elements of an array, which is sorted in place: `numpy.unique` makes a hash table of integers."""
+    values.sort()
+    new = np.ones(len(values), bool)
+    new[1:] = (values[1:] != values[:-1]) & (values[:-1] == values[:-1])  # after the first NaN there are others alone
+    return values[new]
+
+
+def _merged(
+    flat: T, values: Array, firsts: Array, numbers: Array, amounts: Array, inverse: bool, equal_nan: bool
+) -> tuple[list[T], Array]:
+    """Merge the unique elements of all runs, with their first indices and their amounts.
+
+    The numbers, of each element of this rank's run among its `values`, are returned as those among all unique elements
+    if the inverse is wanted.
+    """
+    dist, comm = flat.distribution, flat.comm
+    split = {s.grid_mode for s in dist.splits[0]}
+    if any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split):
+        amounts = np.zeros_like(amounts)  # replicas are counted once
+    undefined = values != values
+    if equal_nan and undefined.any():  # send all NaNs to one rank, although complex ones have an order
+        keys = [np.where(undefined, values.dtype.type(np.nan), values), np.zeros_like(firsts)]
+    else:
+        keys = [values, np.where(undefined, firsts, 0)]
+    ranks = SampleSort(keys, comm)
+    nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
+    announce(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
+    values, firsts, amounts = map(ranks, (values, firsts, amounts))
+    order = sorting_order([values, firsts])
+    values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
+    starts = _starts(values, firsts, equal_nan)
+    sizes = gathered(comm, "unique", len(starts))
+    if inverse:
+        group = np.zeros(len(values), np.int64)
+        group[starts[1:]] = 1
+        places = np.empty_like(group)
+        places[order] = np.cumsum(group) + sum(sizes[: comm.rank])
+        numbers = ranks.back(places)[numbers]
+    total = np.add.reduceat(amounts, starts) if len(starts) else amounts
+    return [over_ranks(flat, each, sizes) for each in (values[starts], firsts[starts], total)], numbers
+
+
+def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
+    """The index at which each unique element begins among sorted ones.
+
+    NaNs are one element if `equal_nan`; if not, they differ, unless their first indices say that they are replicas.
+    """
+    undefined = values != values
+    same = undefined[1:] & undefined[:-1] & (equal_nan | (firsts[1:] == firsts[:-1]))
+    new = (values[1:] != values[:-1]) & ~same
+    return np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), new]))
 
 
 # --- sample sort -----------------------------------------------------------------------------------------------------
@@ -336,9 +540,9 @@ class SampleSort:
         self._sends: list[int] = counts[comm.rank].tolist()
         self._receives: list[int] = counts[:, comm.rank].tolist()
         self.sizes: list[int] = counts.sum(axis=0).tolist()  # per rank, the number of keys after the exchange
-        own = counts.diagonal()
-        self.received: int = int((counts.sum(axis=0) - own).max())  # the most that any rank receives from others
-        self.returned: int = int((counts.sum(axis=1) - own).max())  # the most that any rank sends to others
+        kept = counts.diagonal()
+        self.received: int = int((counts.sum(axis=0) - kept).max())  # the most that any rank receives from others
+        self.returned: int = int((counts.sum(axis=1) - kept).max())  # the most that any rank sends to others
 
     def __call__(self, array: Array) -> Array:
         """Send one value with each of this rank's keys; return those received, by source rank and not merged."""
@@ -365,11 +569,11 @@ def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
     order = sorting_order(samples)
     weights = np.repeat(lengths / np.maximum(numbers, 1), numbers)[order]
     before = np.cumsum(weights) - weights
-    wanted = np.arange(1, comm.size) * (lengths.sum() / comm.size)
+    targets = np.arange(1, comm.size) * (lengths.sum() / comm.size)
     if not len(order):
         return []
     rows = []
-    for place in order[np.searchsorted(before, wanted).clip(max=len(order) - 1)]:
+    for place in order[np.searchsorted(before, targets).clip(max=len(order) - 1)]:
         rows.append([sample[place : place + 1] for sample in samples])
     return rows
 

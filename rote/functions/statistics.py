@@ -1,4 +1,4 @@
-"""Means, variances, ranges and covariances, by the names of the array API standard and of NumPy.
+"""Means, variances, covariances and histograms, by the names of the array API standard and of NumPy.
 
 A mean is a sum, divided by the number of elements. A variance takes two passes: the mean, then the mean of the squares
 of the deviations. NaNs are left out as 0 in sums, and are not counted. Covariances are contractions of the deviations
@@ -7,27 +7,35 @@ of several variables.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.layout import as_layout
+from ..layout.layout import Layout, as_layout
 from . import reductions
+from .alignment import plain, replicated
+from .creation import astype
 from .distributed import Array, Distributed
 from .elementwise import elementwise
-from .likes import astype
+from .indexing import known
+from .moves import agree_on_call, moved, redistributed
 from .products import conjugate, matmul
-from .rearranging.joining import concat
-from .rearranging.reshaping import expand_dims, permute_dims, reshape
-from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, filled, finished, in_layout, reduce_by
-from .rules import family, follows
+from .rearranging import concat, expand_dims, permute_dims
+from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, filled, finished, in_layout, reduce_by, unordered
+from .reshaping import compressed, reshape
+from .rules import family, follows, without_nans
 
-__all__ = ["average", "corrcoef", "cov", "mean", "nanmean", "nanstd", "nanvar", "ptp", "std", "var", "weights_along"]
+__all__ = ["average", "bincount", "corrcoef", "cov", "histogram", "mean", "nanmean", "nanstd", "nanvar", "ptp", "std"]
+__all__ += ["var", "weights_along"]
+
+T = TypeVar("T", bound=Distributed)
 
 
 def _mean(
@@ -43,10 +51,10 @@ def _mean(
     layout: LayoutLike = None,
     exact: bool = False,
 ) -> Any:
-    own = None if x.local.dtype.kind in "fc" else np.dtype("f8")
-    computed = computed_in(own if dtype is None else dtype, x.local.dtype, out)
+    default = None if x.local.dtype.kind in "fc" else np.dtype("f8")
+    computed = computed_in(default if dtype is None else dtype, x.local.dtype, out)
     element = x.local.dtype if computed is None else as_dtype(computed)
-    skips = name == "nanmean" and own is None
+    skips = name == "nanmean" and default is None
     if skips:
         _check_inexact(x, dtype, out)
     over = reductions.over(x, axis, keepdims, layout) if skips else _over_mean(x, axis, keepdims, layout)
@@ -61,13 +69,13 @@ def _mean(
     if not counted:
         total = _divided(total, _number(x, over), out)
     else:
-        count = reductions.number_of(name, _not_nan if skips else _everywhere, x, axis, keepdims=keepdims, where=where)
+        condition = _not_nan if skips else lambda block: np.ones(block.shape, bool)
+        count = reductions.number_of(name, condition, x, axis, keepdims=keepdims, where=where)
         total = in_layout(name, elementwise(name, _quotient, (total, count), {}), layout)
     return finished(name, total, out)
 
 
-@follows("reduction", np.mean)
-@family(_mean)
+@family("reduction", _mean, np.mean)
 def mean() -> None:
     """The mean over some modes, or all; for integers it is in double precision. Arguments and errors as for `sum`.
 
@@ -80,15 +88,7 @@ def mean() -> None:
     """
 
 
-@follows("reduction", np.nanmean)
-@family(_mean)
-def nanmean() -> None:
-    """The mean of the elements that are not NaN; arguments and errors as for `mean`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanmean(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    2.0
-    """
+nanmean: Final = without_nans("reduction", _mean, np.nanmean, 2.0)
 
 
 def _spread(
@@ -108,25 +108,32 @@ def _spread(
 ) -> Any:
     if name[-3:] == "std" and layout is not None and as_layout(layout).partial:
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
-    less = _freedom(ddof, correction)
+    if correction is not UNSET and correction is not None:
+        if ddof != 0:
+            raise ValueError("ddof and correction are two names of one number; give one of them")
+        ddof = correction
     written = None if name == "nanstd" else out  # NumPy casts its variance, not the numbers
     if name[:3] == "nan" and (x.local.dtype.kind in "fc" or where is not UNSET or mean is not UNSET):
-        variance = _variance_of_numbers(x, axis, dtype, written, less, keepdims, where, mean, layout)
+        options = {"axis": axis, "keepdims": keepdims, "where": where}
+        variance = in_layout(name, _variance_of_numbers(x, dtype, written, ddof, mean, options), layout)
     else:
         for option, value in (("where", where), ("mean", mean)):
             if value is not UNSET and value is not True:
                 hint = f"write var(x.to_global(), {option}=…) or nanvar(x)"
                 raise TypeError(f"{option}= of a variance is not answered; {hint}")
-        variance = _variance(name, x, _over_mean(x, axis, keepdims, layout), dtype, less, written)
+        variance = _variance(name, x, _over_mean(x, axis, keepdims, layout), dtype, ddof, written)
     if name == "nanstd" and out is not None:
         _check_inexact(x, None, out)
         variance = variance.astype(np.result_type(variance.local.dtype, out.local.dtype))
-    result = _root_of(variance, out) if name[-3:] == "std" else variance
-    return finished(name, result, out, casting="same_kind" if name == "nanstd" else "unsafe")
+    if name[-3:] == "std":
+        if out is None and not variance.distribution.shape:  # NumPy refuses a root of integers, but not of one number
+            variance.local[...] = np.sqrt(variance.local)
+        else:
+            np.sqrt(variance.local, out=variance.local)
+    return finished(name, variance, out, casting="same_kind" if name == "nanstd" else "unsafe")
 
 
-@follows("reduction", np.var)
-@family(_spread)
+@family("reduction", _spread, np.var)
 def var() -> None:
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
@@ -145,8 +152,7 @@ def var() -> None:
     """
 
 
-@follows("reduction", np.std)
-@family(_spread)
+@family("reduction", _spread, np.std)
 def std() -> None:
     """The standard deviation over some modes, or all: the square root of `var`; arguments and errors as for `var`.
 
@@ -156,30 +162,8 @@ def std() -> None:
     """
 
 
-@follows("reduction", np.nanvar)
-@family(_spread)
-def nanvar() -> None:
-    """The variance of the elements that are not NaN, in two passes.
-
-    Arguments and errors as for `var`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanvar(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    1.0
-    """
-
-
-@follows("reduction", np.nanstd)
-@family(_spread)
-def nanstd() -> None:
-    """The standard deviation of the elements that are not NaN: the root of `nanvar`.
-
-    Arguments and errors as for `var`.
-
-    >>> import numpy as np, rote.array_api as xp
-    >>> xp.nanstd(xp.asarray([1.0, np.nan, 3.0])).to_global().tolist()
-    1.0
-    """
+nanvar: Final = without_nans("reduction", _spread, np.nanvar, 1.0)
+nanstd: Final = without_nans("reduction", _spread, np.nanstd, 1.0)
 
 
 def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None, less: float, out: Any) -> Any:
@@ -190,8 +174,8 @@ def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None
     count = _number(x, over)
     where = reductions.reduced(x.distribution, over, "sum")
     # If each rank has all elements that its results need, NumPy's own function is faster.
-    alone = not where.moves and not where.target.layout.partial
-    if alone and x.local.size and less < count and not isinstance(out, Distributed):
+    complete = not where.moves and not where.target.layout.partial
+    if complete and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Any, axis: tuple[int, ...] | None) -> Any:
             return block.var(axis, computed, ddof=less, keepdims=over.keepdims)
@@ -200,7 +184,7 @@ def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None
     # In double precision at least, so that elements which are all equal do not deviate from the mean of ranks' sums.
     summed = np.promote_types(element, "f8") if element.kind in "fc" else element
     centre = reduce_by(name, np.add, "sum", x, Over(modes, True), summed)
-    _divide(centre, count)
+    np.true_divide(centre.local, count, out=centre.local, casting="unsafe")
     centre = centre.astype(element)
     viewed = x.distribution.layout.view is not None
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
@@ -219,34 +203,25 @@ def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None
 
 
 def _variance_of_numbers(
-    x: Distributed,
-    axis: Axis,
-    dtype: npt.DTypeLike | None,
-    out: Any,
-    less: float,
-    keepdims: bool,
-    where: Any,
-    mean: Any,
-    layout: LayoutLike,
+    x: Distributed, dtype: npt.DTypeLike | None, out: Any, less: float, mean: Any, options: dict[str, Any]
 ) -> Any:
     """The variance of the elements that are not NaN, around a mean, if it is given."""
     _check_inexact(x, dtype, out)
     wide = np.promote_types(x.local.dtype if dtype is None else dtype, "f8")  # as in `_variance`
-    centre = nanmean(x, axis, wide, None, True, where) if mean is UNSET else mean
+    centre = nanmean(x, dtype=wide, **options | {"keepdims": True}) if mean is UNSET else mean
     beyond = elementwise("nanvar", np.subtract, (x, centre), {})
     if x.local.dtype.kind in "fc":
         beyond = beyond.astype(x.local.dtype)
-    squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
+
+    def square(beyond: Array, block: Array) -> Array:  # that of an infinity is NaN, and counts
+        return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
+
+    squares = elementwise("nanvar", square, (beyond, x), {})
     computed = computed_in(dtype, squares.local.dtype, out)
-    total = reductions.sum(squares, axis, computed, None, keepdims, UNSET, where)
-    count = reductions.number_of("isnan", _not_nan, x, axis, keepdims=keepdims, where=where)
+    total = reductions.sum(squares, dtype=computed, **options)
+    count = reductions.number_of("isnan", _not_nan, x, **options)
     count = elementwise("nanvar", lambda n: np.where(n > less, n - less, np.nan), (count,), {})
-    return in_layout("nanvar", elementwise("nanvar", _quotient, (total, count), {}), layout)
-
-
-def _square_of_numbers(beyond: Array, block: Array) -> Array:
-    """Squared magnitudes of deviations; zero for elements that are NaN."""
-    return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
+    return elementwise("nanvar", _quotient, (total, count), {})
 
 
 @follows("reduction", np.ptp)
@@ -263,9 +238,6 @@ def average(
     x: Distributed, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """The mean, or the mean with weights, as `numpy.average`; with the sum of weights if `returned` is true.
-
-    Args:
-        weights: of the tensor's shape, or of the extents along `axis`, in its order.
 
     Raises:
         TypeError: the weights have another shape than the tensor, and no `axis` is named.
@@ -286,8 +258,7 @@ def average(
         return result, elementwise("average", lambda block: np.full_like(block, _number(x, over)), (result,), {})
     if np.shape(weights) != x.distribution.shape:
         weights = weights_along(weights, x.distribution.shape, axis, over.modes)
-    kind = weights.local.dtype if isinstance(weights, Distributed) else np.asarray(weights).dtype
-    dtype = np.result_type(x.local.dtype, kind, *(["f8"] if x.local.dtype.kind in "biu" else []))
+    dtype = np.result_type(x.local.dtype, _dtype_of(weights), *(["f8"] if x.local.dtype.kind in "biu" else []))
     heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
     ones = elementwise("average", lambda block, weight: np.full_like(block, weight, dtype), (x, weights), {})
     total, scale = (reductions.sum(each, axis, keepdims=keepdims) for each in (heavy, ones))
@@ -320,24 +291,6 @@ def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> Non
             raise TypeError(f"{name} is {as_dtype(kind)}, but a mean of {x.local.dtype} is inexact")
 
 
-def _root_of(variance: Any, out: Any) -> Any:
-    """The square root in the dtype of the variance; as in NumPy, refused for integers unless they are one number."""
-    if out is None and not variance.distribution.shape:
-        variance.local[...] = np.sqrt(variance.local)
-    else:
-        np.sqrt(variance.local, out=variance.local)
-    return variance
-
-
-def _freedom(ddof: float, correction: Any) -> Any:
-    """The number that is subtracted from the number of elements; it has two names."""
-    if correction is UNSET or correction is None:
-        return ddof
-    if ddof != 0:
-        raise ValueError("ddof and correction are two names of one number; give one of them")
-    return correction
-
-
 def _quotient(total: Array, count: Array) -> Array:
     return np.asarray(np.true_divide(total, count)).astype(total.dtype, copy=False)
 
@@ -354,10 +307,6 @@ def _number(x: Distributed, over: Over) -> int:
     return prod([x.distribution.shape[mode] for mode in over.modes])
 
 
-def _everywhere(block: Array) -> Array:
-    return np.ones(block.shape, bool)
-
-
 def _not_nan(block: Array) -> Array:
     return ~np.isnan(block)
 
@@ -369,13 +318,8 @@ def _divided(total: Any, count: float, out: Any) -> Any:
         total = in_layout("mean", total, replace(lay, partial=(), op="sum"))
     if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
         total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
-    _divide(total, count)
+    np.true_divide(total.local, count, out=total.local, casting="unsafe")
     return in_layout("mean", total, lay)
-
-
-def _divide(x: Any, count: float) -> None:
-    """Divide a new tensor in place."""
-    np.true_divide(x.local, count, out=x.local, casting="unsafe")
 
 
 # --- covariances -----------------------------------------------------------------------------------------------------
@@ -393,19 +337,10 @@ def cov(
     *,
     dtype: npt.DTypeLike | None = None,
 ) -> Any:
-    """The covariances of variables, as `numpy.cov`. Collective.
+    """The covariances of variables, as `numpy.cov`, in double precision at least. Collective.
 
     If observations are split over ranks, each rank contracts its own, and the k x k sums are added up. If variables are
     split, one of two copies of them is made whole.
-
-    Args:
-        m: a vector of observations of one variable, or a matrix: a row is a variable, and a column an observation.
-        y: more variables, of as many observations.
-        rowvar: False for a matrix whose columns are the variables.
-        bias, ddof: the divisor is the number of observations less `ddof`, which is 0 if `bias` is true, else 1.
-        fweights: how often each observation is counted, as integers.
-        aweights: the weight of each observation.
-        dtype: of the result; in double precision at least if None.
 
     Raises:
         LayoutError: a tensor has three modes or more, or `y` has other observations.
@@ -466,7 +401,7 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
     if max(orders) > 2:
         raise LayoutError(f"covariances are of matrices, not of tensors of order {max(orders)}; write x.reshape(k, -1)")
     if dtype is None:
-        dtype = np.result_type("f8", *[each.dtype for each in map(_as_numbers, matrices)])
+        dtype = np.result_type("f8", *[_dtype_of(each) for each in matrices])
     rows: list[Any] = []
     for each, order in zip(matrices, orders, strict=True):
         if order < 2:
@@ -478,15 +413,11 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
     return astype(rows[0] if len(rows) == 1 else concat(rows, axis=0), dtype)
 
 
-def _as_numbers(values: Any) -> Any:
-    return values if isinstance(values, Distributed) else np.asarray(values)
-
-
 def _weights(values: Any, count: int, name: str) -> Any:
     """The weights of observations, or how often each is counted, checked as by NumPy; None if not given."""
     if values is None:
         return None
-    weights = _as_numbers(values)
+    weights: Any = values if isinstance(values, Distributed) else np.asarray(values)
     if weights.shape != (count,):
         raise ValueError(f"{name} are one number for each of {count} observations, not of shape {weights.shape}")
     if name == "fweights" and not bool(np.all(np.round(weights) == weights)):
@@ -496,8 +427,11 @@ def _weights(values: Any, count: int, name: str) -> Any:
     return weights
 
 
+def _dtype_of(values: Any) -> np.dtype[Any]:
+    return values.local.dtype if isinstance(values, Distributed) else np.asarray(values).dtype
+
+
 def _centred(x: Any) -> Any:
-    """Observations less the mean of their variable."""
     return elementwise("cov", np.subtract, (x, mean(x, 1, keepdims=True)), {})
 
 
@@ -509,3 +443,129 @@ def _products(x: Any, weights: Any, divisor: float) -> Any:
         share = np.divide(1.0, max(divisor, 0.0)).astype(product.local.real.dtype)
     scaled = elementwise("cov", np.multiply, (product, share), {})
     return reshape(scaled, ()) if scaled.distribution.shape == (1, 1) else scaled
+
+
+# --- counts and histograms --------------------------------------------------------------------------------------------
+
+
+@follows("reduction", np.bincount)
+def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
+    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""
+    x = plain(x, "bincount")
+    block = x.local
+    integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
+    if integers and block.size:
+        least, most = int(block.min()), int(block.max())
+        wrong = least < 0 or most > np.iinfo(np.int64).max
+        ends[:] = (0, 1) if wrong else (most, 0)
+    agree_on_call(x.comm)
+    x.comm.allreduce_in_place(ends, "max")  # so that all ranks raise one rank's error
+    if ends[1] > 0 or not integers or block.ndim != 1:
+        hint = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
+        raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{hint}")
+    masses = None if weights is None else _masses(weights, x).local
+    np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
+    counts = np.bincount(block.astype(np.int64, copy=False), masses, max(minlength, int(ends[0]) + 1))
+    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
+    return _summed(x, counts.astype(kind, copy=False), "bincount")
+
+
+@follows("reduction", np.histogram)
+def histogram(
+    a: Distributed, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """The number of elements in each bin, and the edges of the bins, both replicated, as `numpy.histogram`.
+
+    Rules such as `bins="auto"` are applied to the elements of all ranks; "stone" is not among them.
+    """
+    if a.local.dtype.kind == "c":
+        raise unordered("numpy.histogram")
+    x, edges = plain(a, "histogram"), known(bins)
+    if isinstance(edges, str):
+        edges = _number_of_bins(x, edges, range, weights)
+    if np.ndim(edges) == 0:
+        if range is None and 0 not in x.distribution.shape:
+            kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
+            extremes = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
+            ends = np.array(extremes, kind)
+            ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
+            agree_on_call(x.comm)
+            x.comm.allreduce_in_place(ends, "max")
+            range = (-ends[1], ends[0])
+        edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
+    masses = None if weights is None else _masses(weights, x).local
+    counts, edges = np.histogram(x.local, edges, weights=masses)
+    total = _summed(x, counts, "histogram")
+    if density:
+        total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
+    return total, replicated(np.asarray(edges), total)
+
+
+def _fd(x: Any, n: int, spread: float) -> float:
+    quartiles: Any = np.percentile(x, [75, 25])
+    return float(2.0 * np.subtract(*quartiles.to_global()) / n ** (1.0 / 3.0))
+
+
+def _doane(x: Any, n: int, spread: float) -> float:
+    deviation = float(std(x))
+    if n <= 2 or deviation <= 0:
+        return 0.0
+    skewness = float(mean(((x - float(mean(x))) / deviation) ** 3))
+    expected = np.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    return float(spread / (1.0 + np.log2(n) + np.log2(1.0 + abs(skewness) / expected)))
+
+
+def _auto(fd: float, sturges: float, sqrt: float) -> float:
+    """The width by the rule "auto" of the installed NumPy; older ones have another for equal quartiles."""
+    if len(np.histogram_bin_edges([0.0] * 99 + [1.0], "auto")) > 10:
+        return min(max(fd, sqrt / 2), sturges)
+    return min(fd, sturges) if fd else sturges
+
+
+_WIDTHS: dict[str, Callable[[Any, int, float], float]] = {
+    "sqrt": lambda x, n, spread: spread / np.sqrt(n),
+    "sturges": lambda x, n, spread: spread / (np.log2(n) + 1.0),
+    "rice": lambda x, n, spread: spread / (2.0 * n ** (1.0 / 3)),
+    "scott": lambda x, n, spread: (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(std(x)),
+    "fd": _fd,
+    "doane": _doane,
+    "auto": lambda x, n, spread: _auto(*[_WIDTHS[rule](x, n, spread) for rule in ("fd", "sturges", "sqrt")]),
+}
+"""The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range."""
+
+
+def _number_of_bins(x: Any, rule: str, range: Any, weights: Any) -> int:
+    """The number of bins by a rule of `numpy.histogram_bin_edges`, from the elements of all ranks."""
+    if rule not in _WIDTHS:
+        raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {rule!r}")
+    if weights is not None:
+        raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
+    if range is not None:
+        x = compressed(x, x._with((x.local >= range[0]) & (x.local <= range[1])), "histogram")
+    n = prod(x.distribution.shape)
+    if n == 0:
+        return 1
+    least, most = (float(extreme(x)) for extreme in (reductions.min, reductions.max))
+    width = _WIDTHS[rule](x, n, most - least)
+    if x.local.dtype.kind in "iu" and 0 < width < 1:
+        width = 1
+    first, last = range or (least, most)
+    return int(np.ceil((last - first) / width)) if width else 1
+
+
+def _masses(values: Any, x: T) -> Distributed:
+    """A tensor, or an array that all ranks have, moved to the layout of the plain tensor x, which has its shape."""
+    if not isinstance(values, Distributed):
+        values = replicated(values, x)
+    if values.distribution.shape != x.distribution.shape:
+        raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
+    weights: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
+    return weights
+
+
+def _summed(x: T, counts: Array, name: str) -> T:
+    """The sum of all ranks' counts, replicated; as in any reduction, this is a move that the user has asked for."""
+    split = tuple([split.grid_mode for split in chain(*x.distribution.splits)])
+    partial = Layout(((),), partial=split).on(counts.shape, x.distribution.grid)
+    total = x._on(counts, partial)
+    return redistributed(total, Layout(((),)), name) if split else total

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import CommError, LayoutError, RoteError
 from ..functions.distributed import Distributed
-from ..functions.moves import asked, default_layout, moved
+from ..functions.moves import default_layout, moved, redistributed
 from ..io import format_of
 from ..io.stored import (
     Contents,
@@ -57,8 +57,8 @@ def save(
     - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
-    - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write in turn, or at once if h5py has MPI; in any layout, but
-      without views.
+    - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write one after the other, or at once if h5py has MPI; in any
+      layout, but without views.
     - `.xdmf`, `.xmf` are an `.h5` file, and next to it the description that ParaView reads.
 
     A tensor in another layout is moved first, which is an implicit move (`rote.config`): uneven blocks go to
@@ -124,8 +124,8 @@ def save(
             parts.append(Part(name, each.local, each.distribution, as_dims(names.get(name), name, each.shape)))
         check_extents(parts)
         form.check(path, parts, kept, number)
-    shown = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
-    _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": shown})
+    described = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
+    _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": described})
     for k, each in enumerate(tensors.values()):
         wanted = form.written_in(each.distribution, each.local.dtype)
         stored = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
@@ -189,7 +189,7 @@ def load_as(
     dist = form.read_in(wanted)
     with telling(ranks, progress):
         x = kind._wrap(form.read(path, stored, dist, ranks), dist, ranks)
-    return x if dist == wanted else asked(x, wanted.layout, "rote.load")
+    return x if dist == wanted else redistributed(x, wanted.layout, "rote.load")
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
@@ -223,11 +223,11 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     return form.look(path, number, ranks, None)
 
 
-def _agree(comm: Comm, said: Mapping[str, Any]) -> None:
+def _agree(comm: Comm, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that differ between ranks; all ranks raise the same error."""
 
     def refusal(found: Difference) -> CommError:
-        both = f"of {[*said][found.at]} rank 0 gives {found.first} and rank {found.rank} {found.other}"
+        both = f"of {[*arguments][found.at]} rank 0 gives {found.first} and rank {found.rank} {found.other}"
         return CommError(f"a file is one thing on all ranks, but {both}\ngive the same on all")
 
-    agree(comm, "a file", tuple(map(repr, said.values())), refusal=refusal)
+    agree(comm, "a file", tuple(map(repr, arguments.values())), refusal=refusal)

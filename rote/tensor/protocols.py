@@ -195,7 +195,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         """
         if not self.distribution.shape:
             raise TypeError("a tensor of order 0 is not iterated")
-        return functions.joining.rows(self)
+        return functions.rearranging.rows(self)
 
     def __getitem__(self, key: Any) -> Self:
         """The tensor of the elements at a key: integers, slices, `...`, `None`, arrays, masks, or tensors of these.
@@ -225,10 +225,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         >>> x.to_global().tolist()
         [[0, 4, 5], [0, 4, 5]]
         """
-        functions.assigning.setitem(self, key, value)
+        functions.indexing.setitem(self, key, value)
 
     def _store(self, axes: Sequence[Any] | None, part: Distributed) -> None:
-        functions.assigning.store(self, axes, part)
+        functions.indexing.store(self, axes, part)
 
     @property
     def device(self) -> str:

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import as_array, as_dtype, refuse_mask
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, fixed, writable
-from ..functions.moves import announce, asked, because, implicit_cause, records_open, refuse_copies
+from ..functions.distributed import Array, Distributed, changed, read_only, writable
+from ..functions.moves import announce, because, implicit_cause, records_open, redistributed, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..lazy import attach_methods
@@ -30,9 +30,8 @@ from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, check_values, filled, place
-from .bound_move import BoundMove
 from .halo import Periodic, Width, halo_plan, with_halo, without_halo
-from .moving import bound_move, from_roots, grid_comm, move_into, on_roots, program_to
+from .moving import BoundMove, bound_move, from_roots, grid_comm, move_into, on_roots, program_to
 from .protocols import ArrayProtocols
 
 if TYPE_CHECKING:
@@ -503,7 +502,7 @@ class DistTensor(ArrayProtocols):
         >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
         (3, 2)
         """
-        return functions.reshaping.permute_dims(self)
+        return functions.rearranging.permute_dims(self)
 
     @property
     def mT(self) -> Self:
@@ -518,7 +517,7 @@ class DistTensor(ArrayProtocols):
         """
         if len(self.distribution.shape) < 2:
             raise AttributeError  # after which Python asks `__getattr__`
-        return functions.reshaping.swapaxes(self, -2, -1)
+        return functions.rearranging.swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
         """The tensor with its modes in another order, by default reversed: `x.transpose(1, 0)`, `x.transpose((1, 0))`.
@@ -533,7 +532,7 @@ class DistTensor(ArrayProtocols):
         if not axes:
             return self.T
         order = axes if len(axes) > 1 or isinstance(axes[0], int) else axes[0]
-        return functions.reshaping.permute_dims(self, order)
+        return functions.rearranging.permute_dims(self, order)
 
     def reshape(self, *shape: Any, order: Literal["C"] = "C", copy: bool | None = None) -> Self:
         """The elements in row-major order in another shape: `x.reshape(2, -1)`. Nothing moves if digits allow.
@@ -574,7 +573,7 @@ class DistTensor(ArrayProtocols):
         array([1, 2, 3])
         """
         check_values("sort", dist := self.distribution)
-        result = asked(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        result = redistributed(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
         writable(self)[...] = result
         changed(self)
 
@@ -650,7 +649,7 @@ class DistTensor(ArrayProtocols):
         >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
         dtype('complex64')
         """
-        return functions.likes.astype(self, dtype, copy=copy)
+        return functions.creation.astype(self, dtype, copy=copy)
 
     if TYPE_CHECKING:
         sum: Final = method(functions.reductions.sum)
@@ -667,18 +666,18 @@ class DistTensor(ArrayProtocols):
         dot: Final = method(functions.products.dot)
         trace: Final = method(functions.matrices.numpy_trace)
         diagonal: Final = method(functions.matrices.numpy_diagonal)
-        swapaxes: Final = method(functions.reshaping.swapaxes)
-        nonzero: Final = functions.ordering.nonzero
+        swapaxes: Final = method(functions.rearranging.swapaxes)
+        nonzero: Final = functions.reshaping.nonzero
         ravel: Final = method(functions.reshaping.ravel)
-        squeeze: Final = method(functions.reshaping.squeeze)
-        repeat: Final = method(functions.placing.repeat)
+        squeeze: Final = method(functions.rearranging.squeeze)
+        repeat: Final = method(functions.rearranging.repeat)
         argsort: Final = method(functions.sorting.argsort)
         take: Final = method(functions.sorting.take)
         cumsum: Final = method(functions.scans.cumsum)
         cumprod: Final = method(functions.scans.cumprod)
     else:
-        real = fixed(real, "x.real[...] = values")
-        imag = fixed(imag, "x.imag[...] = values")
+        real = read_only(real, "x.real[...] = values")
+        imag = read_only(imag, "x.imag[...] = values")
 
 
 attach_methods(
@@ -686,11 +685,10 @@ attach_methods(
     functions,
     {
         "matrices": "numpy_diagonal numpy_trace",
-        "ordering": "nonzero",
-        "placing": "repeat",
         "products": "dot",
+        "rearranging": "repeat squeeze swapaxes",
         "reductions": "all any argmax argmin max min prod sum",
-        "reshaping": "ravel squeeze swapaxes",
+        "reshaping": "nonzero ravel",
         "scans": "cumprod cumsum",
         "sorting": "argsort take",
         "statistics": "mean std var",

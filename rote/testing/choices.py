@@ -99,12 +99,12 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
             number += 3
             m += 1
             continue
-        together = 1
-        while m + together < order and m + together not in tiled and pick([False, True]):
-            together += 1
-        names = tuple([_LETTERS[next(named)] for _ in range(together)])
-        items.append(Name(names[0]) if together == 1 else Fuse(names))
-        m += together
+        fused = 1
+        while m + fused < order and m + fused not in tiled and pick([False, True]):
+            fused += 1
+        names = tuple([_LETTERS[next(named)] for _ in range(fused)])
+        items.append(Name(names[0]) if fused == 1 else Fuse(names))
+        m += fused
     return View(tuple(items))
 
 

@@ -116,10 +116,10 @@ def _one_rank(test: Any) -> Any:
         try:
             test(**{**fixtures, "comm": world()})
         except BaseException as error:
-            said = f"rank {world().rank} of {world().size}\n{traceback.format_exc()}"
+            report = f"rank {world().rank} of {world().size}\n{traceback.format_exc()}"
             if isinstance(error, pytest.skip.Exception):
-                said = f"{_SKIPS}{error.msg}"
-            print(said, file=sys.__stderr__, flush=True)  # not captured by pytest
+                report = f"{_SKIPS}{error.msg}"
+            print(report, file=sys.__stderr__, flush=True)  # not captured by pytest
             os._exit(1)
 
     return on_rank
@@ -142,11 +142,11 @@ def _under_mpiexec(item: pytest.Function, ranks: int) -> Any:
             )
         except subprocess.TimeoutExpired:
             pytest.fail(f"{ranks} ranks hang: {_TIMEOUT:.0f} s", pytrace=False)
-        said = done.stderr + done.stdout
-        if _SKIPS in said and "Traceback" not in said:
-            pytest.skip(said.partition(_SKIPS)[2].splitlines()[0])
+        output = done.stderr + done.stdout
+        if _SKIPS in output and "Traceback" not in output:
+            pytest.skip(output.partition(_SKIPS)[2].splitlines()[0])
         if done.returncode:
-            pytest.fail(f"on {ranks} ranks of MPI\n{said[:_SHOWN]}", pytrace=False)
+            pytest.fail(f"on {ranks} ranks of MPI\n{output[:_SHOWN]}", pytrace=False)
 
     return started
 

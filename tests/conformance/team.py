@@ -55,7 +55,7 @@ class Team:
         if not errors:
             return [answers[rank][1] for rank in range(self.ranks)]
         if len(errors) < self.ranks or len({type(error) for error in errors}) > 1:
-            raise Disagreement(_told(answers))
+            raise Disagreement(_described(answers))
         raise errors[0]
 
     def _start(self) -> None:
@@ -92,14 +92,14 @@ class Team:
             inbox.put(None)
         self._thread.join(PATIENCE)
         self._thread = None
-        return _told(answers) + (f"\n{self._verdict}" if self._verdict else "")
+        return _described(answers) + (f"\n{self._verdict}" if self._verdict else "")
 
 
 def _bad(answers: dict[int, tuple[bool, Any]]) -> list[tuple[bool, Any]]:
     return [answer for answer in answers.values() if not answer[0]]
 
 
-def _told(answers: dict[int, tuple[bool, Any]]) -> str:
+def _described(answers: dict[int, tuple[bool, Any]]) -> str:
     lines = [
         f"rank {rank} {'returned' if good else 'raised'} {value if good else repr(value)}"
         for rank, (good, value) in sorted(answers.items())

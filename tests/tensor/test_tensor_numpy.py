@@ -26,7 +26,7 @@ from rote import functions as front
 from rote.errors import LayoutError, RoteError
 from rote.functions import rules
 from rote.functions.rules import ANSWERS
-from rote.runtime.copy.regions import cut
+from rote.runtime.regions import cut
 from rote.tensor.protocols import answer
 
 ROOMS = (

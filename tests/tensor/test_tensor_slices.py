@@ -18,9 +18,14 @@ from strategies import distributions
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.layout.distribution import find_distribution
 from rote.layout.refine import as_slices
-from rote.layout.slices import as_runs
+from rote.layout.slices import as_runs, find_layout
+
+
+def find_distribution(shape, held):
+    """The distribution of blocks that are runs."""
+    layout, grid = find_layout(shape, held)
+    return layout.on(shape, grid)
 
 
 def runs_of(dist):

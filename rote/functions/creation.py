@@ -1,8 +1,11 @@
-"""New tensors in the layout of others: filled ones, copies, triangles, meshes."""
+"""New tensors: where they are placed, and those in the layout of others: filled ones, copies, triangles, meshes."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +15,93 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import integer, tensor_shape
 from ..layout.layout import Layout, as_layout
-from ..runtime.placement import filled
+from ..runtime.comm.protocol import Comm
+from ..runtime.comm.resolve import as_comm
+from ..runtime.placement import GridLike, filled, place
 from .alignment import common, plain
-from .distributed import Array, Distributed
+from .distributed import Distributed
 from .elementwise import elementwise
-from .moves import moved
+from .indexing import part_at
+from .moves import default_layout, moved
 from .rules import Function, follows
 
-__all__ = ["astype", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
+__all__ = [
+    "LayoutLike",
+    "Ranks",
+    "Where",
+    "astype",
+    "check_device",
+    "copy",
+    "empty_like",
+    "full_like",
+    "meshgrid",
+    "ones_like",
+]
+__all__ += ["placed", "taking", "tril", "triu", "zeros_like"]
 
 T = TypeVar("T", bound=Distributed)
+F = TypeVar("F", bound=Callable[..., Any])
+LayoutLike = Layout | str | None
+
+
+class Ranks(TypedDict, total=False):
+    """The arguments of functions that make tensors, which say over which ranks these are."""
+
+    grid: GridLike
+    comm: object | None
+
+
+class Where(TypedDict, total=False):
+    """The arguments of the array API's functions that make tensors, which say where these are."""
+
+    device: str | None
+    layout: LayoutLike
+    grid: GridLike
+    comm: object | None
+
+
+def taking(options: type) -> Callable[[F], F]:
+    """Let a function show the arguments of a TypedDict, which it takes as `**options`, and refuse others by its name.
+
+    >>> @taking(Ranks)
+    ... def order(shape: tuple[int, ...], **ranks: Any) -> int:
+    ...     return len(shape)
+    >>> order((2, 3), comm=None), [*signature(order).parameters]
+    (2, ['shape', 'grid', 'comm'])
+    """
+
+    def decorate(function: F) -> F:
+        own = signature(function)
+        *parameters, _ = own.parameters.values()
+        for name, kind in options.__annotations__.items():
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__))
+        names = {parameter.name for parameter in parameters}
+
+        @wraps(function)
+        def called(*args: Any, **given: Any) -> Any:
+            for name in given:
+                if name not in names:
+                    raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **given)
+
+        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return cast(F, called)
+
+    return decorate
+
+
+def placed(
+    shape: Iterable[int] | int, layout: LayoutLike = None, grid: GridLike = None, comm: object | None = None
+) -> tuple[Distribution, Comm]:
+    """The distribution of a new tensor, by default in the layout of `rote.config`, and its ranks."""
+    extents, ranks = tensor_shape(shape), as_comm(comm)
+    return place(extents, default_layout(extents) if layout is None else layout, ranks, grid), ranks
+
+
+def check_device(device: object) -> None:
+    """Refuse any device but "cpu"."""
+    if device not in (None, "cpu"):
+        raise LayoutError(f"{device!r} is no device; blocks are in the memory of the host: write 'cpu' or None")
 
 
 @follows("created", np.full_like)
@@ -140,8 +220,7 @@ def tril(x: Distributed, /, k: int = 0) -> Any:
     array([[1., 0.],
            [1., 1.]])
     """
-    above = integer(k, "the number of a diagonal")
-    return _triangle("tril", x, lambda row, column: column - row <= above)
+    return _triangle("tril", x, k, np.less_equal)
 
 
 @follows("elementwise", np.triu)
@@ -156,17 +235,17 @@ def triu(x: Distributed, /, k: int = 0) -> Any:
     array([[1., 1.],
            [0., 1.]])
     """
-    below = integer(k, "the number of a diagonal")
-    return _triangle("triu", x, lambda row, column: column - row >= below)
+    return _triangle("triu", x, k, np.greater_equal)
 
 
-def _triangle(name: str, x: Distributed, kept: Any) -> Any:
+def _triangle(name: str, x: Distributed, k: int, kept: np.ufunc) -> Any:
+    diagonal = integer(k, "the number of a diagonal")
     if len(x.distribution.shape) < 2:
         raise LayoutError(f"{name} is of matrices, tensors of order 2 or more, not of shape {x.distribution.shape}")
     if x.distribution.partial:
         x = plain(x, name)
     *_, row, column = x.distribution.tensor_indices(x.comm.rank)
-    return x._with(np.where(kept(row, column), x.local, x.local.dtype.type(0)))
+    return x._with(np.where(kept(column - row, diagonal), x.local, x.local.dtype.type(0)))
 
 
 @follows("elementwise")
@@ -206,13 +285,6 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
 
 def _standing(x: Distributed, mode: int, order: int) -> Distributed:
     """A vector as a tensor along one of its modes, of extent 1 along all others; the blocks share memory."""
-    dist = x.distribution
-    if len(dist.shape) != 1:
-        raise LayoutError(f"meshgrid is of vectors, tensors of order 1, not of shape {dist.shape}")
-
-    def along(value: Any, fill: Any) -> tuple[Any, ...]:
-        return (*(fill,) * mode, value, *(fill,) * (order - mode - 1))
-
-    layout = Layout(along(dist.layout.modes[0], ()))
-    block: Array = x.local.reshape(along(-1 if x.local.size else 0, 1))
-    return x._on(block, Distribution(layout, along(dist.shape[0], 1), dist.grid))
+    if len(x.distribution.shape) != 1:
+        raise LayoutError(f"meshgrid is of vectors, tensors of order 1, not of shape {x.distribution.shape}")
+    return part_at(x, tuple([slice(None) if m == mode else None for m in range(order)]), "meshgrid")

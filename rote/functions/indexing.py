@@ -1,0 +1,577 @@
+"""Elements at keys, `x[key]` and `x[key] = value`, with NumPy's keys, for tensors in any layout.
+
+A key is read for the tensor's shape as a tuple of `KeyAxis`: what each mode of the result takes of the tensor's modes.
+If the split modes are taken whole, the block is cut by the same key. Otherwise each rank fetches the elements that it
+lacks by an indexed move, on which all ranks agree. Assignment is the reverse: each rank finds the places of the key
+whose elements it holds, and fetches the elements of the value for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, count
+from math import prod
+from operator import index as as_index
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..caches import memoized
+from ..compiler.step import as_array
+from ..layout.distribution import Distribution
+from ..layout.expressions import fitting
+from ..layout.grid import Grid
+from ..layout.indexset import Selection, selection
+from ..layout.kinds import locate
+from ..layout.layout import Entry, Layout
+from ..runtime.comm.agreement import agree
+from ..runtime.comm.cache import cached
+from ..runtime.indexed import IndexedMove
+from ..runtime.placement import check_values
+from .alignment import plain
+from .distributed import Array, Distributed, KeyAxis, at_axes, changed, linked, shape_of, writable
+from .moves import Implicit, agree_on_call, announce, implicit_cause, moved, redistributed
+from .reshaping import compressed, reshape
+from .rules import raises_collectively
+
+__all__ = [
+    "Origin",
+    "fetch",
+    "fetched",
+    "getitem",
+    "key_at",
+    "known",
+    "moved_first",
+    "parse_key",
+    "part",
+    "part_at",
+    "read",
+]
+__all__ += ["relabelled", "setitem", "store"]
+
+T = TypeVar("T", bound=Distributed)
+Ints = npt.NDArray[np.int64]
+
+Origin = Callable[[Ints], Ints]
+"""A function from indices along one mode of the result to the operand's indices from which the elements come."""
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
+    """Read a key of integers, slices, `...`, `None`, arrays of integers and masks, as NumPy does.
+
+    Raises:
+        IndexError: an index is out of range, there are too many, arrays do not broadcast, or a part is none of these.
+
+    >>> for axis in parse_key((slice(None, None, -2), None, 3), (4, 5)):
+    ...     print(axis)
+    KeyAxis(modes=(0,), taken=range(3, -1, -2), extents=(2,))
+    KeyAxis(modes=(), taken=0, extents=(1,))
+    KeyAxis(modes=(1,), taken=3, extents=())
+    """
+    items = [_as_item(item) for item in _items(key)]
+    dots = [place for place, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    indexed = sum(map(_modes_of, items))
+    if indexed > len(shape):
+        raise IndexError(f"too many indices for a tensor of order {len(shape)}: {indexed} of its modes were indexed")
+    rest = (dots[0] + 1) if dots else len(items)
+    items[rest:rest] = [slice(None)] * (len(shape) - indexed)
+    fancy = any(isinstance(item, np.ndarray) for item in items)
+    axes: list[KeyAxis] = []
+    points: dict[int, Ints] = {}  # the arrays of indices, by the modes that they index
+    places: list[int] = []  # of the items that give them
+    mode = at = 0
+    for place, item in enumerate(items):
+        if item is None:
+            axes.append(KeyAxis((), 0, (1,)))
+        elif isinstance(item, slice):
+            steps = range(*item.indices(shape[mode]))
+            axes.append(KeyAxis((mode,), steps, (len(steps),)))
+        elif fancy and item is not Ellipsis:
+            at = at if places else len(axes)
+            places.append(place)
+            points |= zip(count(mode), _point_lists(item, mode, shape), strict=False)
+        elif item is not Ellipsis:
+            axes.append(KeyAxis((mode,), int(_from_front(np.asarray(item), mode, shape[mode])), ()))
+        mode += _modes_of(item)
+    if fancy:
+        try:
+            arrays = np.broadcast_arrays(*points.values())
+        except ValueError:
+            shapes = [array.shape for array in points.values()]
+            raise IndexError(f"arrays of indices do not broadcast together: {shapes}") from None
+        # NumPy: x[:, a, b] has the modes of the points where `a` stands; x[a, :, b], where it could not tell, in front.
+        adjacent = places[-1] - places[0] == len(places) - 1
+        axes.insert(at if adjacent else 0, KeyAxis((*points,), np.array(arrays, np.int64), arrays[0].shape))
+    return tuple(axes)
+
+
+def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
+    """NumPy's key that has an item at some modes, and takes all others whole.
+
+    >>> key_at(0, (1,), 3)
+    (slice(None, None, None), 0, slice(None, None, None))
+    """
+    return tuple([item if mode in modes else slice(None) for mode in range(order)])
+
+
+def known(value: Any) -> Any:
+    """The global values of a tensor, on every rank; an argument of another type is returned as it is."""
+    if not isinstance(value, Distributed):
+        return value
+    x = plain(value, _NAME)
+    array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME).local
+    return array if array.ndim or array.dtype == bool else array.item()
+
+
+def _items(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _has_dots(key: Any) -> bool:
+    return any(item is Ellipsis for item in _items(key))
+
+
+def _as_item(item: Any) -> Any:
+    """An item of a key as None, an ellipsis, a slice, an integer, or an array of integers or bools."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if not isinstance(item, bool | np.bool_ | np.ndarray | list | tuple):
+        try:
+            return as_index(item)
+        except TypeError:
+            pass
+    array = as_array(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype == bool and array.ndim == 0:
+        raise IndexError("a single bool is an index only if it is the whole key; index by None, or by 0:0")
+    if array.dtype.kind not in "biu":
+        raise IndexError(f"indices are integers, slices, ..., None, or arrays of integers or bools, not {item!r}"[:200])
+    return array if array.dtype == bool else array.astype(np.int64)
+
+
+def _modes_of(item: Any) -> int:
+    """The number of modes that an item indexes; an ellipsis, after which the rest stands as slices, counts as none."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
+
+
+def _point_lists(item: Any, mode: int, shape: tuple[int, ...]) -> Sequence[Ints]:
+    """The indices that a mask, an array or an integer gives, per mode from this one on."""
+    array = np.asarray(item)
+    if array.dtype != bool:
+        return (_from_front(array, mode, shape[mode]),)
+    for m, n in enumerate(array.shape, mode):
+        if shape[m] != n:
+            raise IndexError(f"a mask of shape {array.shape} does not fit: mode {m} has extent {shape[m]}, not {n}")
+    return array.nonzero()
+
+
+def _from_front(indices: Ints, mode: int, extent: int) -> Ints:
+    """The indices counted from the front; an index out of range raises an error."""
+    outside = (indices < -extent) | (indices >= extent)
+    if outside.any():
+        raise IndexError(f"index {indices[outside].flat[0]} is out of bounds for mode {mode} with extent {extent}")
+    return np.where(indices < 0, indices + extent, indices)
+
+
+def _as_bool(key: Any) -> bool | None:
+    """The value of a key that is a single bool, of any kind; None if it is another key."""
+    if isinstance(key, tuple) and len(key) == 1:
+        (key,) = key
+    if isinstance(key, Distributed) and key.local.dtype == bool and not key.distribution.shape:
+        key = known(key)
+    single = isinstance(key, bool | np.bool_) or (isinstance(key, np.ndarray) and not key.ndim and key.dtype == bool)
+    return bool(key) if single else None
+
+
+def _as_mask(x: T, key: Any) -> Distributed | None:
+    """A key that is a mask of the tensor's shape, in the tensor's layout; None if it is another key."""
+    shape = x.distribution.shape
+    if isinstance(key, tuple) and len(key) == 1:
+        (key,) = key
+    if not shape or not isinstance(key, Distributed | np.ndarray) or key.dtype != bool or key.shape != shape:
+        return None
+    if isinstance(key, Distributed):
+        if key.distribution.grid == x.distribution.grid:
+            return moved(key, plain(x, _NAME).distribution.layout, _NAME)
+        key = known(key)
+    dist = plain(x, _NAME).distribution
+    return x._on(as_array(key)[np.ix_(*dist.indices(x.comm.rank))], dist)
+
+
+def _axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
+    """The parts of a key, which say what it takes of each mode; all ranks refuse a wrong key."""
+    try:
+        items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
+        return parse_key(items, x.distribution.shape)
+    except IndexError as error:
+        agree(x.comm, _NAME, str(error), detail=False)
+        raise
+
+
+def _comparable(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
+    """The parts of a key as integers, bytes and tuples, for look-ups and for comparison between ranks."""
+
+    def value(index: range | int | Ints) -> object:
+        if isinstance(index, range):
+            return index.start, index.stop, index.step
+        return index if isinstance(index, int) else index.tobytes()
+
+    return tuple([(axis.modes, value(axis.taken), axis.extents) for axis in axes])
+
+
+# --- elements from other ranks ---------------------------------------------------------------------------------------
+
+_KEPT = 64  # indexed moves that one communicator keeps
+
+
+def fetch(
+    x: Distributed,
+    target: Distribution,
+    key: Any,
+    wanted: Callable[[], Sequence[Ints]],
+    name: str,
+    fill: Any = 0,
+    hint: str = "",
+) -> Array:
+    """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
+
+    Args:
+        key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
+        wanted: a function that gives the indices that this rank needs, as for `IndexedMove`.
+        fill: the value at negative indices.
+        hint: if the move brings an operand to another layout, so that it is implicit, what to write instead.
+    """
+    source, comm = x.distribution, x.comm
+    agree_on_call(comm)
+    agree(comm, name, key, detail=False)
+    move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
+    token = implicit_cause.set(Implicit(name, 0, lambda: hint) if hint else None)
+    try:
+        announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name)
+    finally:
+        implicit_cause.reset(token)
+    return move(x.local, fill)
+
+
+def fetched(x: T, target: Distribution, origins: Mapping[int, Origin], key: Any, name: str, fill: Any = 0) -> T:
+    """A tensor that takes its elements from other indices of a plain tensor of the same order. Collective.
+
+    The origins say, by mode, from which indices elements come; indices of other modes do not change. Negative indices
+    are filled. The other arguments are those of `fetch`.
+    """
+
+    def wanted() -> list[Ints]:
+        held = target.indices(x.comm.rank)
+        return [origins[mode](index) if mode in origins else index for mode, index in enumerate(held)]
+
+    return x._on(fetch(x, target, key, wanted, name, fill), target)
+
+
+def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) -> str:
+    """The hint for an operand whose elements would not only shift, because a result splits them otherwise; else "".
+
+    Args:
+        grid, modes: the grid of the result, and per mode of the operand the entries that split the result there.
+    """
+    ends = tuple([tuple(map(fitting, entries)) for entries in modes])
+    given = [tuple(map(fitting, entries)) for entries in x.distribution.layout.modes]
+    there = "" if x.distribution.grid == grid else f", grid={grid.shape}"
+    if not there and all(own in ((), end) for own, end in zip(given, ends, strict=True)):
+        return ""
+    return f"move it by x.redistribute({str(Layout(ends))!r}{there}) first"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+_NAME = "indexing"
+
+
+def getitem(x: T, key: Any) -> T:
+    """The elements of a tensor at a NumPy key: integers, slices, `...`, `None`, arrays, masks. Collective.
+
+    Sliced modes stay split over the same grid modes; their blocks are balanced anew where their extents change. Modes
+    at an integer disappear, and the result is replicated over the grid modes that split them. Arrays of indices make
+    modes that are split like the first mode they index. A mask of the tensor's shape gives one mode, whose block sizes
+    follow from the data. If all split modes are taken whole, nothing moves. Where NumPy gives a view, the result is a
+    part of the tensor; see `Sharing`.
+
+    Raises:
+        IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
+        LayoutError: ranks give different keys, all of which need a move.
+    """
+    chosen = _as_bool(key)
+    if chosen is not None:
+        added = getitem(x, None)
+        return (added if chosen else getitem(added, slice(0, 0))).copy()
+    mask = _as_mask(x, key)
+    if mask is not None:
+        return compressed(plain(x, _NAME), mask, _NAME)
+    axes = _axes_of(x, key)
+    if any(isinstance(axis.taken, np.ndarray) for axis in axes):
+        return read(plain(x, _NAME), axes, _NAME)
+    found = part(x, axes, _NAME)
+    number = not found.distribution.shape and not _has_dots(key)  # which is no view in NumPy
+    return found.copy() if number else found
+
+
+def part(x: T, axes: Sequence[KeyAxis], name: str) -> T:
+    """The elements at the parts of a key without arrays, as a part of the tensor; see `Sharing`.
+
+    Whether it is a copy depends on the layout, not on the number of ranks.
+    """
+    source = plain(x, name)
+    copies = source is not x or any(_is_cut(source.distribution, axis) for axis in axes)
+    return linked(read(source, axes, name), x, axes, "copy" if copies else "view")
+
+
+def part_at(x: T, key: Any, name: str) -> T:
+    """The elements at NumPy's key without arrays, as a part of the tensor."""
+    return part(x, parse_key(key, x.distribution.shape), name)
+
+
+def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
+    """The elements of a plain tensor at the parts of a key, which together cover all its modes."""
+    # Two ways, by the layout alone, so that all ranks take the same one:
+    #   x[2:5, ::2] with both modes whole, or taken whole     the same key cuts the block; nothing moves
+    #   x[2:5] along a split mode, x[[3, 0, 3]]               each rank fetches what its part of the result takes
+    dist = x.distribution
+    target = _following(dist, tuple([(axis.modes, axis.extents, _keeps(dist, axis)) for axis in axes]))
+    split = [mode for axis in axes if _is_cut(dist, axis) for mode in axis.modes]
+    if not any(dist.splits[mode] for mode in split):
+        block = at_axes(x.local, axes)
+        return x._on(block.copy() if split else block, target)
+    turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
+    block = fetch(turned, target, _comparable(axes), lambda: _wanted(axes, target.indices(x.comm.rank)), name)
+    return x._on(block.reshape(target.local_shape(x.comm.rank)), target)
+
+
+def relabelled(x: T, modes: Sequence[int]) -> T:
+    """A plain tensor with its modes in another order; the block is a view."""
+    dist = x.distribution
+    return x._on(x.local.transpose(modes), _following(dist, tuple([((m,), (dist.shape[m],), True) for m in modes])))
+
+
+def _keeps(dist: Distribution, axis: KeyAxis) -> bool:
+    """Whether a part of a key keeps the extent of its mode."""
+    return isinstance(axis.taken, range) and len(axis.taken) == dist.shape[axis.modes[0]]
+
+
+def _is_cut(dist: Distribution, axis: KeyAxis) -> bool:
+    """Whether a part of a key takes only some of a split mode, so that the block is a copy, even on one rank."""
+    whole = _keeps(dist, axis) and axis.taken == range(dist.shape[axis.modes[0]])
+    return not whole and any(dist.layout.modes[mode] for mode in axis.modes)
+
+
+@memoized(1024)
+def _following(dist: Distribution, parts: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...]) -> Distribution:
+    """The distribution of a result, per part of a key from its modes, its extents, and whether it keeps the extent."""
+    modes: list[tuple[Entry, ...]] = []
+    for taken, extents, keeps in parts:
+        entries = [entry if keeps else fitting(entry) for mode in taken for entry in dist.layout.modes[mode]]
+        modes += [tuple(entries), *[()] * (len(extents) - 1)][: len(extents)]
+    return Layout(tuple(modes)).on([n for _, extents, _ in parts for n in extents], dist.grid)
+
+
+def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
+    """The indices of the tensor that a rank needs for the indices of the result that it holds."""
+    wanted: list[Ints] = []
+    mode = 0
+    for axis in axes:
+        if isinstance(axis.taken, range):
+            wanted.append(axis.taken.start + axis.taken.step * held[mode])
+        elif isinstance(axis.taken, int):
+            wanted += [np.array([axis.taken])] * len(axis.modes)
+        else:  # of the modes that points make, only the first one may be split
+            chosen = axis.taken[:, held[mode]] if axis.extents else axis.taken
+            wanted.append(chosen.reshape(len(axis.modes), chosen.size // len(axis.modes)))
+        mode += len(axis.extents)
+    return wanted
+
+
+# --- assignment ------------------------------------------------------------------------------------------------------
+
+_WRITING = "assignment"
+
+
+@raises_collectively(_WRITING)
+def setitem(x: Distributed, key: Any, value: Any) -> None:
+    """Write values at a NumPy key into all blocks that hold these elements, including replicas. Collective.
+
+    Args:
+        key: as for reading; if an index occurs twice, the last value stays.
+        value: a scalar or an array, the same on all ranks, or a tensor in any layout; it is broadcast to the key's
+            shape. An element of a tensor moves only if its place is on another rank.
+
+    Raises:
+        IndexError: an index is out of range, or is not an index.
+        ValueError: the value does not broadcast, or has several elements for a single place; or the block is read-only.
+        TypeError, ValueError, OverflowError: the tensor's dtype cannot hold the value.
+        LayoutError: the tensor is partial, or ranks give different keys, or only some ranks have a read-only block.
+            All ranks raise these errors before anything is written.
+    """
+    check_values(_WRITING, x.distribution)
+    chosen = _as_bool(key)
+    if chosen:
+        key = (None,)
+    if _is_written(x, key, value):
+        return
+    if not isinstance(value, Distributed):
+        own = getattr(value, "dtype", None)
+        numbers = isinstance(own, np.dtype) and own.kind in "biufc"
+        value = as_array(value, None if numbers else x.local.dtype)  # if it cannot be stored, all ranks fail here
+    if chosen is False:
+        _fitting_value(x, (0, *x.distribution.shape), value)
+        return
+    scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
+    if scalar and x.distribution.layout.view is None:
+        mask = _as_mask(x, key)
+        if mask is not None and mask.distribution == x.distribution:
+            writable(x)[mask.local] = value
+            changed(x)
+            return
+    axes = _axes_of(x, key)
+    if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
+        np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy refuses what does not fit
+    _write(x, axes, value)
+    changed(x, axes)
+
+
+def store(x: Distributed, axes: Sequence[KeyAxis] | None, part: Distributed) -> None:
+    """Write a part back to the elements of its tensor that it has copies of; to all, reshaped, without a key."""
+    check_values(_WRITING, x.distribution)
+    if axes is None:
+        axes = parse_key((), x.distribution.shape)
+        part = reshape(part, x.distribution.shape)
+    _write(x, axes, part)
+
+
+def _is_written(x: Distributed, key: Any, value: Any) -> bool:
+    """Whether the value is the part of the tensor at this key, as in the assignment that ends `x[2:5] += 1`."""
+    sharing = value._sharing if isinstance(value, Distributed) else None
+    if sharing is None or sharing.source is not x or sharing.axes is None:
+        return False
+    if any(isinstance(item, list | np.ndarray | Distributed) for item in _items(key)):
+        return False
+    _ = value.local  # an error if it is outdated
+    return _comparable(_axes_of(x, key)) == _comparable(sharing.axes)
+
+
+def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
+    """Write values at the parts of a key."""
+    block = writable(x)
+    if not block.flags.writeable:
+        agree(x.comm, _WRITING, "read-only", detail=False)  # other ranks compare keys here, so they fail
+        raise ValueError("assignment destination is read-only")
+    if x.distribution.layout.view is None:
+        _assign(x, block, axes, value)
+        return
+    y = plain(x, _WRITING)
+    if y is x:
+        y = x.copy()
+    _assign(y, y.local, axes, value)
+    block[...] = redistributed(y, x.distribution.layout, _WRITING).local
+
+
+def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -> None:
+    """Write values into the block of a tensor without a view."""
+    dist, comm = x.distribution, x.comm
+    given = _fitting_value(x, tuple(chain(*(axis.extents for axis in axes))), value)
+    places = [_places(dist, axis, comm.rank) for axis in axes]
+    groups = _value_groups(axes, [position for position, _ in places], shape_of(given))
+    if isinstance(given, Distributed):
+        rows = [np.array(group) for group in groups if group]
+        ends = [
+            dist.layout.modes[axis.modes[0]] if isinstance(axis.taken, range) else ()
+            for axis in axes
+            for _ in axis.extents
+        ]
+        hint = moved_first(given, dist.grid, ends[len(ends) - given.local.ndim :])
+        values = fetch(given, dist, _comparable(axes), lambda: rows, _WRITING, hint=hint)
+    else:
+        agree(comm, _WRITING, _comparable(axes), detail=False)
+        values = given[_outer_key(groups)]
+    if dist.holds(comm.rank) and all(len(position) for position, _ in places):
+        turned = block.transpose([*chain(*(axis.modes for axis in axes))])
+        shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
+        turned[_outer_key([held for _, held in places])] = values.reshape(shape)
+
+
+def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[Ints]]:
+    """The positions along a part of a key whose elements a rank holds, and their local indices per mode."""
+    # x[3:11:2] = v, and a rank that holds the indices 6 to 9:
+    #    positions     0   1   2   3            of the range 3, 5, 7, 9
+    #    indices       3   5   7   9
+    #    local                 1   3            in the block of 6, 7, 8, 9
+    if not axis.modes:
+        return np.arange(prod(axis.extents)), []
+    held = [dist.index_sets(rank)[mode] for mode in axis.modes]
+    if isinstance(axis.taken, range):
+        position, left = np.divmod(held[0].to_array() - axis.taken.start, axis.taken.step)
+        inside = (left == 0) & (position >= 0) & (position < len(axis.taken))
+        return position[inside], [np.flatnonzero(inside)]
+    points = np.asarray(axis.taken).reshape(len(axis.modes), -1)
+    at = dist.grid.coordinates(rank)
+    mine = np.full(points.shape[1], all(held))
+    locals_: list[Ints] = []
+    for mode, indices in zip(axis.modes, points, strict=True):
+        coordinates, local = locate(dist.splits[mode], dist.shape[mode], indices)
+        for g, coordinate in coordinates.items():
+            mine &= coordinate == at[g]
+        locals_.append(local)
+    return np.flatnonzero(mine), [local[mine] for local in locals_]
+
+
+def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
+    """Per part of a key, the indices into a broadcast value's modes for some positions along that part."""
+    mode = len(shape) - sum(len(axis.extents) for axis in axes)  # negative where the value lacks a mode
+    groups: list[list[Ints]] = []
+    for axis, position in zip(axes, positions, strict=True):
+        group: list[Ints] = []
+        for digit in np.unravel_index(position, axis.extents) if axis.extents else ():
+            if mode >= 0:
+                group.append(np.zeros(len(position), np.int64) if shape[mode] == 1 else np.asarray(digit))
+            mode += 1
+        groups.append(group)
+    return groups
+
+
+def _outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
+    """NumPy's key for the product of groups, each a list of indices along one mode, or of points in several modes."""
+    filled = [group for group in groups if group]
+    if all(len(group) == 1 for group in filled):
+        return selection([group[0] for group in filled])
+    key: list[Ints] = []
+    for number, group in enumerate(filled):
+        along = (1,) * number + (-1,) + (1,) * (len(filled) - number - 1)
+        key += [each.reshape(along) for each in group]
+    return tuple(key)
+
+
+def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
+    """A value as an array or a plain tensor with no more modes than a key's shape; it must broadcast to that."""
+    given = shape_of(value)
+    extra = max(len(given) - len(shape), 0)
+    lacking = shape[len(shape) - len(given) + extra :]
+    if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in zip(given[extra:], lacking, strict=True)):
+        text = (
+            f"a value of shape {given} does not broadcast to the shape {shape} of the key\n"
+            "aligned at the last mode, its extents are those or 1; an array is the whole one on every rank: write what "
+            "fits this rank's block into x.local"
+        )
+        agree(x.comm, _WRITING, text, detail=False)
+        raise ValueError(text)
+    if not isinstance(value, Distributed):
+        return np.reshape(value, given[extra:])
+    value = plain(value, _WRITING)
+    if not extra:
+        return value
+    return read(value, parse_key((0,) * extra, given), _WRITING)
