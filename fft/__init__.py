@@ -18,26 +18,49 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
+    from .families import algorithms
     from .families.choose import compare
-    from .families.registry import algorithms
-    from .functions.along import dct, dst, fft, fft2, idct, idst, ifft, ifft2, irfft, irfft2, rfft, rfft2
-    from .functions.convolution import convolve, correlate
-    from .functions.fourier import fftn, ifftn, irfftn, rfftn
-    from .functions.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-    from .functions.real import dctn, dht, dstn, hc2r, hfft, idctn, idstn, ihfft, r2hc
+    from .functions.fourier import (
+        dct,
+        dctn,
+        dht,
+        dst,
+        dstn,
+        fft,
+        fft2,
+        fftn,
+        hc2r,
+        hfft,
+        idct,
+        idctn,
+        idst,
+        idstn,
+        ifft,
+        ifft2,
+        ifftn,
+        ihfft,
+        irfft,
+        irfft2,
+        irfftn,
+        r2hc,
+        rfft,
+        rfft2,
+        rfftn,
+    )
+    from .functions.shifts import convolve, correlate, fftfreq, fftshift, ifftshift, rfftfreq
     from .plan import FFT
     from .transforms import kinds
 else:
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "families.registry": "algorithms",
+            "families": "algorithms",
             "families.choose": "compare",
-            "functions.along": "dct dst fft fft2 idct idst ifft ifft2 irfft irfft2 rfft rfft2",
-            "functions.convolution": "convolve correlate",
-            "functions.fourier": "fftn ifftn irfftn rfftn",
-            "functions.frequencies": "fftfreq fftshift ifftshift rfftfreq",
-            "functions.real": "dctn dht dstn hc2r hfft idctn idstn ihfft r2hc",
+            "functions.fourier": (
+                "dct dctn dht dst dstn fft fft2 fftn hc2r hfft idct idctn idst idstn ifft ifft2 ifftn ihfft irfft "
+                "irfft2 irfftn r2hc rfft rfft2 rfftn"
+            ),
+            "functions.shifts": "convolve correlate fftfreq fftshift ifftshift rfftfreq",
             "plan": "FFT",
             "transforms": "kinds",
         },

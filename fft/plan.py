@@ -6,43 +6,43 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import pi
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.machine import DEFAULT, Machine, as_machine
+from rote.compiler.cost import DEFAULT, Machine, as_machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
+from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
-from rote.runtime.calibrate import known_machine
+from rote.layout.refine import with_components
 from rote.runtime.choose import Progress, Tune, time_limit
+from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
+from rote.runtime.tuning import known_machine
 from rote.tensor import DistTensor
 
+from .families import is_text
 from .families.choose import Choice, best, choices_for, compared, walk_for, warn_if_gathered
-from .families.registry import is_text
-from .program.ends import TransformEnds
-from .program.fields import Pair, bind_pair, list_moves, transformed
+from .program.program import Pair, bind_pair, empty, list_moves, transformed
 from .request import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
-from .walk.walk import Walk, describe, walk_card, walk_page
+from .walk import Walk, describe, walk_card, walk_page
+from .wavenumbers import Nyquist, Wavenumbers, local_wavenumbers, shell_sums, wavenumber_tensors
 
 if TYPE_CHECKING:
-    from .program.ends import Wavenumbers
     from .tuning import Decision, Tried
-    from .walk.wavenumbers import Nyquist
 
 __all__ = ["FFT"]
-
-Array = npt.NDArray[Any]
 
 _FOREIGN = "the transform and the tensor are on different communicators; give both the same comm"
 
 
-class FFT(TransformEnds):
+class FFT:
     """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
     On a single rank any thread may call it; simultaneous calls use its scratch memory one after the other. (Functions
@@ -105,6 +105,10 @@ class FFT(TransformEnds):
     ((8, 9, 6), (8, 9, 10))
     >>> print(FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds={0: "dct2", 1: "fft", 2: "rfft"}).walk)
       block[(0),(),()]: dct2(0), rfft(1, 2)
+    >>> f.shape == f.input_shape, f.input_dtype, f.grid.shape, f.comm.size
+    (True, dtype('float64'), (1,), 1)
+    >>> print(f.input_distribution, f.output_distribution.shape, f.output_layout == f.output_distribution.layout)
+    block[(0),(),()] on (8, 9, 10), grid 1 (8, 9, 6) True
     >>> f.axes, len(f.moves), f.workspace_bytes >= 0, len(f.libraries) > 0, f.tried
     ((0, 1, 2), 0, True, True, ())
     """
@@ -168,6 +172,71 @@ class FFT(TransformEnds):
                 self._bound()
         if not (text or gathers_are_silent()):
             warn_if_gathered(self.walk, request, self._comm, 1)
+
+    @property
+    def comm(self) -> Comm:
+        """The communicator of the ranks that transform together."""
+        return self._comm
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what `forward` takes and `backward` gives, as `input_shape`."""
+        return self.input_shape
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of what `forward` takes and `backward` gives."""
+        return self.walk.source.shape
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """The shape of what `forward` gives and `backward` takes.
+
+        >>> from rote.fft import FFT
+        >>> FFT((8, 9, 10), dtype="f8").output_shape
+        (8, 9, 6)
+        """
+        return self.walk.target.shape
+
+    @property
+    def input_dtype(self) -> np.dtype[Any]:
+        """The dtype of what `forward` takes and `backward` gives."""
+        return self.walk.dtype
+
+    @property
+    def output_dtype(self) -> np.dtype[Any]:
+        """The dtype of what `forward` gives and `backward` takes.
+
+        >>> from rote.fft import FFT
+        >>> FFT(8, dtype="f4").output_dtype
+        dtype('complex64')
+        """
+        return self.walk.dtypes()[-1]
+
+    @property
+    def input_layout(self) -> Layout:
+        """The layout that `forward` takes and `backward` gives."""
+        return self.walk.source.layout
+
+    @property
+    def output_layout(self) -> Layout:
+        """The layout that `forward` gives and `backward` takes."""
+        return self.walk.target.layout
+
+    @property
+    def input_distribution(self) -> Distribution:
+        """The input's layout on its shape and grid: `f.input_distribution.local_shape(rank)` is that of a block."""
+        return self.walk.source
+
+    @property
+    def output_distribution(self) -> Distribution:
+        """The output's layout on its shape and grid, which may be another grid than that of the input."""
+        return self.walk.target
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of `input_layout`."""
+        return self.walk.source.grid
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -237,6 +306,43 @@ class FFT(TransformEnds):
         """
         return self._run(X, out, norm, back=True)
 
+    def empty_input(self, components: tuple[int, ...] = ()) -> DistTensor:
+        """A new tensor of the shape, dtype and layout that `forward` takes, whose elements are not set yet.
+
+        Args:
+            components: the extents of whole modes in front of these, of a field; (3,) of vectors, (3, 3) of tensors.
+
+        Raises:
+            LayoutError: a component is not an extent.
+
+        >>> from rote.fft import FFT
+        >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
+        >>> x = f.empty_input()
+        >>> x.local[...] = 1
+        >>> f.forward(x).to_global()[0, 0]
+        np.complex128(24+0j)
+        >>> f.empty_input((3,))
+        DistTensor((3, 4, 6), float64, 'block[(),(0),()]', grid=(1,), rank=0, local=(3, 4, 6))
+        """
+        return empty(with_components(self.walk.source, components), self.input_dtype, self._comm)
+
+    def empty_output(self, components: tuple[int, ...] = ()) -> DistTensor:
+        """A new tensor of the shape, dtype and layout that `forward` gives, whose elements are not set yet.
+
+        Args:
+            components: as in `empty_input`.
+
+        Raises:
+            LayoutError: a component is not an extent.
+
+        >>> from rote.fft import FFT
+        >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
+        >>> X = f.empty_output()
+        >>> X.shape, f.forward(f.empty_input(), out=X) is X
+        ((4, 4), True)
+        """
+        return empty(with_components(self.walk.target, components), self.output_dtype, self._comm)
+
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Wavenumbers, ...]:
         """The angular wavenumbers 2 pi k / L of the spectrum, as tensors that broadcast to it.
 
@@ -269,8 +375,6 @@ class FFT(TransformEnds):
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
         True
         """
-        from .program.ends import wavenumber_tensors
-
         return wavenumber_tensors(self.walk, self._axes, self._comm, L, nyquist)
 
     def local_wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
@@ -286,8 +390,6 @@ class FFT(TransformEnds):
         >>> [k.shape for k in f.local_wavenumbers()]
         [(4, 1), (1, 5)]
         """
-        from .program.ends import local_wavenumbers
-
         return local_wavenumbers(self.walk, self._axes, self._comm, L, nyquist)
 
     def shell_sums(self, values: DistTensor, L: float | Sequence[float] = 2 * pi) -> Array:
@@ -316,8 +418,6 @@ class FFT(TransformEnds):
         >>> (f.shell_sums(abs(f.forward(u)) ** 2) / 2).round(12).tolist()
         [0.0, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]
         """
-        from .program.ends import shell_sums
-
         check_tensor(values, "shell_sums")
         if values.comm is not self._comm:
             raise LayoutError(_FOREIGN)
@@ -360,6 +460,18 @@ class FFT(TransformEnds):
             list_moves(bound.walk, x, "backward" if back else "forward")
         with self._lock:
             return transformed(bound, x, out, pair.fields)
+
+    def __copy__(self) -> Self:
+        return self  # a plan never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )
 
     def __repr__(self) -> str:
         walk = self.walk

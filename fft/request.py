@@ -15,16 +15,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.machine import Machine, as_machine
+from rote.compiler.cost import Machine, as_machine
 from rote.compiler.step import as_dtype
 from rote.errors import CommError, LayoutError, counted
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
 from rote.layout.layout import Layout, layout_or_none
-from rote.runtime.calibrate import known_machine
 from rote.runtime.choose import TUNES, Progress, Tune
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
+from rote.runtime.tuning import known_machine
 from rote.tensor import DistTensor
 
 from .transforms import (
@@ -108,11 +108,7 @@ class TransformRequest:
         )
 
     def after(self, shape: Sequence[int], done: Sequence[int]) -> tuple[int, ...]:
-        """The shape after some axes are transformed.
-
-        >>> as_request((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
-        (4, 5)
-        """
+        """The shape after some axes are transformed."""
         extents = [*shape]
         for axis in done:
             extents[axis] = self.given(axis)
@@ -135,14 +131,7 @@ def components(shape: Sequence[int], request: TransformRequest) -> tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a transform on a number of ranks.
-
-    Attributes:
-        shape: the shape of the whole tensor.
-        request: the transform.
-        ranks: the number of ranks.
-        layout, grid, output: layout and grid of the input, and layout of the spectrum; None for any.
-    """
+    """A transform of a tensor on some ranks: layout and grid of the input, and layout of the spectrum; None for any."""
 
     shape: tuple[int, ...]
     request: TransformRequest
@@ -174,17 +163,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a transform that change only its speed; except that `wire` changes the precision of its result.
-
-    Attributes:
-        tune: how walks, kernels and methods are chosen, one of `TUNES`.
-        threads: the number of threads for the local transforms of one rank.
-        method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
-        machine: the machine for which moves are compiled, and on which "auto" takes the cheapest walk; if None, the
-            default one, or for "auto" the one that was measured with as many ranks.
-        progress: called with the fraction that is done, from 0 to 1, while walks are timed.
-        tune_seconds: roughly the most time for all timing; None for the usual time.
-        wire: "f4" if elements are rounded to single precision in messages.
+    """The options of a transform that change only its speed, as for `FFT`; except that `wire` changes its precision.
 
     Raises:
         LayoutError: `tune` is unknown, a number is not positive, or `tune_seconds` limits a `tune` that times nothing.
@@ -253,14 +232,7 @@ def planned_request(
     s: Lengths,
     resample: Lengths,
 ) -> TransformRequest:
-    """The request of a planned transform, from arguments as users write them.
-
-    Args:
-        by_text: whether the user gives a walk as text, which contains its kinds.
-
-    Raises:
-        LayoutError: shape, axes, kinds and lengths do not fit together.
-    """
+    """The request of a planned transform, from arguments as users write them; `by_text` if a walk is given as text."""
     element = as_dtype(dtype)
     element = element if element.kind in "fc" else np.dtype("f8")
     named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
@@ -306,13 +278,10 @@ def as_request(
     s: Lengths = None,
     resample: Lengths = None,
 ) -> TransformRequest:
-    """The request for a tensor of some shape.
+    """The request for a tensor of some shape; `s` and `resample` are as for `FFT`.
 
-    Args:
-        kinds: the kind of each axis, or a key of `FUNCTIONS` for all of them; "" leaves them to the text of a walk.
-        s: the lengths of the transforms along `axes`, as in NumPy; -1 keeps an extent. If None, all extents are kept,
-            and "irfft" restores an even extent.
-        resample: the number of points along `axes` whose spectrum is kept; -1 keeps all of it.
+    `kinds` are one per axis, or a key of `FUNCTIONS` for all; "" leaves them to the text of a walk. Without `s`, all
+    extents are kept, and "irfft" restores an even one.
 
     Raises:
         LayoutError: there are not as many lengths as axes, or one is not positive.
@@ -352,11 +321,7 @@ def _lengths(given: Lengths, axes: tuple[int, ...], usual: Sequence[int], name: 
 
 
 def given_lengths(given: Lengths, name: str) -> tuple[int, ...] | None:
-    """Convert lengths as users write them to integers; None stays None.
-
-    Raises:
-        LayoutError: a length is not an integer.
-    """
+    """Convert lengths as users write them to integers; None stays None."""
     if given is None:
         return None
     try:
@@ -366,14 +331,7 @@ def given_lengths(given: Lengths, name: str) -> tuple[int, ...] | None:
 
 
 def normal_axes(axes: Axes, order: int, repeated: bool = False) -> tuple[int, ...]:
-    """Axes as numbers from 0.
-
-    Args:
-        repeated: whether an axis may be named more than once.
-
-    Raises:
-        LayoutError: an axis is not an integer, is outside the tensor, or is named twice.
-    """
+    """Axes as numbers from 0, which may be `repeated`; a LayoutError if they are not axes of the tensor."""
     if axes is None:
         return tuple(range(order))
     try:
@@ -397,11 +355,7 @@ def check_norm(norm: str | None) -> Norm:
 
 
 def check_tensor(x: object, name: str) -> None:
-    """Refuse an argument of the function `name` that is not a tensor.
-
-    Raises:
-        TypeError: it is something else, such as an array.
-    """
+    """Refuse an argument of the function `name` that is not a tensor."""
     if not isinstance(x, DistTensor):
         raise TypeError(
             f"{name} takes a DistTensor, not {type(x).__name__}, which does not say where it lies\n"
@@ -411,12 +365,7 @@ def check_tensor(x: object, name: str) -> None:
 
 
 def check_real(x: DistTensor, name: str) -> None:
-    """Refuse an argument that is not a tensor of real numbers.
-
-    Raises:
-        TypeError: it is not a tensor.
-        LayoutError: its numbers are complex.
-    """
+    """Refuse an argument that is not a tensor of real numbers."""
     check_tensor(x, name)
     if x.dtype.kind == "c":
         complex_name = name.replace("rfft", "fft").replace("ihfft", "ifft")

@@ -87,11 +87,7 @@ class TransformKind:
         return points // 2 + 1 if self.real == "input" else points
 
     def logical_size(self, points: int) -> int:
-        """The points of the Fourier transform that it is a part of: the factor of the way there and back.
-
-        >>> [KINDS[kind].logical_size(5) for kind in ("fft", "dct1", "dst1", "dct2")]
-        [5, 8, 12, 10]
-        """
+        """The points of the Fourier transform that it is a part of: the factor of the way there and back."""
         factor, more = self.size
         return factor * (points + more)
 
@@ -199,11 +195,7 @@ def check_kind(name: object) -> None:
 
 
 def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
-    """Axes in NumPy's order, a real one last, and their kinds.
-
-    Args:
-        kind: of each axis, in the order in which they are given.
-        real: whether the tensor is.
+    """Axes in NumPy's order, a real one last, and their kinds, from the kind of each axis; `real` if the tensor is.
 
     Raises:
         LayoutError: a kind is unknown, or they do not fit each other, or the tensor.

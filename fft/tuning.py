@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from rote.compiler.explain import in_seconds, table
-from rote.compiler.machine import Machine
+from rote.compiler.cost import Machine
+from rote.compiler.plan import in_seconds, table
 from rote.layout.grid import Grid
 from rote.runtime.choose import (
     BETTER,
@@ -37,9 +37,9 @@ from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 
 from .families.choose import Choice, best, farther, preferred, reread, walks
-from .program.fields import Pair, bind_pair
+from .program.program import Pair, bind_pair
 from .request import Arguments, Norm, Options
-from .walk.walk import Walk
+from .walk import Walk
 
 __all__ = ["Confirmed", "Decision", "Tried", "candidates", "decide", "race", "tuned"]
 
@@ -53,13 +53,7 @@ _SLACK = 1.05  # how far a ratio may be missed: runs of one program differ so mu
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A walk that was timed.
-
-    Attributes:
-        name: the name of its family, with grid and layouts.
-        seconds: the time forward and back, on the slowest rank.
-        model: the time by the model, in seconds.
-    """
+    """A walk that was timed: its family with grid and layouts, its seconds forward and back, and the model's."""
 
     name: str
     seconds: float
@@ -75,21 +69,14 @@ class Confirmed:
 
     def as_json(self) -> dict[str, Any]:
         """The result as a JSON value, for wisdom."""
-        return {"taken": self.taken, "lead": self.ratio.as_json()}
+        return {"taken": self.taken, "ratio": self.ratio.as_json()}
 
     @classmethod
     def of(cls, kept: Any) -> Confirmed:
-        """Read a result of `as_json`.
-
-        Raises:
-            ValueError: the value is not one.
-
-        >>> Confirmed.of(Confirmed(True, TimeRatio(0.8, 0.75, 0.85)).as_json())
-        Confirmed(taken=True, ratio=TimeRatio(ratio=0.8, low=0.75, high=0.85))
-        """
-        if not isinstance(kept, Mapping) or kept.keys() != {"taken", "lead"} or not isinstance(kept["taken"], bool):
+        """Read a result of `as_json`; a ValueError if it is none."""
+        if not isinstance(kept, Mapping) or kept.keys() != {"taken", "ratio"} or not isinstance(kept["taken"], bool):
             raise ValueError("a confirmation is whether a transform is taken, and its ratio")
-        return cls(kept["taken"], TimeRatio.of(kept["lead"]))
+        return cls(kept["taken"], TimeRatio.of(kept["ratio"]))
 
     def contradicted_by(self, ratio: float) -> bool:
         """Whether a round contradicts this, by the ratio of the tuned transform's time to the other's.
@@ -149,13 +136,6 @@ def decide(arguments: Arguments, choices: Sequence[Choice], comm: Comm, norm: No
     """The walk that is fastest on these ranks: remembered, or timed now. Collective.
 
     The result is the same on all ranks. A decision by tune="patient" also serves tune="measure".
-
-    Args:
-        arguments: the arguments of the transform, which one of the walks in `choices` will do.
-        options: the user's options.
-
-    Raises:
-        LayoutError: there is no walk.
     """
     field = candidates(arguments, choices, options.priced_machine(comm), _MOST[options.tune])
     seconds = budget(comm, "walk", options.tune, max(map(_block_bytes, field)))
@@ -203,15 +183,11 @@ def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine
 
 
 def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> Timed:
-    """Time walks forward and back, and choose one; only one walk is bound at a time. Collective.
-
-    Args:
-        seconds: roughly the most time for all walks; the first walk always has its turn.
-    """
-    return choose(comm, [partial(_turn, walk, comm, norm, options) for walk in field], seconds, options.progress)
+    """Time walks forward and back, and choose one; only one is bound at a time, and the first one runs. Collective."""
+    return choose(comm, [partial(_time, walk, comm, norm, options) for walk in field], seconds, options.progress)
 
 
-def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
+def _time(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
     """The seconds of a walk forward and back, on real blocks."""
     pair = bind_pair(walk, comm, norm, options)
     dtypes = pair.forward.dtypes
@@ -244,13 +220,7 @@ def tuned(
 ) -> Decision:
     """The transform that is fastest on these ranks: remembered and confirmed, or timed now. Collective.
 
-    The result is the same on all ranks.
-
-    Args:
-        arguments: the arguments of the transform.
-        choices: the walks to choose from; none if the user asks for the walk `usual`.
-        usual: the model's choice.
-        options: the user's options.
+    The result is the same on all ranks. There are no `choices` if the user asks for the walk `usual`.
     """
 
     def decision() -> Decision:

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.caches import memoized
-from rote.compiler.cost import duration, flow
-from rote.compiler.explain import in_bytes, in_seconds, on_machine
-from rote.compiler.machine import DEFAULT, Machine, as_machine
-from rote.compiler.movement.volumes import largest_block
+from rote.compiler.cost import DEFAULT, Machine, as_machine, duration, flow
+from rote.compiler.plan import in_bytes, in_seconds, on_machine
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
+from rote.compiler.volumes import largest_block
 from rote.errors import GatherWarning, LayoutError, PlanError, counted
 from rote.grammar import StageSyntax
 from rote.grammar.nodes import BLOCK
@@ -33,12 +32,12 @@ from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm.protocol import Comm
 
+from ..check import build
 from ..request import Arguments, TransformRequest, as_arguments, components, planned_request
 from ..transforms import COMPLEX
-from ..walk.check import build
-from ..walk.walk import Stage, Transform, Walk
+from ..walk import Stage, Transform, Walk
+from . import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transposed
 from .ragged import ragged
-from .registry import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transposed
 
 __all__ = ["NONE", "Choice", "Price", "Prices", "best", "choices", "choices_for", "compare", "compared", "crowded"]
 __all__ += ["farther", "gathered_bytes", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
@@ -78,11 +77,7 @@ _FREE = Price(0.0, 0, 0, 0)
 
 
 class Prices:
-    """The prices of walks on one machine; walks that are compared share moves, and each is priced once.
-
-    Attributes:
-        machine: the times of the machine.
-    """
+    """The prices of walks on one machine; walks that are compared share moves, and each is priced once."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -170,11 +165,10 @@ def walk_of(
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
 ) -> Walk:
-    """The walk of an algorithm from a tensor's distribution.
+    """The walk of an algorithm, a name or the text of a walk, from a tensor's distribution.
 
     Args:
         request: the transform; its kinds may be left to the text of a walk.
-        algorithm: one of `algorithms`, or the text of a walk.
         output: the layout of the spectrum; if None, the one in which the walk ends.
 
     Raises:
@@ -218,22 +212,14 @@ def choices_for(arguments: Arguments, machine: Machine = DEFAULT) -> tuple[Choic
 
 
 def walk_for(arguments: Arguments, algorithm: str) -> Walk:
-    """The walk of a family, the walk that a text describes, or the cheapest on the default machine.
-
-    Raises:
-        LayoutError: the algorithm does not fit the arguments.
-    """
+    """The walk of a family or of a text, or the cheapest on the default machine; a LayoutError if it does not fit."""
     if algorithm == "auto":
         return best(choices_for(arguments))
     return walk_of(_source(arguments, algorithm), arguments.request, algorithm, arguments.output)
 
 
 def reread(arguments: Arguments, text: str, grid: Grid) -> Walk:
-    """Read the text of a walk that was chosen earlier for equal arguments.
-
-    Raises:
-        LayoutError: it does not fit the arguments: another transform, grid, or layout at either end.
-    """
+    """Read the text of a walk that was chosen earlier for equal arguments; a LayoutError if it does not fit them."""
     walk = walk_of(distribute(read_lines(text)[0].layout, arguments.shape, grid), arguments.request, text)
     if grid.size != arguments.ranks or arguments.grid not in (None, grid):
         raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
@@ -388,11 +374,7 @@ def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
 
 
 def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
-    """The distinct walks that "auto" may take, in order.
-
-    Raises:
-        LayoutError: there is no walk.
-    """
+    """The distinct walks that "auto" may take, in order; a LayoutError if there is none."""
     every: dict[Walk, Choice] = {}
     for choice in _field(candidates):
         if choice.walk is not None:
@@ -403,11 +385,7 @@ def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
 
 
 def best(candidates: Sequence[Choice]) -> Walk:
-    """The walk that "auto" takes from sorted candidates.
-
-    Raises:
-        LayoutError: there is no walk.
-    """
+    """The walk that "auto" takes from sorted candidates; a LayoutError if there is none."""
     return next(iter(walks(candidates)))
 
 
@@ -429,9 +407,8 @@ def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list
     """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
 
     Args:
-        candidates: choices in the order of `preferred`.
+        candidates: choices in the order of `preferred`, as `machine` ranked them.
         walk: the chosen walk.
-        machine: the machine that ranked the candidates.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
     named: dict[str, Choice] = {}
@@ -514,16 +491,7 @@ def crowded(walk: Walk) -> bool:
 
 
 def gathered_bytes(walk: Walk) -> int:
-    """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is.
-
-    >>> import numpy as np
-    >>> from rote.layout.layout import parse
-    >>> from .choose import walk_of
-    >>> from ..request import as_request
-    >>> source = parse("block[(0)]").on(1000, 4)
-    >>> [gathered_bytes(walk_of(source, as_request((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
-    [0, 8000]
-    """
+    """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is."""
     copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
     for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
         held = prod(stage.before.max_local_shape())
@@ -533,11 +501,7 @@ def gathered_bytes(walk: Walk) -> int:
 
 
 def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: int) -> None:
-    """Warn on rank 0 if a walk gathers, with the bytes that each rank holds and advice on how to avoid it.
-
-    Args:
-        depth: the number of calls between the user's call and this one.
-    """
+    """Warn on rank 0 if a walk gathers, and say how to avoid it; `depth` counts the calls from the user's to this."""
     nbytes = gathered_bytes(walk)
     if not nbytes or comm.rank:
         return

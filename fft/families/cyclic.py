@@ -23,9 +23,9 @@ from rote.layout.layout import Layout
 from rote.layout.refine import fitted
 from rote.layout.view import View
 
+from ..check import Line
 from ..request import TransformRequest
 from ..transforms import FOURIER, KINDS
-from ..walk.check import Line
 from .transpose import Actions, begin, sized, transpose
 
 __all__ = ["levels", "volumetric"]
@@ -37,12 +37,7 @@ _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 def volumetric(name: str, source: Distribution, request: TransformRequest) -> list[Line]:
     """The lines of a walk that transforms cyclic axes in digits, and all others by transposes.
 
-    If no axis is cyclic, the first step makes all split axes cyclic.
-
-    Args:
-        name: "cyclic" or "volumetric".
-        source: the distribution of the tensor, whose layout has no view and is neither partial nor rooted.
-        request: a transform of kinds that are made of transforms of digits.
+    If no axis is cyclic, the first step makes all split axes cyclic. "volumetric" moves one axis at a time.
 
     Raises:
         LayoutError: the family does not take such a tensor or request.
@@ -93,15 +88,15 @@ def _cyclic(source: Distribution, request: TransformRequest, together: bool) -> 
     split = [axis for axis in tracks if axis.levels]
     first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
-        first[real] = replace(first[real], turned=())
-    lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.at(split)))
+        first[real] = replace(first[real], transformed=())
+    lines.append(_line(first, _transforms(tracks, first, dist, request), bool(split), grids.at(split)))
     for moving in _rounds(split, together):
         ending = [axis for axis in moving if axis.at_last]
         if ending:
             lines.append(_line(_segments(tracks, ending, _Axis.cut)))
         segments = _segments(tracks, moving, _Axis.move)
         due = any(axis.waits for axis in moving)
-        lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(split)))
+        lines.append(_line(segments, _transforms(tracks, segments, dist, request), due, grids.at(split)))
     if split:
         lines.append(_line([axis.close() for axis in tracks], grid=source.grid))
     last: list[ActionSyntax] = []
@@ -129,8 +124,7 @@ class _Grids:
             for s in splits:
                 if s.kind != CYCLIC:
                     raise LayoutError(
-                        f"axis {axis} of {source.layout} does not lie elementwise cyclically; write "
-                        f"({s.grid_mode}:cyclic)"
+                        f"axis {axis} of {source.layout} is not elementwise cyclic; write ({s.grid_mode}:cyclic)"
                     )
             try:
                 sizes = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
@@ -139,8 +133,8 @@ class _Grids:
             if len(sizes) > 1:
                 if len(splits) > 1:
                     raise LayoutError(
-                        f"axis {axis} of {source.shape[axis]} points is taken in {len(sizes)} levels, and lies over "
-                        f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; lay it over one"
+                        f"axis {axis} of {source.shape[axis]} points is taken in {len(sizes)} levels, and split over "
+                        f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; split it over one"
                     )
                 self.levels[splits[0].grid_mode] = sizes
         self._shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
@@ -173,14 +167,14 @@ def _segments(tracks: Sequence[_Axis], moving: Sequence[_Axis], read: Callable[[
     return [read(axis) if axis in moving else axis.stay() for axis in tracks]
 
 
-def _turned(
+def _transforms(
     tracks: Sequence[_Axis], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
 ) -> Actions:
     """The transforms of the modes that the segments mark, a real one last; digits keep their extents."""
     places: dict[int, int] = {}  # the axis of each transformed mode
     first = 0
     for axis, segment in enumerate(segments):
-        places |= {first + m: axis for m in segment.turned}
+        places |= {first + m: axis for m in segment.transformed}
         first += len(segment.modes)
     modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
@@ -217,7 +211,7 @@ class _Segment:
 
     items: list[ViewItem]
     modes: list[tuple[Entry, ...]]
-    turned: tuple[int, ...] = ()
+    transformed: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -228,8 +222,7 @@ class _Axis:
         letter: the first letter of the names of its digits.
         own, whole: the entries in the source, and the same on the grid of the walk, for an axis that has no digits.
         wanted: whether it is transformed.
-        grid_modes: the grid modes of the walk that split it, the last entry's first.
-        sizes: the number of parts of each entry, the last one first.
+        grid_modes, sizes: the grid modes of the walk that split it, and the parts of each entry, the last one first.
         levels: the sizes of the all-to-alls, in ranks; none if it is whole on every rank, or not transformed.
         digits: for each digit of the axis, the grid modes that split it.
         rows: the modes that a line reads, each as a list of digits.
@@ -262,7 +255,7 @@ class _Axis:
 
     def first(self) -> _Segment:
         if not self.levels:
-            return replace(self.stay(), turned=(0,) * self.wanted)
+            return replace(self.stay(), transformed=(0,) * self.wanted)
         parts = self.sizes if len(self.levels) == 1 else self.levels
         self.digits = [(), *((g,) for g in self.grid_modes)]
         self.rows = [[k] for k in range(len(self.digits))]
@@ -302,7 +295,7 @@ class _Axis:
         self.level += 1
         if not last:  # the spectrum's digit before takes the grid mode of the signal's next digit
             self.digits[at], self.digits[at + 1] = self.digits[at + 1], ()
-            return replace(self.stay(), turned=(at + 1,))
+            return replace(self.stay(), transformed=(at + 1,))
         dealt = len(self.sizes) if len(self.levels) == 1 else 1
         b, r, s = at, range(at + 1, at + 1 + dealt), range(at + 1 + dealt, len(self.digits))
         held = [*r, *range(at - 1, -1, -1)]  # the digits of k mod p, the slowest first
@@ -314,7 +307,7 @@ class _Axis:
         sigma = s[0]
         self.digits = self.digits[: sigma + 1]  # the digits of s are one after its transform
         self.rows[0] = [sigma]
-        return replace(moved, turned=(0,))
+        return replace(moved, transformed=(0,))
 
     def close(self) -> _Segment:
         if not self.levels:

@@ -35,10 +35,9 @@ from rote.layout.layout import Layout, layout_or_none
 from rote.layout.refine import fitted
 from rote.layout.view import View
 
+from ..check import Line, mode_names
 from ..request import TransformRequest
 from ..transforms import FOURIER, KINDS, TransformKind
-from ..walk.check import Line
-from ..walk.digits import mode_names
 from .transpose import begin, transpose
 
 __all__ = ["Factors", "best_factors", "padded_factors", "ragged", "smooth"]
@@ -52,10 +51,7 @@ _TWIDDLE = ActionSyntax(TWIDDLE)
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[Line]:
     """The lines of a walk that transforms each split axis in six steps, and all whole axes together.
 
-    Args:
-        source: the distribution of the tensor, whose layout has no view and is neither partial nor rooted.
-        request: the transform; its split axes must be of kind "fft", "ifft", "rfft" or "irfft".
-        output: the layout to end in; if None, split axes end elementwise cyclic, or as they began.
+    They end in `output`; if that is None, split axes end elementwise cyclic, or as they began.
 
     Raises:
         LayoutError: the family does not take such a layout or request.
@@ -107,7 +103,7 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
     if row.name not in FOURIER:
         raise LayoutError(f"ragged takes fft and rfft, not {row.name} of axis {axis}, which is split")
     if row.real == "input" and points != kept:
-        raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; lay its ranks elsewhere")
+        raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; split another axis")
     early, late = list[ActionSyntax](), list[ActionSyntax]()
     if dist.shape[axis] != taken:
         early.append(_resize("resize", axis, taken))
@@ -232,15 +228,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """The points of an axis as a matrix of r rows and s columns, split over ranks by columns or by rows.
-
-    Attributes:
-        r, s: the numbers of rows and of columns.
-        ranks: the number of ranks.
-
-    >>> Factors(5, 8, 3).largest
-    16
-    """
+    """The points of an axis as a matrix of r rows and s columns, split over a number of ranks by columns or by rows."""
 
     r: int
     s: int
@@ -256,7 +244,6 @@ class Factors:
         return max(self.r * -(-self.s // self.ranks), self.s * -(-self.r // self.ranks))
 
 
-@memoized(1024)
 def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
     """The factors of a number of points with which ranks hold and move the least; None for a prime.
 
@@ -277,7 +264,6 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
     return min((Factors(r, points // r, ranks) for r in rows), key=worth, default=None)
 
 
-@memoized(1024)
 def padded_factors(points: int, ranks: int) -> Factors:
     """The factors of a convolution on 2 points - 1 or more; they have no large primes but those of the ranks.
 
@@ -295,7 +281,7 @@ def padded_factors(points: int, ranks: int) -> Factors:
     return min(pairs, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
 
 
-@memoized(64)
+@memoized(64)  # a convolution asks again for the lengths that it may have
 def smooth(most: int) -> tuple[int, ...]:
     """All numbers up to `most` with no prime factors but 2, 3, 5 and 7, ascending.
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import chain
 
 from rote.caches import memoized
-from rote.compiler.movement.volumes import from_others, quickly_counted
+from rote.compiler.volumes import from_others, quickly_counted
 from rote.errors import LayoutError
 from rote.grammar import ActionSyntax, StageSyntax
 from rote.grammar.nodes import BLOCK, Entry, Fuse, Name, Tile
@@ -30,10 +30,10 @@ from rote.layout.layout import Layout
 from rote.layout.refine import fitted, unfused_ends
 from rote.layout.view import View
 
+from ..check import Line, recut
 from ..request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
-from ..walk.check import Line, recut
-from ..walk.walk import Resize
+from ..walk import Resize
 
 __all__ = ["begin", "row_layout", "rows", "sized", "transpose"]
 
@@ -54,13 +54,8 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
     """The lines of a walk of the transpose family, from a tensor's distribution.
 
     Each stage transforms all axes that are whole; then the entries of the next axis move to the nearest mode that is
-    done, until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so
-    an inverse walk from the end of a forward walk leads back to its start.
-
-    Args:
-        source: the distribution of the tensor, whose layout has no view and is not partial.
-        request: the transform, whose axes are modes; at most one is real on one side and complex on the other.
-        far: whether entries move to the farthest of equally good modes, instead of the nearest.
+    done (or the farthest, if `far`), until no axis is left. Forward walks take the axes from last to first and inverse
+    walks from first to last, so an inverse walk from the end of a forward walk leads back to its start.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
@@ -133,9 +128,6 @@ def row_layout(order: Order) -> Layout:
 
     >>> print(row_layout((2, 0, 1)))
     (c a) b: block[(0),()]
-
-    Raises:
-        LayoutError: there are fewer than three axes.
     """
     if len(order) < 3:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more; not of order {len(order)}")
@@ -145,10 +137,6 @@ def row_layout(order: Order) -> Layout:
 
 def rows(source: Distribution, request: TransformRequest) -> list[Line]:
     """The lines of a walk of the row-wise family, in the order of axes that moves least.
-
-    Args:
-        source: the distribution of a tensor of order 3 or more, on a grid of order 1.
-        request: a transform of all axes; at most one is real on one side and complex on the other.
 
     Raises:
         LayoutError: the family does not take such a tensor.
@@ -234,10 +222,8 @@ def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> t
 def begin(source: Distribution, request: TransformRequest, early: Sequence[int] = ()) -> tuple[Distribution, Actions]:
     """The distribution after the axes are cut or padded at the start, and the actions that do so.
 
-    Args:
-        source: the tensor's distribution.
-        request: the request, whose axes are cut at the start if no element has to travel for it.
-        early: the axes that are padded at the start, because they are never whole.
+    An axis is cut at the start if no element has to travel for it. Those in `early` are never whole, so they are padded
+    at the start, too.
     """
     actions: list[ActionSyntax] = []
     dist = source
@@ -258,12 +244,9 @@ def begin(source: Distribution, request: TransformRequest, early: Sequence[int] 
 def sized(
     kind: str, modes: tuple[int, ...], axes: Mapping[int, int], shape: Sequence[int], request: TransformRequest
 ) -> Actions:
-    """A transform of whole axes, with the changes of their extents before and after it.
+    """A transform of whole axes, the axis of each mode, with the changes of their extents before and after it.
 
-    Args:
-        kind: of the last of the modes; the others have the kind that goes with it.
-        axes: the axis of each of the modes.
-        shape: the extents of all axes before the transform.
+    The last of the modes is of the given kind, and the others have the kind that goes with it.
 
     >>> from ..request import as_request
     >>> import numpy as np

@@ -15,8 +15,8 @@ from rote.errors import LayoutError
 from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
 
-from . import along, fourier, real
-from .frequencies import fftshift, ifftshift
+from . import fourier
+from .shifts import fftshift, ifftshift
 
 __all__ = ["TRANSFORMS"]
 
@@ -34,13 +34,8 @@ def _with_out(transform: Callable[..., DistTensor]) -> Callable[..., DistTensor]
     return called
 
 
-_NAMED = (
-    *(along.fft, along.ifft, along.rfft, along.irfft, along.fft2, along.ifft2, along.rfft2, along.irfft2),
-    *(fourier.fftn, fourier.ifftn, fourier.rfftn, fourier.irfftn, real.hfft, real.ihfft),
-)
-
 TRANSFORMS: dict[Callable[..., Any], Callable[..., DistTensor]] = {
-    **{getattr(np.fft, each.__name__): _with_out(each) for each in _NAMED},
+    **{getattr(np.fft, name): _with_out(getattr(fourier, name)) for name in fourier.__all__ if hasattr(np.fft, name)},
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }

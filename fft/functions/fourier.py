@@ -1,25 +1,34 @@
-"""NumPy's transforms of distributed tensors: same names and conventions, with the layout as an argument."""
+"""Transforms of distributed tensors under NumPy's and SciPy's names: same conventions, with layouts as arguments.
+
+All call one function, `transform`: it plans a walk when its arguments are new, keeps the bound walk on the
+communicator, and runs it. Functions of one signature form a family: each is a name, which its model turns into the kind
+of the transform, and a docstring. The first argument of a function that takes a spectrum is named X.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, Concatenate, Final, ParamSpec
 
-from rote.compiler.machine import DEFAULT
+import numpy as np
+
+from rote.compiler.cost import DEFAULT
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
+from rote.functions.rules import named
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
+from ..families import is_text
 from ..families.choose import walk_of, warn_if_gathered
-from ..families.registry import is_text
-from ..program.fields import list_moves
-from ..program.program import BoundWalk, bind_walks
+from ..program.program import BoundWalk, bind_walks, list_moves
 from ..request import (
     USUAL,
+    Norm,
     Options,
     as_request,
     check_extents,
@@ -32,16 +41,22 @@ from ..request import (
 )
 from ..transforms import FOURIER, FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
+__all__ = ["Axes", "Lengths", "dct", "dctn", "dht", "dst", "dstn", "fft", "fft2", "fftn", "hc2r", "hfft", "idct"]
+__all__ += ["idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn", "r2hc", "rfft"]
+__all__ += ["rfft2", "rfftn", "transform"]
 
-_DEPTH = 4  # calls between a user's call and the place where a walk is made
-_KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
+P = ParamSpec("P")
 
 Axes = Sequence[int] | int | None
 Lengths = Sequence[int] | int | None
 
+_DEPTH = 5  # calls between a user's call and the place where a walk is made
+_KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
+_SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
-def fftn(
+
+def _fourier(
+    name: str,
     x: DistTensor,
     s: Lengths = None,
     axes: Axes = None,
@@ -50,6 +65,24 @@ def fftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
+    return transform(name[:-1], x, s, axes, norm, output, algorithm, wire)
+
+
+def _fourier_back(
+    name: str,
+    X: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    wire: str | None = None,
+) -> DistTensor:
+    return transform(name[:-1], X, s, axes, norm, output, algorithm, wire)
+
+
+@named(_fourier)
+def fftn() -> None:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
     On a single rank, any number of threads may call this and the other functions at once; with several ranks, one
@@ -84,18 +117,10 @@ def fftn(
     >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
-    return transform("fft", x, s, axes, norm, output, algorithm, wire)
 
 
-def ifftn(
-    X: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-    wire: str | None = None,
-) -> DistTensor:
+@named(_fourier_back)
+def ifftn() -> None:
     """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
     Arguments, result and errors are those of `fftn`.
@@ -105,18 +130,10 @@ def ifftn(
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
-    return transform("ifft", X, s, axes, norm, output, algorithm, wire)
 
 
-def rfftn(
-    x: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-    wire: str | None = None,
-) -> DistTensor:
+@named(_fourier)
+def rfftn() -> None:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
     Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
@@ -124,18 +141,10 @@ def rfftn(
     >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
-    return transform("rfft", x, s, axes, norm, output, algorithm, wire)
 
 
-def irfftn(
-    X: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-    wire: str | None = None,
-) -> DistTensor:
+@named(_fourier_back)
+def irfftn() -> None:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Args:
@@ -152,7 +161,351 @@ def irfftn(
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    return transform("irfft", X, s, axes, norm, output, algorithm, wire)
+
+
+# --- transforms of real numbers: cosines and sines, Hartley's, and FFTW's halfcomplex order ---------------------------
+
+
+def _cosines(
+    name: str,
+    x: DistTensor,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
+) -> DistTensor:
+    return transform(cosines(name[:-1], type), x, s, axes, norm, output, algorithm, None, orthogonalize)
+
+
+def _cosines_back(
+    name: str,
+    X: DistTensor,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
+) -> DistTensor:
+    return transform(cosines(name[:-1], type), X, s, axes, norm, output, algorithm, None, orthogonalize)
+
+
+def cosines(name: str, type: int) -> str:
+    """The key in `FUNCTIONS` of a cosine or sine transform of a type.
+
+    Raises:
+        LayoutError: there is no such type.
+    """
+    if type not in (1, 2, 3, 4):
+        raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
+    return f"{name}{int(type)}"
+
+
+@named(_cosines)
+def dctn() -> None:
+    """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
+
+    Args:
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
+        type: 1, 2, 3 or 4. Type 1 needs at least two points along each axis.
+        norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
+        orthogonalize: whether the first and last points are weighted so that the transform is orthogonal but for a
+            factor, as in SciPy; if None, with norm="ortho" only.
+
+    The other arguments and errors are those of `fftn`; another type is refused as well, and so is an axis that is
+    named twice.
+
+    Returns:
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    >>> import numpy as np
+    >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
+    >>> dctn(x).to_global().round(12).tolist()
+    [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+
+@named(_cosines_back)
+def idctn() -> None:
+    """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
+
+    Arguments, result and errors are those of `dctn`.
+
+    >>> import numpy as np
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+
+@named(_cosines)
+def dstn() -> None:
+    """The discrete sine transform along some axes, as `scipy.fft.dstn`.
+
+    Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
+
+    >>> import numpy as np
+    >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
+    [3.464, 0.0]
+    """
+
+
+@named(_cosines_back)
+def idstn() -> None:
+    """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
+
+    Arguments, result and errors are those of `dstn`.
+
+    >>> import numpy as np
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idstn(dstn(x)).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+
+def _real(
+    name: str,
+    x: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    return transform(name, x, s, axes, norm, output, algorithm)
+
+
+def _real_back(
+    name: str,
+    X: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    return transform(name, X, s, axes, norm, output, algorithm)
+
+
+@named(_real)
+def dht() -> None:
+    """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
+
+    Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
+    axes, each is transformed in turn, as by FFTW's DHT.
+
+    Args:
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
+        norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
+            inverts "backward"; or "ortho", with which the transform is its own inverse.
+
+    The other arguments and errors are those of `fftn`.
+
+    Returns:
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Source: Hartley (1942); Bracewell (1983).
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
+    >>> X = dht(x)
+    >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
+    ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
+    """
+
+
+@named(_real)
+def r2hc() -> None:
+    """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
+
+    Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, followed by
+    the imaginary parts that are not always zero, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1.
+    Along several axes, each is transformed in turn.
+
+    Args:
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
+        norm: "backward" (the default), "ortho" or "forward", as for `numpy.fft.rfft`.
+
+    The other arguments and errors are those of `fftn`.
+
+    Returns:
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Source: Frigo and Johnson (2005).
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
+    >>> r2hc(x).to_global().round(12).tolist()
+    [11.0, -2.0, -3.0, 3.0]
+    """
+
+
+@named(_real_back)
+def hc2r() -> None:
+    """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
+
+    Arguments, result and errors are those of `r2hc`.
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
+    >>> hc2r(r2hc(x)).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0, 5.0, 4.0]
+    """
+
+
+# --- Hermitian signals, and transforms along one axis or two ----------------------------------------------------------
+
+
+def _hermitian(
+    name: str,
+    x: DistTensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """A Hermitian signal equals its own mirrored conjugate, so half of it is kept, and its spectrum is real.
+
+    Its transforms are those of real numbers with input and spectrum interchanged, and so with the norms swapped.
+    """
+    check_tensor(x, name)
+    swapped = _SWAPPED[check_norm(norm)]
+    if name == "hfft":
+        return transform("irfft", x.conj(), n, axis, swapped, output, algorithm)
+    X = transform("rfft", x, n, axis, swapped, output, algorithm, name=name)
+    np.conjugate(X.local, out=X.local)
+    return X
+
+
+@named(_hermitian)
+def hfft() -> None:
+    """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
+
+    Args:
+        x: the points from 0 to n//2 along the axis; the others are their conjugates in reverse order.
+        n: the number of points of the whole signal and of the spectrum; 2(m - 1) for m points if None, so an odd number
+            must be given.
+        axis: the axis of the transform.
+        norm, output, algorithm: as for `rote.fft.fftn`.
+
+    Returns:
+        A real tensor. x keeps its values.
+
+    Raises: as `rote.fft.fftn`.
+
+    >>> x = DistTensor.from_global([4.0, 1j, 2.0], "block[(0)]")
+    >>> hfft(x).to_global().round(12).tolist()
+    [6.0, 4.0, 6.0, 0.0]
+    """
+
+
+@named(_hermitian)
+def ihfft() -> None:
+    """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
+
+    Args:
+        x: a real tensor.
+        n: the length of the transform: x is cut to it or padded with zeros at its end; x's extent if None.
+
+    The other arguments and errors are those of `hfft`; a complex tensor is refused as well.
+
+    Returns:
+        A complex tensor with n//2 + 1 points along the axis.
+
+    >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
+    [(4-0j), 1j, (2-0j)]
+    """
+
+
+def _one_axis(
+    name: str,
+    x: DistTensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    wire: str | None = None,
+) -> DistTensor:
+    return transform(name, x, n, (axis,), norm, output, algorithm, wire, None, name)
+
+
+def _two_axes(
+    name: str,
+    x: DistTensor,
+    s: Lengths = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    wire: str | None = None,
+) -> DistTensor:
+    return transform(name[:-1], x, s, axes, norm, output, algorithm, wire, None, name)
+
+
+def _cosines_of_one(
+    name: str,
+    x: DistTensor,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+    *,
+    orthogonalize: bool | None = None,
+) -> DistTensor:
+    return transform(cosines(name, type), x, n, (axis,), norm, output, algorithm, None, orthogonalize, name)
+
+
+_DOC = """The transform `{many}` along {count}, as `{package}.fft.{name}`.
+
+Args:
+    {lengths}: the same as `s` and `axes` of `{many}`, which also has the other arguments, the result and the errors.
+
+>>> import numpy as np, rote
+>>> x = rote.DistTensor.from_global(np.arange(12.0).reshape(3, 4), "block[(0),()]")
+>>> bool(np.allclose(rote.fft.{name}(x).to_global(), rote.fft.{many}(x, axes={axes}).to_global()))
+True
+"""
+_ONE = {"count": "one axis", "lengths": "n: its length, and axis", "axes": "(-1,)"}
+_TWO = {"count": "two axes, by default the last ones", "lengths": "s: the two lengths, and axes", "axes": "(-2, -1)"}
+
+
+def _named(model: Callable[Concatenate[Any, P], DistTensor], name: str) -> Callable[P, DistTensor]:
+    """The function of a name along one axis or two, with a docstring of its own."""
+
+    def function() -> None: ...
+
+    package = "scipy" if model is _cosines_of_one else "numpy"
+    words = _TWO if model is _two_axes else _ONE
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(name=name, many=f"{name.rstrip('2')}n", package=package, **words)
+    return named(model)(function)
+
+
+fft: Final = _named(_one_axis, "fft")
+ifft: Final = _named(_one_axis, "ifft")
+rfft: Final = _named(_one_axis, "rfft")
+irfft: Final = _named(_one_axis, "irfft")
+fft2: Final = _named(_two_axes, "fft2")
+ifft2: Final = _named(_two_axes, "ifft2")
+rfft2: Final = _named(_two_axes, "rfft2")
+irfft2: Final = _named(_two_axes, "irfft2")
+dct: Final = _named(_cosines_of_one, "dct")
+idct: Final = _named(_cosines_of_one, "idct")
+dst: Final = _named(_cosines_of_one, "dst")
+idst: Final = _named(_cosines_of_one, "idst")
+
+
+# --- the one function -------------------------------------------------------------------------------------------------
 
 
 def transform(

@@ -1,1 +1,6 @@
-"""Transforms of one rank's block, by any library, in tiles that fit the cache, and how the fastest are found."""
+"""Local transforms: what a rank does with its own block.
+
+A `kernel` is a transform of a block along some axes. `backends` are the libraries that transform arrays; `passes` take
+a block through their transforms, tile by tile where its strides are unfavourable, `gather` reads it out of the blocks
+of other ranks meanwhile, and `threads` share it. `choose` finds the config that is fastest on this machine.
+"""

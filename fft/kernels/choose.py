@@ -44,12 +44,10 @@ from rote.runtime.operations import Scratch
 from ..request import Options
 from ..transforms import Kind
 from .backends import common_versions, library, timed_libraries, transforms, usual_library, versions
-from .config import ORDERS, WHOLE, KernelConfig, Order, Study
-from .gather import Gather, gathers
+from .backends.library import ORDERS, WHOLE, KernelConfig, Order, Study
+from .gather import Gather, gathers, whole
 from .kernel import CACHED, CHUNK, NEAR, Kernel, usual_part, usual_tile, view
-from .passes import BoundKernel
-from .threads import SHARED, OnThreads, Pool, bind_kernel, divisible, helpers, shared_by, with_threads
-from .tiles import whole
+from .threads import SHARED, Pool, bind_kernel, divisible, helpers, shared_by, with_threads
 
 __all__ = ["KnownSpeeds", "Position", "Sample", "Speed", "fastest", "is_sampled", "kernel_call", "known_speeds"]
 __all__ += ["samples_of", "tuned", "with_usual_configs"]
@@ -76,33 +74,21 @@ Speed = tuple[float, ...]
 
 
 class Position(NamedTuple):
-    """The position of a kernel in a walk: whether it comes behind a move, and whether the block stays where it is."""
+    """The position of a kernel in a walk: whether it comes after a move, and whether the block stays where it is."""
 
-    behind: bool = False
+    after_move: bool = False
     stays: bool = False
 
 
-def bound_kernel(
-    kernel: Kernel, place: Position, scratch: Scratch, pool: Pool = None
-) -> BoundKernel | OnThreads | Gather:
-    """A kernel as a walk binds it: behind a move it reads its block out of boxes, if its config is fused."""
-    if place.behind and kernel.config.fused:
-        return Gather(kernel, whole(kernel.shape), (), scratch, pool)
-    return bind_kernel(kernel, scratch, pool=pool)
-
-
 def kernel_call(kernel: Kernel, place: Position, scratch: Scratch, pool: Pool = None) -> Callable[[], object]:
-    """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself.
-
-    A kernel whose block stays works in place, in the first piece of the memory.
-    """
-    run = bound_kernel(kernel, place, scratch, pool)
-    run.ready()
+    """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself."""
     source = view(scratch[0], kernel.shape, kernel.dtype)
     target = view(scratch[1], kernel.out_shape, kernel.out_dtype)
-    if isinstance(run, Gather):
-        return partial(run, run.reads([source.reshape(-1)]), target)
-    if not place.behind:
+    if place.after_move and kernel.config.fused:
+        gather = Gather(kernel, whole(kernel.shape), (), scratch, pool)
+        return partial(gather, gather.reads([source.reshape(-1)]), target)
+    run = bind_kernel(kernel, scratch, pool=pool)
+    if not place.after_move:
         return partial(run, source, source if place.stays else target)
     moved = view(scratch[1], kernel.shape, kernel.dtype)
 
@@ -122,7 +108,7 @@ class Sample(NamedTuple):
     Attributes:
         kind, axes, shape, out_shape, dtype: those of the kernel of one plane; the first mode is an axis.
         many: whether the block has several planes.
-        behind: whether the kernel reads its block out of boxes, after a move.
+        after_move: whether the kernel reads its block out of boxes, after a move.
         stays: whether the kernel works in place, so that its block stays where it is.
         threads: the number of threads that share the block.
     """
@@ -133,7 +119,7 @@ class Sample(NamedTuple):
     out_shape: tuple[int, ...]
     dtype: str
     many: bool
-    behind: bool
+    after_move: bool
     stays: bool
     threads: int
 
@@ -150,9 +136,9 @@ class Sample(NamedTuple):
         other_order: Order = "columns" if library(name).line_to_line else "lines"
         once = replace(config, tiled=False)
         ways = [config, replace(config, order=other_order)]
-        if len(self.axes) > 1 or not self.behind:  # lines are read out of boxes tile by tile
+        if len(self.axes) > 1 or not self.after_move:  # lines are read out of boxes tile by tile
             ways.append(once)
-        if self.behind:
+        if self.after_move:
             ways.append(replace(once, fused=False))
         return ways
 
@@ -167,7 +153,7 @@ class Sample(NamedTuple):
         for memory in scratch:
             memory[...] = 0
         elements = max(prod(kernel.shape), prod(kernel.out_shape))
-        calls, place = list[_Call](), Position(self.behind, self.stays)
+        calls, place = list[_Call](), Position(self.after_move, self.stays)
         for config in self.ways(name, KernelConfig(threads=self.threads)):
             call = kernel_call(replace(kernel, config=config), place, scratch, pool)
             calls.append((call, elements))
@@ -188,7 +174,7 @@ Speeds = Mapping[str, Speed]
 KnownSpeeds = Mapping[Sample, Speeds]
 
 
-def samples_of(kernel: Kernel, behind: bool, stays: bool = False) -> tuple[Sample, ...]:
+def samples_of(kernel: Kernel, after_move: bool, stays: bool = False) -> tuple[Sample, ...]:
     """The samples of a kernel's block, whose times add up to that of the kernel: one, or one for each axis.
 
     Planes of several axes are one sample if the shared cache holds them. Forward and backward count as equally fast.
@@ -205,7 +191,7 @@ def samples_of(kernel: Kernel, behind: bool, stays: bool = False) -> tuple[Sampl
         return ()
     first, threads = min(kernel.axes), shared_by(kernel)
     shape, out_shape = kernel.shape[first:], kernel.out_shape[first:]
-    reads = behind and gathers(kernel, ortho=False)
+    reads = after_move and gathers(kernel, ortho=False)
     if len(kernel.axes) > 1 and kernel.nbytes // prod(kernel.shape[:first]) <= NEAR:
         axes = tuple(axis - first for axis in kernel.axes)
         many = first > 0
@@ -230,12 +216,7 @@ def _forward(kind: Kind) -> Kind:
 
 
 def known_speeds(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm) -> KnownSpeeds:
-    """The speeds of all samples of some kernels; empty if no wisdom is kept. Collective.
-
-    Args:
-        kernels: this rank's; a rank without elements takes part in timing the samples of others.
-        places: the place of each kernel.
-    """
+    """The speeds of all samples of a rank's kernels; empty if no wisdom is kept. Collective."""
     known = _known(comm)
     own: list[Sample] = []
     for kernel, place in zip(kernels, places, strict=True):
@@ -269,10 +250,9 @@ def is_sampled(kernel: Kernel, comm: Comm) -> bool:
 
 
 def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, threads: int) -> list[Kernel]:
-    """The kernels of a walk on this rank, with the configs that they have before they are tuned.
+    """The kernels of a walk on this rank, with the configs by which their samples are fastest. Collective.
 
-    These are the configs by which their samples are fastest. Threads of a library's own are not timed, and MKL has
-    none here. Collective.
+    Threads of a library's own are not timed, and MKL has none here.
     """
     if threads > 1:
         kernels = [with_threads(kernel, threads) for kernel in kernels]
@@ -289,7 +269,7 @@ def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], co
 
 
 def fastest(kernel: Kernel, place: Position, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
-    """The config that is fastest for a kernel's samples; the usual one unless another clearly leads."""
+    """The config that is fastest for a kernel's samples; the usual one unless another is clearly faster."""
     samples = samples_of(kernel, *place)
     speeds = [known.get(sample, {}) for sample in samples]
     ways: list[tuple[float, KernelConfig]] = []
@@ -328,17 +308,13 @@ def _calls(each: Sample, name: str, pool: Pool) -> list[_Call]:
         return []
 
 
-# --- the kernel itself, in a walk ------------------------------------------------------------------------------------
+# --- the kernel itself, in a walk -------------------------------------------------------------------------------------
 
 
 def tuned(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, options: Options) -> list[Kernel]:
-    """The kernels of a walk on this rank, with the configs that are fastest on all ranks: timed, or recalled.
+    """The kernels of a walk on this rank, with the configs that are fastest on all ranks, by time. Collective.
 
-    Collective.
-
-    Args:
-        kernels: with their usual configs; all ranks pass equally many, of equal kinds and axes, of any shapes.
-        places: the position of each kernel, alike on all ranks but for those without elements.
+    All ranks pass equally many kernels, of equal kinds and axes, of any shapes.
     """
     if not kernels:
         return []
@@ -347,20 +323,17 @@ def tuned(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm, opt
     searches: list[_Search] = []
     for n, kernel in enumerate(kernels):
         shapes = tuple(of_rank[n] for of_rank, *_ in replies)
-        behind, stays = map(any, zip(*(of_rank[n] for _, of_rank, _ in replies), strict=True))
-        searches.append(_Search(kernel, shapes, Position(behind and gathers(kernel, False), stays), comm, options))
+        after_move, stays = map(any, zip(*(of_rank[n] for _, of_rank, _ in replies), strict=True))
+        searches.append(_Search(kernel, shapes, Position(after_move and gathers(kernel, False), stays), comm, options))
     different = {(each.kernel.kind, each.kernel.axes, each.shapes, each.place) for each in searches}
     seconds = budget(comm, "kernel", options.tune, max(each.nbytes for each in searches)) / len(different)
     return [replace(each.kernel, config=each.config(installed, seconds)) for each in searches]
 
 
 class _Search:
-    """The search for the fastest config of one kernel: configs are timed in turn, on all ranks at once.
+    """The search for the fastest config of one kernel, with its usual config, and its shapes on all ranks.
 
-    Args:
-        kernel: with its usual config.
-        shapes: its shapes on all ranks.
-        place: its position, behind a move if it may read boxes.
+    Configs are timed in turn, on all ranks at once.
     """
 
     def __init__(
@@ -419,11 +392,11 @@ class _Search:
         """The usual config, and variants that make a difference for these blocks; the last one is a single call."""
         axes, once = self.kernel.axes, replace(usual, tiled=False)
         some = [usual]
-        if len(axes) > 1 or not self.place.behind:
+        if len(axes) > 1 or not self.place.after_move:
             some.append(once)
-        if self.place.behind:
+        if self.place.after_move:
             some += [replace(usual, fused=False), replace(once, fused=False)]
-        some.append(replace(once, part=WHOLE, fused=not self.place.behind))
+        some.append(replace(once, part=WHOLE, fused=not self.place.after_move))
         if self.nbytes <= CACHED:
             some = [replace(way, tiled=True) for way in some]
         if self.nbytes <= CHUNK or min(axes) == 0:
@@ -433,7 +406,7 @@ class _Search:
     def _others(self, config: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
         """Variants with other tiles and parts, or fewer threads, that make a difference for these blocks."""
         some: list[KernelConfig] = []
-        if self.nbytes > CACHED and (config.tiled or (self.place.behind and config.fused)):
+        if self.nbytes > CACHED and (config.tiled or (self.place.after_move and config.fused)):
             some += [replace(config, tile=int(n * usual_tile(self.nbytes))) for n in times]
             if library(config.library).line_to_line:
                 some += [replace(config, order=order) for order in ORDERS[1:]]
@@ -447,7 +420,7 @@ class _Search:
         if self.shapes.index(self.shapes[self._comm.rank]) == self._comm.rank:
             study = Study(self._options.tune, seconds, plans)
             for config in configs:
-                bound_kernel(replace(kernel, config=config, study=study), *self._where).ready()
+                kernel_call(replace(kernel, config=config, study=study), *self._where)()  # its first run plans
             plans = study.plans
         from .backends.fftw import merged  # which imports FFTW
 

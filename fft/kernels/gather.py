@@ -1,37 +1,232 @@
 """A move and the transform after it in one sweep: tiles are read out of the ranks' blocks and transformed in cache.
 
-A rank's new block is cut into tiles that have all points of one axis. Each tile is read from all blocks that have a
-part of it, transformed and stored: nothing is packed, sent or unpacked. Planes that fit the shared cache are read
-into their place and transformed there.
+A block is made of boxes, which are evenly spaced elements of other memories. It is cut into parts along the modes
+before all axes, and a part into tiles that have all points of one axis. Each tile is read from all boxes that have some
+of it, transformed and stored: nothing is packed, sent or unpacked. Planes that fit the shared cache are read into their
+place and transformed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from rote.layout.grid import row_major
 from rote.runtime.comm.protocol import Array
 from rote.runtime.comm.segments import at_line
-from rote.runtime.copy.strided import Copy, run
+from rote.runtime.copies import Copy, StridedCopy, run, times
+from rote.runtime.operations import Scratch
+from rote.runtime.regions import Region
 
-from .by_parts import composed
 from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, view
-from .passes import BoundKernel
+from .passes import BoundKernel, Tile, composed
 from .threads import OnThreads, Pool, bind_kernel, parallel_for, with_threads
-from .tiles import BlockPart, BoundTile, Box, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 
-__all__ = ["Gather", "Reads", "gathers"]
+__all__ = ["Box", "Gather", "Reads", "boxes", "gathers", "whole"]
+
+Index = tuple[slice, ...]
+Read = tuple[Array, Index]  # the values that are read into a tile, and their place in it
+
+_FEW = 16  # boxes that one piece may fall into; tiles whose calls are prepared one by one: with more, a call is cheap
+_APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Elements that are evenly spaced along every mode of a block, and in the memory from which they are read.
+
+    Attributes:
+        peer: the number of that memory: its rank, or its message.
+        offset: of the first element in that memory, in elements.
+        strides: in that memory, in elements, per mode of the block.
+        starts, steps, counts: the places of the elements along the modes of the block.
+    """
+
+    peer: int
+    offset: int
+    strides: tuple[int, ...]
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    def within(self, mode: int, start: int, stop: int) -> tuple[slice, slice] | None:
+        """The slice of the box in a range of the block along a mode, and its place in that range."""
+        at, step = self.starts[mode], self.steps[mode]
+        # -(x // step) is x / step with the other sign, rounded up: the first element at `start`, or after it
+        first = max(0, -((at - start) // step))
+        last = min(self.counts[mode], -((at - stop) // step))
+        if first >= last:
+            return None
+        begin = at + first * step - start
+        return slice(first, last), slice(begin, begin + (last - first - 1) * step + 1, step)
+
+
+def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] | None:
+    """The boxes from which a rank reads its new block; None if a region has too many boxes or none.
+
+    Each region has the number of the memory from which it is read.
+    """
+    every: list[Box] = []
+    for number, region in regions:
+        for piece in region.pieces:
+            boxes_of_piece = list(_boxes(piece, number, order)) if isinstance(piece, StridedCopy) else []
+            if not 0 < len(boxes_of_piece) <= _FEW:
+                return None
+            every += boxes_of_piece
+    return tuple(every)
+
+
+def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
+    """A piece as boxes: of the digits that run along one mode, the longest stays, the others become boxes."""
+    # A box has one evenly spaced run along each mode. A mode that is two digits of the piece is several boxes:
+    #
+    #     block-cyclic(2) over 2 ranks, from rank 0:   0 1 . . 4 5 . . 8 9     digits: 3 tiles of 2
+    #     boxes: the tiles are the longer digit        0 . . . 4 . . . 8 .     and the same, from 1
+    (offset, gaps), shape = piece.located(0), piece.shape
+    rows = [[0] * (len(shape) + 1) for _ in range(order)]  # the index along each mode, linear in all digits
+    first = 1
+    for part in piece.parts:
+        for mode, (start, *more) in zip(part.target, part.rows(1), strict=True):
+            rows[mode][0] = start
+            rows[mode][first : first + len(more)] = more
+        first += len(part.lattice.shape)
+    along = [[axis for axis, step in enumerate(row[1:]) if step] for row in rows]
+    every = [*chain(*along)]
+    if len({*every}) < len(every) or any(n > 1 and axis not in every for axis, n in enumerate(shape)):
+        return
+    kept = [max(axes, key=lambda axis: shape[axis], default=-1) for axes in along]
+    spread = [axis for axes, longest in zip(along, kept, strict=True) for axis in axes if axis != longest]
+    if prod([shape[axis] for axis in spread]) > _FEW:
+        return
+    strides = tuple([gaps[axis] if axis >= 0 else 0 for axis in kept])
+    steps = tuple([row[axis + 1] if axis >= 0 else 1 for row, axis in zip(rows, kept, strict=True)])
+    counts = tuple([shape[axis] if axis >= 0 else 1 for axis in kept])
+    for digits in product(*[range(shape[axis]) for axis in spread]):
+        numbers = [offset, *[row[0] for row in rows]]
+        for axis, n in zip(spread, digits, strict=True):
+            numbers[0] += n * gaps[axis]
+            for mode, row in enumerate(rows, 1):
+                numbers[mode] += n * row[axis + 1]
+        begin, *starts = numbers
+        yield Box(peer, begin, strides, tuple(starts), steps, counts)
+
+
+def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
+    """A contiguous block as a single box."""
+    return (Box(0, 0, row_major(shape), (0,) * len(shape), (1,) * len(shape), shape),)
+
+
+class _Tile(NamedTuple):
+    """A range of a block that is transformed at once.
+
+    Attributes:
+        block: the range in the block.
+        part, filled: the range within its part, and within the memory for a tile.
+        stored, done: the result's range within its part, with all of the axis, and within the memory for a tile.
+        reads: the number of each box, the range of it, and its place in the tile.
+    """
+
+    block: Index
+    part: Index
+    filled: Index
+    stored: Index
+    done: Index
+    reads: list[tuple[int, Index, Index]]
+
+
+PartReads = list[tuple[_Tile, list[Read]]]
+"""The tiles of a part, each with its reads."""
 
 Reads = list[PartReads]
 
-_FEW = 16  # tiles whose calls are prepared one by one; with more tiles the cost of a call hardly matters
-_APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
-_KEPT = 4096  # tiles whose views are kept; for more tiles views are made while they are read, to save memory
+
+class _Part(NamedTuple):
+    """A part of a block: its range along the first modes, its shape, its tiles, and the extents of the largest tile."""
+
+    range: Index
+    shape: tuple[int, ...]
+    tiles: list[_Tile]
+    largest: tuple[int, ...]
+
+
+def _tiles(ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> list[_Tile]:
+    """The tiles of a part that begins at `starts` in the block, from their ranges along each mode of the part."""
+    within = []  # per mode, range and box: the part of the box in the range
+    for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
+        within.append([[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along])
+    tiles = []
+    for part, inside in zip(product(*ranges), product(*within), strict=True):
+        reads = []
+        for box, pairs in enumerate(zip(*inside, strict=True)):  # the ranges of one box along all modes
+            found = [pair for pair in pairs if pair is not None]
+            if len(found) == len(pairs):
+                of_box, into = zip(*found, strict=True)
+                reads.append((box, of_box, into))
+        block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(part, starts, strict=True))
+        filled = tuple(slice(0, _length(r)) for r in part)
+        stored, done = list(part), list(filled)
+        stored[axis] = done[axis] = slice(None)  # a transform may change its number of points
+        tiles.append(_Tile(block, part, filled, tuple(stored), tuple(done), reads))
+    return tiles
+
+
+def _tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
+    """Ranges along modes whose products have at most `budget` elements, or 1; the last modes are kept whole first.
+
+    >>> _tile_ranges((2, 3, 4), 8)
+    [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
+    """
+    ranges = []
+    for n in reversed(extents):
+        step = max(1, min(n, budget))
+        budget //= step
+        number = -(-n // step)
+        step = -(-n // max(number, 1)) or 1  # equal lengths, because whole tiles are transformed
+        ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
+    return ranges[::-1]
+
+
+def _length(extent: slice) -> int:
+    return int(extent.stop - extent.start)
+
+
+def _tile_calls(
+    tile: _Tile, reads: Sequence[Read], memory: Tile | None, factors: Sequence[Array], scale: Array | None, out: Array
+) -> list[Copy]:
+    """The calls, in order, that read, transform and store a tile of a part; they may be repeated.
+
+    Without a memory to transform it in, the tile is read into its place in the part, and only that.
+    """
+    whole = out[tile.part] if memory is None else memory.filled
+    calls = list[Copy]()
+    for values, into in reads:
+        filled = whole[into]
+        every = [factor[tile.block][into] for factor in factors]
+        if memory is None and scale is not None:
+            every = [scale]
+        if not every:
+            calls.append(partial(filled.__setitem__, ..., values))
+        for factor in every:
+            calls.append(partial(times, values, factor, filled))
+            values = filled
+    if memory is None:
+        return calls
+    if scale is not None:
+        part = whole[tile.filled]
+        if part.shape[1:] == whole.shape[1:]:  # contiguous, which is faster than row by row
+            part = memory.flat[: len(part) * (memory.flat.size // len(whole))]
+        calls.append(partial(np.multiply, part, scale, part))
+    stored = partial(out[tile.stored].__setitem__, ..., memory.stored[tile.done])
+    return [*calls, memory.run, stored]
+
+
+# --- the kernel that reads them ---------------------------------------------------------------------------------------
 
 
 def gathers(kernel: Kernel, ortho: bool) -> bool:
@@ -42,21 +237,15 @@ def gathers(kernel: Kernel, ortho: bool) -> bool:
 class Gather:
     """A kernel that reads its block out of boxes. One thread (one rank) uses it.
 
-    While the block is read, one axis is transformed: the real one of a transform of real numbers, else the first one
-    that is complex on both sides. The modes before all axes are cut into parts. The other axes of a part follow while
-    the part is in cache. Threads share the parts, or the tiles of a single part. Of a block whose axes are 1 and 2:
+    While the block is read, it is multiplied by `factors`, and one axis is transformed: the real one of a transform of
+    real numbers, else the first one that is complex on both sides. The modes before all axes are cut into parts. The
+    other axes of a part follow while the part is in cache. Threads share the parts, or the tiles of a single part. Of a
+    block whose axes are 1 and 2:
 
         boxes of the ranks      tiles: axis 1     a part: axis 2     the new block
         | rank 0 |              |   |   |   |     |           |      | part 0 |
         | rank 1 |      ->      |   |   |   |  -> |           |  ->  | part 1 |
         | rank 2 |              |   |   |   |     |           |      | part 2 |
-
-    Args:
-        kernel: the kernel of a rank's new block, for which `gathers` is true.
-        boxes: the boxes that make up the block.
-        factors: arrays by which the block is multiplied while it is read.
-        scratch: memory on which the kernels of the other axes are planned.
-        pool: the kernel's threads, if there are several.
     """
 
     __slots__ = ("_boxes", "_factors", "_parts", "_pool", "_workers", "kernel")
@@ -64,12 +253,7 @@ class Gather:
     kernel: Kernel
 
     def __init__(
-        self,
-        kernel: Kernel,
-        boxes: tuple[Box, ...],
-        factors: Sequence[Array],
-        scratch: tuple[Array, Array],
-        pool: Pool = None,
+        self, kernel: Kernel, boxes: tuple[Box, ...], factors: Sequence[Array], scratch: Scratch, pool: Pool = None
     ) -> None:
         self.kernel, self._boxes, self._pool = kernel, boxes, pool
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
@@ -85,16 +269,17 @@ class Gather:
             rows = max(1, min(rows, kernel.part_bytes // max(*row_bytes, 1)))
         part = replace(kernel, shape=(rows, *shape[first:]), out_shape=(rows, *kernel.out_shape[first:]))
         columns = max(8, part.tile_bytes // max(max(e[axis] * d.itemsize for e, d in ends), 1))
-        self._parts: list[BlockPart] = []
-        indices = [] if 0 in shape else product(*tile_ranges(shape[:first], rows))
+        self._parts: list[_Part] = []
+        indices = [] if 0 in shape else product(*_tile_ranges(shape[:first], rows))
         for index in indices:
-            lengths = (*map(length, index), *shape[first:])
+            lengths = (*map(_length, index), *shape[first:])
             across = [*lengths]
             across[axis] = 1
-            ranges = tile_ranges(across, prod(across) if at_once else columns)
+            ranges = _tile_ranges(across, prod(across) if at_once else columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
-            self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
+            largest = tuple(max(map(_length, along)) for along in ranges)
+            self._parts.append(_Part(index, lengths, _tiles(ranges, starts, boxes, axis), largest))
         threads = kernel.config.threads
         number = 1  # of workers, which share the threads
         if len(self._parts) >= threads:
@@ -104,19 +289,13 @@ class Gather:
             for _ in range(number):
                 self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
 
-    def ready(self) -> None:
-        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
-        for worker in self._workers:
-            worker.ready()
-
     def reads(self, memories: Sequence[Array]) -> Reads:
-        """The views of the peers' memories that every tile reads.
-
-        Each memory is one-dimensional, of the kernel's dtype or a narrower one: elements are widened as they are read.
-        """
+        """The views that every tile reads, of one-dimensional memories, perhaps of a narrower dtype."""
         views = [_view(memories[box.peer], box) for box in self._boxes]
-        views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
-        return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
+        reads = Reads()
+        for part in self._parts:
+            reads.append([(tile, [(views[n][of_box], into) for n, of_box, into in tile.reads]) for tile in part.tiles])
+        return reads
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Copy]]:
         """The work in steps, each with the index along the kernel's `step_axis` up to which it reads."""
@@ -157,20 +336,20 @@ def _view(memory: Array, box: Box) -> Array:
 class _Worker:
     """A worker that does part after part: it transforms one axis in tiles, then the other axes by their kernels.
 
-    A part that goes on in other axes, or in another dtype, may be read into a room of the worker's own:
+    A part that goes on in other axes, or in another dtype, may be read into memory of the worker's own, `first`:
 
-        boxes of the others' blocks -> tile: the read axis -> room or block -> the other axes -> block
+        boxes of the ranks' blocks -> tile: the read axis -> first or block -> the other axes -> block
     """
 
-    __slots__ = ("_pool", "_rests", "_room", "_tiles")
+    __slots__ = ("_dtype", "_memories", "_memory", "_pool", "_rests", "_scale")
 
     def __init__(
         self,
         kernel: Kernel,
         rest: tuple[int, ...],
         at_once: bool,
-        parts: Sequence[BlockPart],
-        scratch: tuple[Array, Array],
+        parts: Sequence[_Part],
+        scratch: Scratch,
         scale: Array | None,
         pool: Pool,
     ) -> None:
@@ -181,15 +360,13 @@ class _Worker:
         separate = bool(rest) and (
             (at_once and kernel.dtype != kernel.out_dtype) or _reads_into_scratch(kernel, largest)
         )
-        self._room = at_line(prod(largest) * kernel.dtype.itemsize) if later or separate else None
+        self._memory = at_line(prod(largest) * kernel.dtype.itemsize) if later or separate else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
-        shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
+        shape = tuple(map(max, zip(*(part.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
-        self._tiles: list[CopiedTile | BoundTile]
-        if at_once:
-            self._tiles = [CopiedTile(kernel.dtype, scale)] * number
-        else:
-            self._tiles = [BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
+        self._memories = [None if at_once else Tile(inner, axis, shape, later) for _ in range(number)]
+        self._scale = scale
+        self._dtype = kernel.dtype
         self._rests: dict[tuple[int, ...], BoundKernel | OnThreads] = {}
         shapes = dict.fromkeys(part.shape for part in parts) if rest else {}
         for lengths in shapes:
@@ -199,52 +376,43 @@ class _Worker:
                 rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
             self._rests[lengths] = bind_kernel(rest_kernel, scratch, pool=pool)
 
-    def ready(self) -> None:
-        """Prepare all transforms now; see `Gather.ready`."""
-        for rest in self._rests.values():
-            rest.ready()
-
     def steps(
-        self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array, along: int
+        self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array, along: int
     ) -> Iterator[tuple[int, Copy]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
         start, stop = 0, part.shape[along]
         if along < len(part.range):
             start, stop = part.range[along].start, part.range[along].stop
-        if self._rests or len(self._tiles) > 1:
+        if self._rests or len(self._memories) > 1:
             yield stop, partial(self, part, reads, factors, target)
             return
         out = target[part.range]
-        for number in range(len(reads)):
-            tile, views = reads[number]
-            yield start + tile.room[along].stop, partial(run, self._tiles[0].bound(tile, views, factors, out))
+        for tile, views in reads:
+            yield (
+                start + tile.part[along].stop,
+                partial(run, _tile_calls(tile, views, self._memories[0], factors, self._scale, out)),
+            )
 
-    def __call__(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
+    def __call__(self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
         """Do a part."""
         run(self.bound(part, reads, factors, target))
 
-    def bound(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
+    def bound(self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
         """The calls, in order, that do a part; they may be repeated."""
-        (room, out), calls = self._ends(part, target), list[Copy]()
+        out, calls = target[part.range], list[Copy]()
+        first = out if self._memory is None else view(self._memory, part.shape, self._dtype)
 
-        def read(tile: CopiedTile | BoundTile, number: int) -> None:
-            run(tile.bound(*reads[number], factors, room))
+        def read(memory: Tile | None, number: int) -> None:
+            run(_tile_calls(*reads[number], memory, factors, self._scale, first))
 
-        if len(self._tiles) > 1:
-            calls.append(partial(parallel_for, self._pool, read, self._tiles, range(len(reads))))
+        if len(self._memories) > 1:
+            calls.append(partial(parallel_for, self._pool, read, self._memories, range(len(reads))))
         elif len(reads) > _FEW:  # to save memory, the calls of a tile are made when it is read
-            calls += [partial(read, self._tiles[0], number) for number in range(len(reads))]
+            calls += [partial(read, self._memories[0], number) for number in range(len(reads))]
         else:
             for tile, views in reads:
-                calls += self._tiles[0].bound(tile, views, factors, room)
-        return [*calls, *self._rests[part.shape].bound(room, out)] if self._rests else calls
-
-    def _ends(self, part: BlockPart, target: Array) -> tuple[Array, Array]:
-        """The memory in which the tiles of a part are stored, and that for the finished part."""
-        out = target[part.range]
-        if self._room is None:
-            return out, out
-        return view(self._room, part.shape, self._tiles[0].dtype), out
+                calls += _tile_calls(tile, views, self._memories[0], factors, self._scale, first)
+        return [*calls, *self._rests[part.shape].bound(first, out)] if self._rests else calls
 
 
 def _copies(kernel: Kernel) -> bool:

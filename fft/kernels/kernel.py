@@ -17,10 +17,9 @@ from rote.runtime.comm.segments import LINE, at_line
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .backends import library
-from .backends.library import Library
-from .config import KernelConfig, Study
+from .backends.library import KernelConfig, Library, Study
 
-__all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "copies_first", "in_lines", "is_bad", "is_plain"]
+__all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "Scale", "copies_first", "in_lines", "is_bad", "is_plain"]
 __all__ += ["is_small_power", "normal", "padded", "padded_lines", "plain", "usual_part"]
 __all__ += ["usual_tile", "view"]
 
@@ -37,6 +36,9 @@ _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fas
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is not a power of two
 _USUAL = KernelConfig()
 
+Scale = np.floating[Any] | float
+"""A real factor of a result."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -47,8 +49,7 @@ class Kernel:
             output destroys its input. Kinds of `REAL_TO_REAL` take real numbers: see `of_parts`.
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
-        config: how the kernel runs.
-        study: FFTW's search for plans, while it goes on.
+        config, study: how the kernel runs, and FFTW's search for plans, while it goes on.
         pitch: elements from row to row, if the block is some columns of a wider one; 0 for a contiguous block.
     """
 
@@ -65,10 +66,6 @@ class Kernel:
     def row(self) -> TransformKind:
         """The row of the kernel's kind in the table of transforms."""
         return KINDS[self.kind]
-
-    def row_between(self, source: Array, target: Array) -> TransformKind:
-        """The row in the table of transforms for a pass between two arrays: a real kernel has only one real pass."""
-        return KINDS[self.row.others] if source.dtype == target.dtype else self.row
 
     @property
     def backend(self) -> Library:
@@ -117,7 +114,7 @@ class Kernel:
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
 
     def in_turn(self) -> tuple[Kernel, ...]:
-        """The kernel as two, in the order in which they run: the planes behind mode 0, and the lines along mode 0.
+        """The kernel as two, in the order in which they run: planes along other modes, and lines along mode 0.
 
         >>> block = Kernel("rfft", (0, 1, 2), (64, 64, 64), (64, 64, 33), np.dtype("f8"))
         >>> [(kernel.kind, kernel.axes, kernel.shape) for kernel in block.in_turn()]
@@ -164,25 +161,20 @@ def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Arr
 def is_plain(array: Array) -> bool:
     """Whether an array is contiguous, and aligned as FFTW wants it.
 
-    Other memory is copied, and gets no plan of its own. Such a plan would be slower and round differently, so that the
-    last bits of a result would depend on a block's address, and differ between replicas.
+    Other memory is copied, and gets no plan of its own: the last bits of a result must not depend on an address.
     """
     return array.flags.c_contiguous and _alignment_test()(array, ALIGNMENT)
 
 
 @cache
 def _alignment_test() -> Callable[[Array, int], bool]:
-    """The function that says whether an array begins at a multiple of n bytes: pyfftw's takes a tenth of the time."""
+    """Whether an array begins at a multiple of n bytes; pyfftw's function is a tenth of a small transform faster."""
     if not installed("pyfftw"):
-        return _is_byte_aligned
+        return lambda array, n: bool(array.__array_interface__["data"][0] % n == 0)
     from .backends.fftw import fftw_core
 
     test: Callable[[Array, int], bool] = fftw_core().is_byte_aligned
     return test
-
-
-def _is_byte_aligned(array: Array, n: int) -> bool:
-    return bool(array.__array_interface__["data"][0] % n == 0)
 
 
 def plain(array: Array) -> Array:

@@ -22,16 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.runtime.comm.protocol import Array
-from rote.runtime.copy.strided import Copy, run
+from rote.runtime.comm.segments import at_line
+from rote.runtime.copies import Copy, run
 from rote.runtime.operations import BlockWork, Scratch
 
-from ..transforms import real_dtype
+from ..transforms import HALVING, KINDS, RESTORING, complex_dtype, real_dtype
 from .backends.library import ArrayTransform
-from .by_parts import composed, prepare
-from .kernel import ALIGNMENT, Kernel, copies_first, in_lines, is_bad, padded, padded_lines, view
+from .kernel import ALIGNMENT, Kernel, Scale, copies_first, in_lines, is_bad, padded, padded_lines, view
 
-__all__ = ["BoundKernel"]
-
+__all__ = ["BoundKernel", "Tile", "composed", "prepare"]
 
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
 
@@ -54,14 +53,16 @@ class BoundKernel(BlockWork):
 
     kernel: Kernel
 
-    def __init__(
-        self, kernel: Kernel, scratch: Scratch, ortho: bool = False, scale: np.floating[Any] | float = 1
-    ) -> None:
+    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False, scale: Scale = 1) -> None:
         self.kernel, self._scale = kernel, scale
         self._ortho = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         self._copies = copies_first(parts, scale != 1)
         self._stays = parts.row.real == "output"  # complex until the last pass
+        # The modes before the first axis are one mode of rows. Parts are as many rows as the cache holds, and begin
+        # where FFTW's plans can, so that every part but the last has the same plan:
+        #
+        #     | part 0 | part 1 | part 2 | rest |        each through all passes before the next one
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
@@ -81,16 +82,8 @@ class BoundKernel(BlockWork):
         self._passes = passes_of_rows(number) if prod(kernel.out_shape) else []
         self._rest = passes_of_rows(last) if last else []
 
-    def ready(self) -> None:
-        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
-        for each in (*self._passes, *self._rest):
-            each.ready()
-
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        """The calls, in order, that transform `source` into `target`, both plain arrays, repeatedly.
-
-        The two may share memory if `kernel.in_place`.
-        """
+        """The calls, in order, that transform a plain array into another, or into itself if `kernel.in_place`."""
         calls = list[Copy]()
         if not self._passes:
             return calls
@@ -107,10 +100,7 @@ class BoundKernel(BlockWork):
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Copy]]:
-        """The work in steps, each with the index along the kernel's `step_axis` up to which it is done.
-
-        Work that cannot be divided along this mode is one step.
-        """
+        """The work in steps along the kernel's `step_axis`, each with the index up to which it is done; or as one."""
         parts = self._parts
         one_pass = self._passes[0] if len(self._passes) == 1 else None
         if self._ortho or not self._passes:
@@ -150,7 +140,7 @@ class BoundKernel(BlockWork):
         return calls
 
 
-def _scaled(source: Array, scale: np.floating[Any] | float, target: Array) -> None:
+def _scaled(source: Array, scale: Scale, target: Array) -> None:
     """Store the product of a block, whose last mode is contiguous, and a real number in the same or another block."""
     if scale != 1:
         parts, out = (block.view(real_dtype(block.dtype)) for block in (source, target))
@@ -207,12 +197,6 @@ class _MultiAxisPass(BlockWork):
         self._parked = source, _columns(scratch[1], kernel.out_shape, kernel.pitch, kernel.out_dtype)
         self._transforms: dict[bool, ArrayTransform] = {}
 
-    def ready(self) -> None:
-        source, target = self._parked
-        self._transform(source, target)
-        if self._in_place:
-            self._transform(source, source)
-
     def _transform(self, source: Array, target: Array) -> ArrayTransform:
         in_place = self._in_place and np.may_share_memory(source, target)
         if in_place not in self._transforms:
@@ -222,7 +206,7 @@ class _MultiAxisPass(BlockWork):
         return self._transforms[in_place]
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        return [self._transform(source, target).bound(source, target)]
+        return [self._transform(source, target)(source, target)]
 
 
 def _columns(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], pitch: int, dtype: np.dtype[Any]) -> Array:
@@ -233,7 +217,7 @@ def _columns(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], pitch: int,
 class _TiledPass(BlockWork):
     """One axis with unfavourable strides, by tiles of columns; the block is read as (outer, points, inner)."""
 
-    __slots__ = ("_shape", "_step", "_tile", "_tiles", "_transform")
+    __slots__ = ("_shapes", "_step", "_tile", "_tiles")
 
     def __init__(self, kernel: Kernel) -> None:
         (axis,) = kernel.axes
@@ -243,19 +227,11 @@ class _TiledPass(BlockWork):
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of equal width, as far as possible
         deep = min(outer, max(1, columns // inner))
-        self._shape = (outer, points, out_points, inner)
+        self._shapes = (outer, points, inner), (outer, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        source = padded((deep, points, wide), kernel.dtype)[..., :wide]
-        if in_lines(kernel, axis):
-            target = padded_lines(source.shape, 1, kernel.out_dtype)
-        else:
-            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
-        self._tile = source, target
-        self._transform = prepare(kernel, (1,), source, target, 1).bound(source, target)
-
-    def ready(self) -> None:
-        """Do nothing: all transforms are prepared."""
+        kernel = replace(kernel, axes=(1,), shape=self._shapes[0], out_shape=self._shapes[1])
+        self._tile = Tile(kernel, 1, (deep, points, wide))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
         blocks, calls = self._blocks(source, target), list[Copy]()
@@ -267,25 +243,104 @@ class _TiledPass(BlockWork):
 
     def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Copy]]:
         """The tiles of columns of one part, each with the number of whole rows (of `row` columns) done after it."""
-        blocks, inner, wide = self._blocks(source, target), self._shape[3], self._step[1]
+        blocks, inner, wide = self._blocks(source, target), self._shapes[0][2], self._step[1]
         return [(min(at[1] + wide, inner) // row, partial(self._do, blocks, at)) for at in self._tiles]
 
     def _blocks(self, source: Array, target: Array) -> tuple[Array, Array]:
-        outer, points, out_points, inner = self._shape
-        return source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
+        return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
     def _calls(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> tuple[Copy, Copy, Copy]:
         """The calls that transform one tile: copy it in, transform it in cache, and copy it out."""
-        deep, wide = self._step
+        (deep, wide), tile = self._step, self._tile
         place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
-        part, out = (block[place] for block in blocks)
+        part, out = blocks[0][place], blocks[1][place]
         filled = np.s_[: part.shape[0], :, : part.shape[2]]  # tiles at the ends are filled only in part
-        tile, done = self._tile[0][filled], self._tile[1][filled]
-        return partial(np.copyto, tile, part), self._transform, partial(np.copyto, out, done)
+        return partial(np.copyto, tile.filled[filled], part), tile.run, partial(np.copyto, out, tile.stored[filled])
 
     def _do(self, blocks: tuple[Array, Array], at: tuple[int, int]) -> None:
-        for call in self._calls(blocks, at):
-            call()
+        run(self._calls(blocks, at))
+
+
+class Tile:
+    """Memory for a tile, and the transform of one axis in it, `run`: from what was `filled` to what is `stored`.
+
+    `flat` is the memory with its padding. If the tile `stays`, it is as long after the transform as before it.
+    """
+
+    __slots__ = ("filled", "flat", "run", "stored")
+
+    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool = False) -> None:
+        memory = padded(shape, kernel.dtype)
+        self.flat: Array = memory.reshape(-1)
+        self.filled: Array = memory[..., : shape[-1]]
+        self.stored: Array = self.filled
+        if in_lines(kernel, axis):
+            self.stored = padded_lines(shape, axis, kernel.dtype)
+        elif not kernel.in_place and not stays:
+            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
+            self.stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
+        ends = self.filled, self.stored
+        if kernel.row.real == "both" and kernel.dtype.kind == "c":
+            kernel = kernel.of_parts()
+            ends = (self.filled.view(kernel.dtype).reshape(*shape, 2),) * 2
+        self.run = prepare(kernel, (axis,), *ends, 1)(*ends)
 
 
 _Pass = _MultiAxisPass | _TiledPass
+
+
+# --- the transform of a kernel's arrays by its backend ----------------------------------------------------------------
+
+
+def composed(kernel: Kernel) -> bool:
+    """Whether a kernel's backend has no function for its kind, so that it is done by parts, one axis at a time."""
+    return kernel.row.parts != "" and not kernel.backend.does(kernel.kind, kernel.dtype)
+
+
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
+    """A transform by the kernel's backend on at most `threads` threads; see `Library`.
+
+    By parts, a transform between real numbers is made of the real and imaginary parts of half a Fourier spectrum.
+    """
+    config = replace(kernel.config, threads=threads)
+    if not composed(kernel):
+        real = source.dtype == target.dtype  # which only one pass of a real kernel is not
+        row = KINDS[kernel.row.others] if real else kernel.row
+        return kernel.backend.prepare(row, axes, (source, target), config, kernel.study)
+    (axis,), back, dtype = axes, kernel.row.backward, complex_dtype(source.dtype)
+    shape = (*source.shape[:axis], source.shape[axis] // 2 + 1, *source.shape[axis + 1 :])
+    half = view(at_line(prod(shape) * dtype.itemsize), shape, dtype)
+    row, ends = (KINDS[RESTORING[0]], (half, target)) if back else (KINDS[HALVING[0]], (source, half))
+    transform = kernel.backend.prepare(row, axes, ends, config, kernel.study)
+    spectrum, differs = np.moveaxis(half, axis, 0), kernel.row.parts == "difference"
+
+    def bound(source: Array, target: Array) -> Copy:
+        calls: list[Copy]
+        if back:
+            calls = [partial(_join, np.moveaxis(source, axis, 0), spectrum), transform(half, target)]
+        else:
+            calls = [transform(source, half), partial(_part, spectrum, np.moveaxis(target, axis, 0), differs)]
+        return partial(run, calls)
+
+    return bound
+
+
+def _part(spectrum: Array, out: Array, differs: bool) -> None:
+    """Store the parts of half a spectrum in order, and then those of the other half, in reversed order.
+
+    The other half of the spectrum of real numbers is the conjugate of this one: its imaginary part has the other sign.
+    """
+    mirrored = spectrum[len(out) - len(spectrum) : 0 : -1]
+    if differs:
+        np.subtract(spectrum.real, spectrum.imag, out=out[: len(spectrum)])
+        np.add(mirrored.real, mirrored.imag, out=out[len(spectrum) :])
+    else:
+        out[: len(spectrum)], out[len(spectrum) :] = spectrum.real, mirrored.imag
+
+
+def _join(parts: Array, spectrum: Array) -> None:
+    """Make half a spectrum of its real parts, and the imaginary parts that are not zero, from the last to the first."""
+    count = len(parts) - len(spectrum)
+    spectrum.real = parts[: len(spectrum)]
+    spectrum.imag = 0  # that of the first harmonic, and of an even extent's last one
+    spectrum.imag[1 : count + 1] = parts[len(spectrum) :][::-1]

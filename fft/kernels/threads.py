@@ -17,11 +17,11 @@ import numpy as np
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.segments import LINE
-from rote.runtime.copy.strided import Copy, run
+from rote.runtime.copies import Copy, run
 from rote.runtime.operations import BlockWork, Scratch
 
-from .config import WHOLE
-from .kernel import Kernel
+from .backends.library import WHOLE
+from .kernel import Kernel, Scale
 from .passes import BoundKernel
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ _ONE_PART = 1 << 21  # bytes of a piece that is one part: between two calls, thr
 _KEPT = 4  # pools of different sizes that a communicator keeps
 
 Pool: TypeAlias = "ThreadPoolExecutor | None"
-"""The threads beside a rank's main thread; None if the main thread works alone."""
+"""The further threads of a rank; None if its main thread works alone."""
 
 
 def helpers(comm: Comm, threads: int) -> Pool:
-    """The threads beside a rank's main thread; its communicator keeps them, and they end with it."""
+    """The further threads of a rank; its communicator keeps them, and they end with it."""
     if threads == 1:
         return None
     from concurrent.futures import ThreadPoolExecutor  # it imports logging, which one thread does not need
@@ -53,17 +53,7 @@ def helpers(comm: Comm, threads: int) -> Pool:
 def parallel_for(
     pool: Pool, do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]
 ) -> None:
-    """Do all items. Each worker does one item at a time; the first worker runs on this thread.
-
-    Several workers need a pool.
-
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> products = []
-    >>> with ThreadPoolExecutor(1) as pool:
-    ...     parallel_for(pool, lambda worker, item: products.append(worker * item), [1, 10], range(4))
-    >>> sorted(products)
-    [0, 2, 10, 30]
-    """
+    """Do all items. Each worker does one item at a time, the first one on this thread; several workers need a pool."""
     number = len(workers)
     run_at_once(pool, [partial(_all, do, worker, items[n::number]) for n, worker in enumerate(workers)])
 
@@ -74,11 +64,12 @@ def run_at_once(pool: Pool, jobs: Sequence[Callable[[], object]]) -> None:
         jobs[0]()
         return
     assert pool is not None, "jobs without threads"
+    # Also if the first job fails, no job may go on after the return: they work in the caller's memory.
     others = [pool.submit(job) for job in jobs[1:]]
     try:
         jobs[0]()
     finally:
-        errors = [other.exception() for other in others]  # this waits: they work in the caller's memory
+        errors = [other.exception() for other in others]  # this waits
     for error in errors:
         if error is not None:
             raise error
@@ -90,11 +81,7 @@ def _all(do: Callable[[_Worker, _Item], object], worker: _Worker, items: Sequenc
 
 
 def bind_kernel(
-    kernel: Kernel,
-    scratch: Scratch,
-    ortho: bool = False,
-    scale: np.floating[Any] | float = 1,
-    pool: Pool = None,
+    kernel: Kernel, scratch: Scratch, ortho: bool = False, scale: Scale = 1, pool: Pool = None
 ) -> BoundKernel | OnThreads:
     """A kernel on the threads of its config, which are this one and those of the pool; arguments as of `BoundKernel`.
 
@@ -140,9 +127,7 @@ class OnThreads(BlockWork):
 
     kernel: Kernel
 
-    def __init__(
-        self, kernel: Kernel, scratch: Scratch, ortho: bool, scale: np.floating[Any] | float, pool: Pool
-    ) -> None:
+    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool, scale: Scale, pool: Pool) -> None:
         self.kernel, self._pool = kernel, pool
         parts = with_threads(kernel.of_parts(), 1)
         first = min(parts.axes)
@@ -165,11 +150,6 @@ class OnThreads(BlockWork):
             if piece.nbytes <= _ONE_PART and not piece.config.part:
                 piece = replace(piece, config=replace(piece.config, part=WHOLE))
             self._kernels.append((place, BoundKernel(piece, scratch, ortho, scale)))
-
-    def ready(self) -> None:
-        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
-        for _, kernel in self._kernels:
-            kernel.ready()
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
         parts, calls = self.kernel.of_parts(), list[Copy]()

@@ -1,5 +1,5 @@
 """A walk bound to ranks, and run.
 
 `operations` lowers a walk to the operations of a rank, with their factors (`twiddles`). `program` binds them to
-workspace. `fields` runs them on tensors and fields, in both directions; `ends` describes what goes in and comes out.
+workspace, and runs them on tensors and fields, in both directions.
 """

@@ -16,26 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from rote.compiler.movement.components import components
-from rote.compiler.movement.messages import sends
+from rote.compiler.components import components
+from rote.compiler.messages import sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
 from rote.layout.grid import row_major
 from rote.runtime.comm.agreement import gathered
 from rote.runtime.comm.protocol import Array, Comm
-from rote.runtime.copy.regions import Region
-from rote.runtime.copy.strided import Copy
+from rote.runtime.copies import Copy
 from rote.runtime.operations import BlockWork, Factors, LocalWork, MakeReader, Operation, Scratch, lowered
+from rote.runtime.regions import Region
 
 from ..kernels.choose import Position, tuned, with_usual_configs
-from ..kernels.gather import Gather, Reads, gathers
-from ..kernels.kernel import ALIGNMENT, Kernel, is_plain, plain
+from ..kernels.gather import Gather, boxes, gathers, whole
+from ..kernels.kernel import ALIGNMENT, Kernel, Scale, is_plain, plain
 from ..kernels.threads import SHARED, Pool, bind_kernel, helpers
-from ..kernels.tiles import Box, boxes, whole
 from ..request import Options
 from ..transforms import CASTS, KINDS
-from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from ..walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .twiddles import chirp, chirp_spectrum, factor
 
 __all__ = ["BoundResize", "Cast", "KernelWork", "of_components", "operations"]
@@ -57,7 +56,7 @@ def operations(
     due: Factors = ()  # factors that the next move applies
     dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
     stays = _stays_everywhere(moves, comm)
-    lowering = _Lowering(comm, ortho, helpers(comm, options.threads), run_once)
+    pool = helpers(comm, options.threads)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
         dtype, first, last = dtypes[number], 0, -1
@@ -66,10 +65,15 @@ def operations(
             first, last = acting[0], acting[-1]
         leading = _factors(stage, stage.done[:first], rank, dtype)
         block_shape = stage.before.local_shape(rank)
+        # Factors are multiplied by the sweep of a move, which touches every element anyway: those after the last
+        # transform of a stage wait (`due`) for the move after it, and those before the first one for the move before.
+        #
+        #     stage n: fft, twiddle  ->  move (pack x twiddle, unpack x leading)  ->  stage n + 1: leading, fft
         if number and not stays[number - 1]:
             run_list += lowered(moves[number - 1], rank, due, leading)
             due = ()
         else:
+            # The block stays in memory as it is, so there is no sweep: factors go on to the next move if they can.
             carried = _refined(due, shape, block_shape)
             if due and (carried is None or leading or last >= 0):
                 run_list.append(Operation.multiply(shape, dtype, due))
@@ -78,7 +82,7 @@ def operations(
             _lead(run_list, leading, block_shape, dtype)
         shape = block_shape
         for action in stage.done[first : last + 1]:
-            for operation in lowering.of(action, stage, shape, dtype):
+            for operation in _lowered(action, stage, shape, dtype, comm, ortho, pool, run_once):
                 run_list.append(operation)
                 shape, dtype = operation.out_shape, operation.out_dtype
         due += _factors(stage, stage.done[last + 1 :], rank, dtype)
@@ -87,50 +91,44 @@ def operations(
     return _with_configs(run_list, comm, options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lowering:
-    """The lowering of actions to a rank's operations; other attributes are arguments of `operations`.
-
-    Attributes:
-        pool: the kernels' threads, if there are several.
-    """
-
-    comm: Comm
-    ortho: bool
-    pool: Pool
-    run_once: Callable[[Walk, Array], Array]
-
-    def of(self, action: Action, stage: Stage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[Operation]:
-        """The operations of an action on a block of some shape and dtype."""
-        rank = self.comm.rank
-        if isinstance(action, Twiddle):
-            return [Operation.multiply(shape, dtype, (factor(action, stage.before, rank, dtype),))]
-        if isinstance(action, Convolve):
-            spectrum = chirp_spectrum(action, stage.before, self.comm, dtype, self.run_once)
-            return [Operation.multiply(shape, dtype, (spectrum,))]
-        if isinstance(action, Resize):
-            ends = zip((stage.before, stage.after), action.extents, strict=True)
-            begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
-            out = _with(shape, action.mode, len(ended))
-            return [Operation(BoundResize.of(action, begun, ended, dtype), shape, out, dtype, dtype)]
-        if action.kind in CASTS:
-            return [Operation(Cast(), shape, shape, dtype, dtype_after(action.kind, dtype))]
-        out = shape
-        if action.length:
-            n = KINDS[action.kind].given(action.length)
-            out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
-        run_list = []
-        alone = self.pool is None
-        for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage, alone):
-            run = KernelWork(kernel, self.ortho, self.pool)
-            run_list.append(Operation(run, kernel.shape, kernel.out_shape, kernel.dtype, kernel.out_dtype))
-        return run_list
+def _lowered(
+    action: Action,
+    stage: Stage,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    comm: Comm,
+    ortho: bool,
+    pool: Pool,
+    run_once: Callable[[Walk, Array], Array],
+) -> list[Operation]:
+    """The operations of an action on a rank's block of some shape and dtype."""
+    if isinstance(action, Twiddle):
+        return [Operation.multiply(shape, dtype, (factor(action, stage.before, comm.rank, dtype),))]
+    if isinstance(action, Convolve):
+        spectrum = chirp_spectrum(action, stage.before, comm, dtype, run_once)
+        return [Operation.multiply(shape, dtype, (spectrum,))]
+    if isinstance(action, Resize):
+        ends = zip((stage.before, stage.after), action.extents, strict=True)
+        begun, ended = (_indices(dist, action.mode, n, comm.rank) for dist, n in ends)
+        out = _with(shape, action.mode, len(ended))
+        return [Operation(BoundResize.of(action, begun, ended, dtype), shape, out, dtype, dtype)]
+    if action.kind in CASTS:
+        return [Operation(Cast(), shape, shape, dtype, dtype_after(action.kind, dtype))]
+    out = shape
+    if action.length:
+        n = KINDS[action.kind].given(action.length)
+        out = _with(shape, action.modes[-1], n * stage.before.holds(comm.rank))
+    run_list = []
+    for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage, pool is None):
+        run = KernelWork(kernel, ortho, pool)
+        run_list.append(Operation(run, kernel.shape, kernel.out_shape, kernel.dtype, kernel.out_dtype))
+    return run_list
 
 
 def _in_turn(kernel: Kernel, stage: Stage, alone: bool) -> tuple[Kernel, ...]:
     """The kernels that replace a stage's kernel, equally many on all ranks: two if blocks are large, else itself.
 
-    Threads can share each of the two, so they count smaller blocks as large than a thread `alone` does.
+    Threads can share each of the two, so for them smaller blocks are large than for a thread `alone`.
     """
     if len(kernel.axes) == 1 or min(kernel.axes) > 0:
         return (kernel,)
@@ -153,7 +151,7 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     return run_list
 
 
-def _held(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
+def _indices(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
     """A rank's indices along a mode; `extent` is the mode's extent at this point of the walk."""
     return dist.indices(rank)[mode] if dist.splits[mode] else np.arange(extent * dist.holds(rank))
 
@@ -243,7 +241,7 @@ class KernelWork(LocalWork):
     kernel: Kernel
     ortho: bool
     pool: Pool
-    scale: np.floating[Any] | float = 1
+    scale: Scale = 1
 
     @property
     def in_place(self) -> bool:
@@ -380,7 +378,7 @@ def of_components(operation: Operation, count: int) -> Operation:
         run = run.of_field((count,))
     else:
         aligned = not any(size % ALIGNMENT for size in operation.sizes)
-        run = _Componentwise(run, len(operation.shape), aligned)
+        run = _Componentwise(run, aligned)
     return replace(operation, run=run, shape=(count, *operation.shape), out_shape=(count, *operation.out_shape))
 
 
@@ -390,12 +388,10 @@ class _Componentwise(LocalWork):
 
     Attributes:
         work: the work on one component.
-        order: the number of modes of one component.
         aligned: whether all components are aligned for FFTW's plans if the first one is.
     """
 
     work: LocalWork
-    order: int
     aligned: bool
 
     @property
@@ -407,94 +403,29 @@ class _Componentwise(LocalWork):
         return self.work.overwrites_input
 
     def bind(self, scratch: Scratch, after_move: bool) -> BlockWork:
-        work = self.work.bind(scratch, after_move)
-        if isinstance(self.work, KernelWork) and not self.aligned:
-            work = _Aligned(work)
-        return _EachComponent(work)
-
-    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
-        if not (self.aligned and isinstance(self.work, KernelWork) and self.work.gathers):
-            return None
-        parts, work = boxes(regions, self.order + 1), self.work
-        if parts is None:
-            return None
-
-        def make(factors: Factors, scratch: Scratch) -> _GatherEach:
-            gather = Gather(work.kernel, tuple(map(_of_first, parts)), factors, scratch, work.pool)
-            return _GatherEach(gather, parts, scratch)
-
-        return make
+        copied = isinstance(self.work, KernelWork) and not self.aligned
+        return _EachComponent(self.work.bind(scratch, after_move), copied)
 
 
 class _EachComponent(BlockWork):
-    __slots__ = ("_work",)
+    """Work on one component after the other; unaligned ones are copied, because other plans would round differently."""
 
-    def __init__(self, work: BlockWork) -> None:
-        self._work = work
+    __slots__ = ("_copied", "_work")
+
+    def __init__(self, work: BlockWork, copied: bool) -> None:
+        self._work, self._copied = work, copied
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
         calls: list[Copy] = []
         for component, result in zip(source, target, strict=True):
-            calls += self._work.bound(component, result)
+            if self._copied:
+                calls.append(partial(self._on_copies, component, result))
+            else:
+                calls += self._work.bound(component, result)
         return calls
 
-
-class _Aligned(BlockWork):
-    """Work on blocks of any alignment: unaligned ones are copied, because other plans would round differently."""
-
-    __slots__ = ("_work",)
-
-    def __init__(self, work: BlockWork) -> None:
-        self._work = work
-
-    def __call__(self, source: Array, target: Array) -> None:
+    def _on_copies(self, source: Array, target: Array) -> None:
         end = target if is_plain(target) else plain(np.empty_like(target))
         self._work(plain(source), end)
         if end is not target:
             target[...] = end
-
-
-class _GatherEach:
-    """A kernel that reads one component's block after the other, out of memories that hold all components.
-
-    Args:
-        gather: the kernel of the first component.
-        parts: the boxes that make up the blocks of all components.
-        scratch: the rank's scratch, which contains most memories: views of these are made once.
-    """
-
-    __slots__ = ("_begins", "_count", "_distances", "_gather", "_reads", "_scratch")
-
-    def __init__(self, gather: Gather, parts: Sequence[Box], scratch: Scratch) -> None:
-        self._gather, self._scratch = gather, scratch
-        self._count = parts[0].counts[0] if parts else 0
-        self._distances = {box.peer: box.strides[0] for box in parts}  # elements between two components in a memory
-        self._begins: list[int] = []
-        self._reads: list[Reads] = []
-
-    def reads(self, memories: Sequence[Array]) -> list[Reads]:
-        """The reads of every component; see `Gather.reads`."""
-        begins = [memory.__array_interface__["data"][0] for memory in memories]
-        if begins == self._begins:
-            return self._reads
-        reads = []
-        for component in range(self._count):
-            rest = [memory[self._distances.get(n, 0) * component :] for n, memory in enumerate(memories)]
-            reads.append(self._gather.reads(rest))
-        if all(map(self._is_scratch, memories)):
-            self._begins, self._reads = begins, reads  # views of a user's block are not kept: they would keep it alive
-        return reads
-
-    def _is_scratch(self, memory: Array) -> bool:
-        return any(np.may_share_memory(memory, piece) for piece in self._scratch)
-
-    def bound(self, reads: Sequence[Reads], target: Array) -> list[Copy]:
-        """The calls, in order, that read the components and transform them into `target`; they may be repeated."""
-        calls: list[Copy] = []
-        for read, out in zip(reads, target, strict=False):
-            calls += self._gather.bound(read, out)
-        return calls
-
-
-def _of_first(box: Box) -> Box:
-    return replace(box, strides=box.strides[1:], starts=box.starts[1:], steps=box.steps[1:], counts=box.counts[1:])

@@ -17,12 +17,11 @@ from rote.layout.view import View
 from rote.runtime.comm.protocol import Array, Comm
 from rote.tensor import DistTensor
 
+from ..check import build, mode_names
 from ..families.ragged import ragged
 from ..request import as_request
 from ..transforms import real_dtype
-from ..walk.check import build
-from ..walk.digits import mode_names
-from ..walk.walk import Convolve, Twiddle, Walk
+from ..walk import Convolve, Twiddle, Walk
 
 __all__ = ["chirp", "chirp_spectrum", "factor", "roots"]
 
@@ -113,10 +112,6 @@ def chirp_spectrum(
 
     It is the spectrum of exp(pi i k² / n) for -n < k < n, distributed as the convolution's digits are. The chirp is
     transformed as a distributed tensor, so that no rank holds more of it than of the convolved tensor.
-
-    Args:
-        dist: the distribution of the tensor that is convolved.
-        run: runs a walk on a block.
     """
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)

@@ -97,7 +97,7 @@ def check_bits(comm, number):
         pair = cut._bound()
         for walk in (pair.forward, pair.backward):
             transport = walk._program
-            chunks += sum(len(move.method._chunks) > 1 for move in getattr(transport, "moves", ()) if move.name)
+            chunks += sum(len(move._chunks) > 1 for move in getattr(transport, "moves", ()) if move.name)
     return chunks
 
 

@@ -27,7 +27,7 @@ def sweeps(comm, shape, real, seconds=4.0, tune="measure"):
     pair, parts = f._bound(), []
     for bound, source, target in ((pair.forward, x, X), (pair.backward, X, x)):
         program = bound._program
-        calls, _ = program._calls(source.local, target.local, -1)
+        calls = program._calls(source.local, target.local)
         meets = [call == program._double_buffer.barrier for call in calls]
         runs = groupby(zip(meets, calls, strict=True), key=lambda call: call[0])
         parts += [[call for _, call in run] for meet, run in runs if not meet]

@@ -25,8 +25,8 @@ from rote.fft.families.choose import best, choices_for, reread
 from rote.fft.request import Options, as_arguments, as_request, requested_kinds
 from rote.fft.tuning import Confirmed, candidates, race
 from rote.layout.grid import Grid
-from rote.runtime import calibrate, world
 from rote.runtime import choose as clock
+from rote.runtime import tuning, world
 from rote.runtime.choose import SECONDS
 
 SHAPE = (8, 6, 10)
@@ -333,13 +333,13 @@ def test_the_machine_that_was_measured_is_the_one_that_counts(monkeypatch):
         seen.append(args)
         return measure_recalled(comm, *args)
 
-    measure_recalled = calibrate.recalled
-    monkeypatch.setattr(calibrate, "recalled", recalled)
+    measure_recalled = tuning.recalled
+    monkeypatch.setattr(tuning, "recalled", recalled)
     far, narrow = (
         rote.run(lambda comm, machine=machine: moves_of(comm, machine=machine)[0], 4)[0] for machine in (FAR, NARROW)
     )
     for machine, moves in ((FAR, far), (NARROW, narrow)):
-        rote.run(lambda comm, machine=machine: calibrate.keep_machine(comm, machine), 4)
+        rote.run(lambda comm, machine=machine: tuning.keep_machine(comm, machine), 4)
         seen.clear()
         assert {found[0] for found in rote.run(moves_of, 4)} == {moves}
         assert len(seen) == 4
@@ -350,12 +350,12 @@ def test_a_machine_that_is_kept_is_known_at_once():
     """Also to the communicator that has looked before; where none is kept, it is the usual one."""
 
     def program(comm):
-        before = calibrate.known_machine(comm)
-        calibrate.keep_machine(comm, FAR)
-        return before, calibrate.known_machine(comm)
+        before = tuning.known_machine(comm)
+        tuning.keep_machine(comm, FAR)
+        return before, tuning.known_machine(comm)
 
     assert rote.run(program, 2) == [(Machine(), FAR)] * 2
-    assert rote.run(calibrate.known_machine, 3) == [Machine()] * 3
+    assert rote.run(tuning.known_machine, 3) == [Machine()] * 3
 
 
 def test_wrong_requests():

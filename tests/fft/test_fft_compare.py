@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rote
-from rote.compiler.explain import in_bytes
-from rote.compiler.movement import volumes
-from rote.compiler.movement.volumes import traffic
+from rote.compiler import volumes
+from rote.compiler.plan import in_bytes
+from rote.compiler.volumes import traffic
 from rote.errors import CommError
 from rote.fft import FFT, compare
 

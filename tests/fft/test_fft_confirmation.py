@@ -14,7 +14,7 @@ import rote
 from rote import DistTensor, wisdom
 from rote.fft import FFT, tuning
 from rote.fft.kernels import choose as timing
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.tuning import Confirmed
 from rote.runtime.choose import Timed, TimeRatio, choose, time_ratio
 
@@ -151,7 +151,7 @@ def test_transforms_that_are_alike_are_not_timed(rounds, monkeypatch):
     assert planned(layout="block[(0),(),()]", algorithm="slab")[0] == text
 
 
-@pytest.mark.parametrize("damage", ["yes", {}, {"taken": 1, "lead": {}}, {"taken": True, "lead": {"ratio": -1}}])
+@pytest.mark.parametrize("damage", ["yes", {}, {"taken": 1, "ratio": {}}, {"taken": True, "ratio": {"ratio": -1}}])
 def test_a_damaged_verdict_is_ignored(rounds, contests, tmp_path, damage):
     """Law: with one warning; what is kept of walks and kernels serves on."""
     rounds.say(0.8)

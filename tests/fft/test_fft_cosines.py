@@ -15,10 +15,10 @@ from virtual import walked
 import rote
 from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
+from rote.fft.check import build
 from rote.fft.families.transpose import rows, transpose
 from rote.fft.request import as_request
 from rote.fft.transforms import KINDS, kinds_along
-from rote.fft.walk.check import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
 

@@ -48,7 +48,7 @@ assert np.allclose(X.to_global(), np.fft.rfftn(x.local))
 assert np.allclose(np.fft.rfftn(x).to_global(), X.to_global()) and "rote.fft.functions.dispatch" in sys.modules
 y = x[:2, :3, 0]
 assert y.sum() == rote.DistTensor.sum(y) and np.array_equal((y + 1).T.to_global(), y.local.T + 1)
-assert {"facts", "sets"} <= {*dir(rote.functions)} and {"sum", "trace", "sort"} <= {*dir(rote.DistTensor)}
+assert {"facts", "sorting"} <= {*dir(rote.functions)} and {"sum", "trace", "sort"} <= {*dir(rote.DistTensor)}
 print(json.dumps(counts))
 """
 

@@ -66,7 +66,7 @@ MOVES = [
 @pytest.mark.parametrize("text, grid, shape", MOVES, ids=[text for text, _, _ in MOVES])
 def test_compiling_and_binding_a_move_does_not_grow(text: str, grid: object, shape: Callable[[int], object]) -> None:
     """Law: the same of `compile`, its certificate included, and of what a rank copies in every step."""
-    from rote.runtime.copy.regions import direct_regions, read_regions
+    from rote.runtime.regions import direct_regions, read_regions
 
     def plan(n: int) -> None:
         found = rote.compile(text, shape=shape(n), grid=grid, dtype="c16")

@@ -14,7 +14,7 @@ import rote
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, transforms, versions
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import real_dtype
 from rote.runtime.comm.segments import at_line

@@ -19,9 +19,9 @@ from rote.fft import dht
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, library, transforms, versions
-from rote.fft.kernels.by_parts import composed
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.kernel import Kernel, plain
+from rote.fft.kernels.passes import composed
 from rote.fft.transforms import KINDS, REAL_TO_REAL, Kind, complex_dtype, real_dtype
 from rote.grammar import TRANSFORMS
 from rote.runtime.comm.segments import at_line
@@ -99,7 +99,7 @@ def test_a_kind_is_at_most_four_files():
         for path in files
         if path.suffix in (".py", ".lark") and re.search("dht|hartley", path.read_text("utf-8"), re.IGNORECASE)
     ]
-    assert sorted(naming) == ["fft/__init__.py", "fft/functions/real.py", "fft/transforms.py", "grammar/nodes.py"]
+    assert sorted(naming) == ["fft/__init__.py", "fft/functions/fourier.py", "fft/transforms.py", "grammar/nodes.py"]
 
 
 def test_kinds_are_told_by_the_table_alone():

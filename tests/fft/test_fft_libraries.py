@@ -17,15 +17,15 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 from rote import RoteError, host
-from rote.fft.kernels import backends, gather, passes, threads
+from rote.fft.kernels import backends, gather, threads
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, mkl, usual_library, versions
-from rote.fft.kernels.by_parts import prepare
-from rote.fft.kernels.config import WHOLE, KernelConfig, Study
-from rote.fft.kernels.gather import Gather, gathers
+from rote.fft.kernels.backends.library import WHOLE, KernelConfig, Study
+from rote.fft.kernels.choose import Position, kernel_call
+from rote.fft.kernels.gather import Gather, gathers, whole
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
+from rote.fft.kernels.passes import prepare
 from rote.fft.kernels.threads import helpers, parallel_for
-from rote.fft.kernels.tiles import whole
 from rote.fft.transforms import KINDS, real_dtype
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
@@ -195,8 +195,8 @@ def test_no_bit_depends_on_where_a_block_lies() -> None:
                 at_line(values.nbytes + 64)[offset : offset + values.nbytes].view("D").reshape(shape) for _ in range(2)
             )
             source[...] = values
-            prepare(kernel, axes, source, target, 1)(source, target)
-            prepare(kernel, axes, source, source, 1).bound(source, source)()
+            prepare(kernel, axes, source, target, 1)(source, target)()
+            prepare(kernel, axes, source, source, 1)(source, source)()
             results.append((target.tobytes(), source.tobytes()))
         assert len({*results}) == 1
 
@@ -235,7 +235,7 @@ def test_plans_belong_to_their_recipe() -> None:
     known = wisdom_lines()
     scratch = at_line(block.nbytes), at_line(block.nbytes)
     study = Study("measure", 20)
-    passes.BoundKernel(replace(kernel, config=KernelConfig(tiled=False), study=study), scratch).ready()
+    kernel_call(replace(kernel, config=KernelConfig(tiled=False), study=study), Position(), scratch)()
     assert wisdom_lines() == known
     assert "fftw_wisdom" in study.plans
     both = [replace(kernel, config=KernelConfig(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
@@ -250,7 +250,7 @@ def test_plans_belong_to_their_recipe() -> None:
     assert {*fftw.merged([study.plans, again], kernel.dtype).splitlines()} == {*study.plans.splitlines()}
     single = replace(kernel, dtype=np.dtype("F"))
     none = Study("measure", 0, study.plans)
-    passes.BoundKernel(replace(single, config=KernelConfig(tiled=False), study=none), scratch).ready()
+    kernel_call(replace(single, config=KernelConfig(tiled=False), study=none), Position(), scratch)()
     assert "fftwf_wisdom" in none.plans
 
 
@@ -290,8 +290,8 @@ def test_a_study_is_of_its_kernels_alone():
     kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"), KernelConfig(tiled=False))
     scratch = at_line(1 << 17), at_line(1 << 17)
     study = Study("measure", 20)
-    passes.BoundKernel(kernel, scratch).ready()
+    kernel_call(kernel, Position(), scratch)()
     assert study.plans == ""
-    passes.BoundKernel(replace(kernel, study=study), scratch).ready()
+    kernel_call(replace(kernel, study=study), Position(), scratch)()
     assert "fftw_wisdom" in study.plans
     assert replace(kernel, study=study) == kernel

@@ -14,9 +14,9 @@ import pytest
 
 import rote
 from rote.fft.kernels.backends import library, mkl
-from rote.fft.kernels.by_parts import prepare
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.kernel import Kernel
+from rote.fft.kernels.passes import prepare
 
 
 @pytest.mark.parametrize("order", [7, 8, 9])
@@ -43,7 +43,7 @@ def test_columns_side_by_side_are_one_call(planes: int, columns: int, calls: int
     kernel = Kernel("fft", (1,), block.shape, block.shape, block.dtype, KernelConfig("mkl"))
     plan, found = prepare(kernel, (1,), block, block, 1), np.empty_like(block)
     assert len(plan._starts) == calls
-    prepare(kernel, (1,), block, found, 1)(block, found)
+    prepare(kernel, (1,), block, found, 1)(block, found)()
     assert np.allclose(found, np.fft.fft(block, axis=1))
 
 

@@ -163,8 +163,8 @@ def test_a_walk_begins_where_its_text_says():
 
 BACK = "back"  # in place of a dtype: the walk of irfftn
 PIECES = "in pieces, .* end it with a line that reads its digits as one mode, the last to be done first"
-DUE = "line 1 .* a twiddle is due before the tensor moves on; write twiddle behind the transforms"
-NOT_DUE = "line 1 .* no twiddle is due; it stands behind the transform of a digit that others wait for"
+DUE = "line 1 .* a twiddle is due before the tensor moves on; write twiddle after the transforms"
+NOT_DUE = "line 1 .* no twiddle is due; it stands after the transform of a digit that others wait for"
 REFUSED = [
     # shape, axes, dtype, text, reason
     ((8, 6), (0, 1), "D", "[(0),()]: fft(0)", "line 1 of the walk, .* mode 0 is not whole on a rank: grid mode 0"),
@@ -175,7 +175,7 @@ REFUSED = [
     ((8, 6), (0, 1), "D", "[(0),()]", "the walk leaves out axis 0"),
     ((8,), (0,), "D", "[()]: chirp(0=16)", r"leaves axis 0 padded for a convolution; end it with chirp\(0=8\)"),
     ((8,), (0,), "d", "[()]: complex(0), fft(0)", r"leaves the whole spectrum of the real axis 0; .* fold\(0=5\)"),
-    ((5,), (0,), BACK, "[()]: fold(0=8), ifft(0)", "leaves axis 0 complex; write real behind its last transform"),
+    ((5,), (0,), BACK, "[()]: fold(0=8), ifft(0)", "leaves axis 0 complex; write real after its last transform"),
     ((16,), (0,), "D", "(a b=4): [(),()]: fft(a), twiddle\n(b a): [()]", f"axis 0 {PIECES}"),
     ((8, 6), (0, 1), "D", "[(0),()]: fft(1)\n[(0),()]: fft(1)", "line 2 .* mode 1 is already transformed: spectrum"),
     ((16,), (0,), "D", "(a b=4): [(),()]: fft(a), twiddle\n[(),()]: fft(0)", "line 2 .* mode 0 is already transformed"),
@@ -211,7 +211,7 @@ REFUSED = [
     ((8, 6), (0, 1), "D", "[(0),()]: resize(0=10), resample(0=6)", "mode 0 is split, and has .*; write resample below"),
     ((16,), (0,), "D", "(a b=4): [(),()]: resize(a=6)", "resize takes a whole axis, but mode 0 is signal // 4 % 4"),
     ((8, 6), (0, 1), "D", "(a b): [()]: resize(0=6)", "resize takes a whole axis, but mode 0 is signal .* and signal"),
-    ((8, 6), (0, 1), "D", "[(),()]: dct2(0), resample(0=6)", "resample is of a spectrum along axis 0; write it behind"),
+    ((8, 6), (0, 1), "D", "[(),()]: dct2(0), resample(0=6)", "resample is of a spectrum along axis 0; write it after"),
     (
         (8, 7),
         (0, 1),

@@ -34,7 +34,7 @@ REFUSED = [
         "[(0,1)]",
         (2, 2),
         "D",
-        "axis 0 of 8 points is taken in 2 levels, .* 0, 1; lay it over one",
+        "axis 0 of 8 points is taken in 2 levels, .* 0, 1; split it over one",
     ),
     # half a spectrum
     (

@@ -13,7 +13,7 @@ import rote
 from rote import DistTensor
 from rote.fft import FFT
 from rote.fft.program.operations import BoundResize
-from rote.fft.walk.walk import Resize
+from rote.fft.walk import Resize
 
 LENGTHS = range(1, 19)
 PAIRS = ((7, 6), (6, 7), (9, 8), (2, 3), (8, 6), (4, 8), (5, 9), (1, 2))

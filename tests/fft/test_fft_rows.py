@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from rote.compiler.movement.volumes import message_matrix
+from rote.compiler.volumes import message_matrix
 from rote.fft.families import transpose
 from rote.fft.families.choose import walk_of
 from rote.fft.families.transpose import row_layout

@@ -17,7 +17,7 @@ from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 import rote
 from rote import DistTensor
 from rote.fft import FFT, convolve, correlate, fftfreq, fftshift, ifftshift
-from rote.fft.functions.convolution import fast_length, part
+from rote.fft.functions.shifts import fast_length, part
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "execute"))
 

@@ -17,14 +17,14 @@ import rote
 from rote import wisdom
 from rote.fft.kernels import choose as speeds
 from rote.fft.kernels.backends import versions
+from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.choose import Position, Sample, fastest, kernel_call, known_speeds, samples_of
-from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.kernels.threads import helpers, with_threads
 from rote.fft.transforms import KINDS
-from rote.runtime.calibrate import keep_machine
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import alone
+from rote.runtime.tuning import keep_machine
 
 USUAL = KernelConfig("mkl")
 OTHER = {"pyfftw": "columns"}
@@ -66,7 +66,7 @@ def taken(kernel, known, usual=USUAL):
 def ways(name, sample):
     """The configs of a library that are timed for a sample; no lines are read out of boxes in one call."""
     some = [{}, {"order": OTHER.get(name, "lines")}, {"tiled": False}, {"tiled": False, "fused": False}]
-    kept = [True, True, len(sample.axes) > 1 or not sample.behind, sample.behind]
+    kept = [True, True, len(sample.axes) > 1 or not sample.after_move, sample.after_move]
     return [KernelConfig(name, **way) for way, keep in zip(some, kept, strict=True) if keep]
 
 
@@ -89,10 +89,10 @@ def test_lines_are_samples_along_each_axis() -> None:
 def test_planes_that_a_cache_holds_are_one_sample() -> None:
     """What lies before the first axis is not theirs; small blocks have no samples."""
     assert samples_of(kernel(axes=(0, 1), shape=(64, 64)), False) == (
-        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, behind=False, stays=False, threads=1),
+        Sample("fft", (0, 1), (64, 64), (64, 64), "<c16", many=False, after_move=False, stays=False, threads=1),
     )
     assert samples_of(kernel("rfft", (1, 2), (9, 64, 48), "f8", 48), True) == (
-        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, behind=True, stays=False, threads=1),
+        Sample("rfft", (0, 1), (64, 48), (64, 25), "<f8", many=True, after_move=True, stays=False, threads=1),
     )
     assert len(samples_of(kernel(axes=(0, 1), shape=(1 << 10, 1 << 10), points=1 << 10), False)) == 2
     assert samples_of(kernel(axes=(0, 1), shape=(8, 8), points=8), False) == ()
@@ -110,7 +110,7 @@ def test_samples_are_of_the_threads_that_share_a_block(threads) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("place", [Position(), Position(stays=True), Position(behind=True)])
+@pytest.mark.parametrize("place", [Position(), Position(stays=True), Position(after_move=True)])
 def test_a_call_is_in_place_if_the_block_stays(place, threads) -> None:
     """Law: a call that is timed writes where the walk does: into its input, or into other memory."""
     block = with_threads(kernel("fft", (0,), (64, 2048), points=2048), threads)
@@ -124,10 +124,10 @@ def test_a_call_is_in_place_if_the_block_stays(place, threads) -> None:
     assert not other.any() if place.stays else np.array_equal(source, before)
 
 
-@pytest.mark.parametrize("behind, stays", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("after_move, stays", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("kind", ["fft", "rfft", "irfft"])
 @pytest.mark.parametrize("axes, shape", [((1, 2), (9, 64, 64)), ((0, 2), LARGE), ((0,), LARGE)])
-def test_the_fastest_way_is_taken(kind, behind, stays, axes, shape) -> None:
+def test_the_fastest_way_is_taken(kind, after_move, stays, axes, shape) -> None:
     """Law: of all libraries and ways the one whose samples take least together, if it clearly leads.
 
     Only a block that a cache holds, or that stays where it is, may have lines across it transformed in one call. Only
@@ -135,7 +135,7 @@ def test_the_fastest_way_is_taken(kind, behind, stays, axes, shape) -> None:
     """
     rng = np.random.default_rng(6)
     block = kernel(kind, axes, shape, "f8" if KINDS[kind].real == "input" else "c16")
-    samples = samples_of(block, behind, stays)
+    samples = samples_of(block, after_move, stays)
     assert len(samples) == (1 if axes != (0, 2) else 2)
     for _ in range(50):
         number = len(ways("mkl", samples[0]))
@@ -145,7 +145,7 @@ def test_the_fastest_way_is_taken(kind, behind, stays, axes, shape) -> None:
             for n, way in enumerate(ways(name, samples[0])):
                 if shape != LARGE or (way.fused and (way.tiled or stays)):
                     times[way] = sum(known[s][name][n] for s in samples)
-        config, best = fastest(block, Position(behind, stays), USUAL, known), min(times.values())
+        config, best = fastest(block, Position(after_move, stays), USUAL, known), min(times.values())
         assert times[config] == best or (config == USUAL and best >= 0.9 * times[USUAL])
 
 
@@ -286,10 +286,10 @@ def test_all_that_is_installed_is_timed(kind, monkeypatch) -> None:
     """Law: each library that does a kind has a positive, finite time per way, of planes and of lines."""
     monkeypatch.setattr(speeds, "_BLOCK", 1 << 18)
     names = [name for name in ("pyfftw", "ducc0", "mkl") if name in versions()]
-    for dtype, behind in product("fd", (False, True)):
+    for dtype, after_move in product("fd", (False, True)):
         code = dtype if KINDS[kind].real in ("both", "input") else dtype.upper()
         planes = kernel(kind, (1, 2), (2, 96, 96), code, 96)
-        for (each,) in (samples_of(planes, behind), samples_of(replace(planes, axes=(2,)), behind)):
+        for (each,) in (samples_of(planes, after_move), samples_of(replace(planes, axes=(2,)), after_move)):
             measured = speeds._timed(each, names, alone())
             assert "pyfftw" in measured
             for name, times in measured.items():

@@ -21,8 +21,7 @@ from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.kernels import choose as timing
 from rote.fft.kernels.backends import mkl, usual_library
-from rote.fft.kernels.backends.plain import NumPy
-from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.backends.library import KernelConfig, NumPy
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.operations import KernelWork, operations
 from rote.fft.request import Options, as_request
@@ -122,7 +121,7 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
-    hurry(monkeypatch, 0.05, 0.1)
+    hurry(monkeypatch, 1, 1)
     arguments, prepare = [], NumPy.prepare
 
     def refuses(self, row, axes, ends, *args):

@@ -10,7 +10,7 @@ import pytest
 
 import rote
 from rote.fft.program.twiddles import factor, roots
-from rote.fft.walk.walk import Twiddle
+from rote.fft.walk import Twiddle
 
 POINTS = (1, 2, 3, 5, 7, 8, 12, 97, 1000, 4096, 360360, 1 << 20, 1_048_573, 15_485_863)
 ULPS = {"F": 0.51, "D": 1.1, "G": 2.5}  # how far a part may be off; the angle of long double is rounded as well

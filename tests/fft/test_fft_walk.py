@@ -12,9 +12,9 @@ import pytest
 import rote
 from rote import DistTensor
 from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
+from rote.fft.check import build
 from rote.fft.families.transpose import transpose
 from rote.fft.request import as_request
-from rote.fft.walk.check import build
 
 D = np.dtype("D")
 SLAB = ["block[(0),(),()]", "block[(),(0),()]"]  # equations 12-14

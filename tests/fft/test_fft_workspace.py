@@ -11,7 +11,7 @@ from workspace import bytes_taken
 import rote
 from rote import DistTensor
 from rote.fft import FFT
-from rote.runtime.copy.strided import TILE
+from rote.runtime.copies import TILE
 
 NOISE = 40_000 + 5 * 16 * TILE  # bytes of Python's own objects, and of tiles that NumPy works on, of a rank in a call
 

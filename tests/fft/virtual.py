@@ -7,7 +7,7 @@ import scipy.fft
 
 from rote import simulate
 from rote.fft.program.twiddles import factor
-from rote.fft.walk.walk import Transform
+from rote.fft.walk import Transform
 
 
 def walked(walk, array):

@@ -34,12 +34,11 @@ def library(name: str) -> Library:
         from .mkl import Mkl
 
         return Mkl()
-    from .plain import Ducc, NumPy, SciPy
+    from .library import Ducc, NumPy, SciPy
 
     return next(each() for each in (Ducc, SciPy, NumPy) if each.name == name)
 
 
-@cache
 def timed_libraries() -> tuple[str, ...]:
     """The libraries that are the fastest somewhere."""
     return tuple(name for name in NAMES if library(name).timed)
@@ -55,10 +54,7 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
     """The library that is taken if none was timed: that of the processor's maker, if it is installed, else FFTW.
 
     Without pyfftw, which has no wheels for some versions of Python and some processors, the next one of `NAMES` is
-    taken that is installed.
-
-    Args:
-        threaded: whether the library must have threads of its own.
+    taken that is installed. A `threaded` one has threads of its own.
 
     Raises:
         RoteError: pyfftw is not installed, and no other installed library has these transforms.
@@ -77,20 +73,12 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The libraries that all ranks have in one version, with it.
-
-    >>> common_versions([{"pyfftw": "0.14", "numpy": "2.1"}, {"pyfftw": "0.15", "numpy": "2.1"}])
-    {'numpy': '2.1'}
-    """
+    """The libraries that all ranks have in one version, with it."""
     alike = set.intersection(*(set(each.items()) for each in replies))
     return {name: version for name, version in replies[0].items() if (name, version) in alike}
 
 
 def versions() -> dict[str, str]:
-    """The versions of the installed libraries.
-
-    >>> [name in versions() for name in ("pyfftw", "numpy")]
-    [True, True]
-    """
+    """The versions of the installed libraries."""
     every = {name: library(name).version() for name in NAMES}
     return {name: version for name, version in every.items() if version}

@@ -29,8 +29,7 @@ from rote.caches import memoized
 from rote.host import installed
 
 from ...transforms import KINDS, TransformKind, real_dtype
-from ..config import KernelConfig, Study
-from .library import Array, ArrayTransform, Axes, Ends, Library
+from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library, Study
 
 __all__ = ["Fftw", "fftw_build", "fftw_core", "merged"]
 
@@ -67,12 +66,12 @@ class Fftw(Library):
         direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
         destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
 
-        def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
+        def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> ArrayTransform:
             flags = (effort, *destroys)
             made = fftw_core().FFTW(
                 *ends, axes, direction, flags=flags, threads=config.threads, planning_timelimit=seconds
             )
-            return _Plan(made, ends)
+            return _with_own_arrays(made, ends)
 
         with _PLANNING:
             if study is not None:
@@ -87,25 +86,22 @@ class Fftw(Library):
             return plan()
 
 
-class _Plan(ArrayTransform):
+def _with_own_arrays(plan: Any, ends: Ends) -> ArrayTransform:
     """A plan of FFTW. It would keep the last arrays alive, so it returns to its own after each call."""
 
-    __slots__ = ("_ends", "_plan")
+    def run(source: Array, target: Array) -> None:
+        plan.update_arrays(source, target)
+        plan.execute()
+        plan.update_arrays(*ends)
 
-    def __init__(self, plan: Any, ends: Ends) -> None:
-        self._plan, self._ends = plan, ends
+    def bound(source: Array, target: Array) -> Callable[[], object]:
+        its_own = source is ends[0] and target is ends[1]
+        return plan.execute if its_own else partial(run, source, target)
 
-    def __call__(self, source: Array, target: Array) -> None:
-        self._plan.update_arrays(source, target)
-        self._plan.execute()
-        self._plan.update_arrays(*self._ends)
-
-    def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        its_own = source is self._ends[0] and target is self._ends[1]
-        return self._plan.execute if its_own else partial(self, source, target)
+    return bound
 
 
-@memoized(64)
+@memoized(64)  # a trial plan takes longer than most transforms
 def _knows(name: str) -> bool:
     """Whether pyfftw knows a kind of transform of real numbers, by FFTW's name; it does not know all."""
     with _PLANNING:

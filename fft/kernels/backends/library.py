@@ -1,58 +1,113 @@
-"""What a library of local transforms is: its traits, what it can do, and the transforms of arrays that it makes.
+"""What a backend of local transforms is: its traits, the transforms that it makes, and how they are to run.
 
-A new library is a class in this folder and a line in `rote.fft.kernels.backends`. Its traits say where it is fast; they
-are measured, and replace rules about its name elsewhere.
+A new backend is a class with its traits and a line in `rote.fft.kernels.backends`. The traits say where it is fast;
+they are measured, and replace rules about its name elsewhere. The backends that plan nothing stand here, too: ducc0,
+scipy.fft and numpy.fft, whose transforms are one call of a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from time import perf_counter
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from rote.host import installed
 from rote.runtime.comm.protocol import Array
 
-from ...transforms import TransformKind
-from ..config import KernelConfig, Study
+from ...transforms import KINDS, TransformKind
 
-__all__ = ["Array", "ArrayTransform", "Axes", "Called", "Ends", "Library"]
+__all__ = ["ORDERS", "WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy"]
+__all__ += ["Order", "SciPy", "Study"]
+
+Order = Literal["usual", "columns", "lines"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+"""Memory orders of a tile: columns stay columns, or become contiguous lines; "usual" takes what suits their length."""
+
+WHOLE = 1 << 62
+"""More bytes than any block has: a part of this size is the whole block."""
 
 Axes = tuple[int, ...]
 
 Ends = tuple[Array, Array]
 """The arrays of a transform, source and target."""
 
+ArrayTransform = Callable[[Array, Array], Callable[[], object]]
+"""A transform of arrays of one shape, one dtype and certain strides, without scaling.
 
-class ArrayTransform(Protocol):
-    """A transform of arrays of one shape, one dtype and certain strides, without scaling."""
-
-    __slots__ = ()
-
-    def __call__(self, source: Array, target: Array) -> None:
-        """Transform some arrays, and keep no reference to them."""
-
-    def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        """A call that transforms these arrays; it may be repeated."""
-        return partial(self, source, target)
+From a source and a target it makes the call that transforms them, which may be repeated.
+"""
 
 
-class Called(ArrayTransform):
-    """A transform by a function that plans nothing."""
+@dataclass(frozen=True, slots=True)
+class KernelConfig:
+    """The way in which a kernel runs over a block; results of different configs differ only in their last bits.
 
-    __slots__ = ("_run",)
+    Attributes:
+        library: the backend, one of `rote.fft.kernels.backends.NAMES`.
+        tile: bytes of a tile, which should fit into a core's second-level cache; 0 takes the default.
+        part: bytes of a part of a block, which goes through all passes before the next part; 0 takes the default.
+        tiled: whether axes with unfavourable strides are transformed tile by tile; else one call transforms all axes.
+        order: the memory order in which a tile is transformed, one of `ORDERS`.
+        fused: whether a kernel after a move reads its block directly out of boxes.
+        threads: the most threads that the kernel uses.
+        plans: FFTW's timed plans, as text of its wisdom; if empty, FFTW estimates.
+    """
 
-    def __init__(self, run: Callable[[Array, Array], object]) -> None:
-        self._run = run
+    library: str = "pyfftw"
+    tile: int = 0
+    part: int = 0
+    tiled: bool = True
+    order: Order = "usual"
+    fused: bool = True
+    threads: int = 1
+    plans: str = ""
 
-    def __call__(self, source: Array, target: Array) -> None:
-        self._run(source, target)
+    def as_dict(self) -> dict[str, Any]:
+        """The config as a JSON value."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, value: Any) -> KernelConfig:
+        """The config from the value that `as_dict` returned; a ValueError if it is none."""
+        usual = cls().as_dict()
+        if not isinstance(value, Mapping) or value.keys() != usual.keys():
+            raise ValueError(f"a config has {', '.join(usual)}")
+        alike = all(type(value[name]) is type(usual[name]) for name in usual)
+        if not alike or value["threads"] < 1 or value["order"] not in ORDERS:
+            raise ValueError("a part of a config is of another type")
+        return cls(**value)
+
+
+@dataclass(slots=True)
+class Study:
+    """FFTW's search for plans by timing, shared by all kernels that carry it. It overwrites the arrays of the plans.
+
+    Attributes:
+        effort: how thoroughly FFTW searches for each plan, "measure" or "patient".
+        seconds: the time for all plans together, from now on; after it FFTW estimates.
+        plans: the plans that FFTW knows, as text of its wisdom.
+    """
+
+    effort: str
+    seconds: float
+    plans: str = ""
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = perf_counter() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self._until - perf_counter()
 
 
 class Library:
-    """A library of transforms. Those of real numbers to real numbers take real arrays only.
+    """A backend. Those of its transforms that lead from real numbers to real numbers take real arrays only.
 
     Attributes:
         name: of its package.
@@ -74,11 +129,11 @@ class Library:
     line_to_line = False
 
     def version(self) -> str:
-        """The library's version; empty if it is not installed."""
+        """The backend's version; empty if it is not installed."""
         return installed(self.name)
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
-        """Whether the library has a transform of this kind for arrays of a dtype, in full precision."""
+        """Whether the backend has a transform of this kind for arrays of a dtype, in full precision."""
         raise NotImplementedError
 
     def prepare(
@@ -93,3 +148,76 @@ class Library:
             study: the search for plans, while it goes on.
         """
         raise NotImplementedError
+
+
+class Ducc(Library):
+    """ducc0: every kind, in every precision. It copies columns to buffers by itself, which suits large blocks."""
+
+    name = "ducc0"
+    timed = True
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        return bool(KINDS[kind].ducc0) and dtype.char in "fdgFDG"
+
+    def prepare(
+        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
+    ) -> ArrayTransform:
+        from ducc0 import fft
+
+        options: dict[str, Any] = {"axes": axes, "inorm": 0, "nthreads": config.threads}
+        if row.real != "both":
+            options["forward"] = not row.backward
+        if row.real == "output":
+            options |= {"lastsize": ends[1].shape[axes[-1]], "allow_overwriting_input": True}
+        if row.type:
+            options["type"] = row.type
+        transform = partial(getattr(fft, row.ducc0), **options)
+        return lambda source, target: partial(transform, source, out=target)
+
+
+class SciPy(Library):
+    """scipy.fft: Fourier, cosine and sine transforms, in every precision. Its results are copied to the target."""
+
+    name = "scipy"
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        row = KINDS[kind]
+        return (row.real != "both" or row.type > 0) and dtype.char in "fdgFDG"
+
+    def prepare(
+        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
+    ) -> ArrayTransform:
+        import scipy.fft as fft
+
+        options = {"type": row.type} if row.real == "both" else _unscaled(row, axes, ends)
+        transform = partial(getattr(fft, row.function), axes=axes, workers=config.threads, **options)
+
+        def run(source: Array, target: Array) -> None:
+            target[...] = transform(source)
+
+        return lambda source, target: partial(run, source, target)
+
+
+class NumPy(Library):
+    """numpy.fft: Fourier transforms in every precision, on one thread."""
+
+    name = "numpy"
+    threaded = False
+
+    def version(self) -> str:
+        return str(np.__version__)
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        return KINDS[kind].real != "both" and dtype.char in "fdgFDG"
+
+    def prepare(
+        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
+    ) -> ArrayTransform:
+        transform = partial(getattr(np.fft, row.function), axes=axes, **_unscaled(row, axes, ends))
+        return lambda source, target: partial(transform, source, out=target)
+
+
+def _unscaled(row: TransformKind, axes: Axes, ends: Ends) -> dict[str, Any]:
+    """The options of NumPy's functions by which they do not scale; real results do not follow from their inputs."""
+    options: dict[str, Any] = {"norm": "forward" if row.backward else "backward"}
+    return options | {"s": [ends[1].shape[axis] for axis in axes]} if row.real == "output" else options

@@ -22,12 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from rote.caches import memoized
-from rote.runtime.copy.strided import run
+from rote.runtime.copies import run
 
 from ...transforms import KINDS, TransformKind
-from ..config import KernelConfig, Study
-from .library import Array, ArrayTransform, Axes, Ends, Library
+from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library, Study
 
 __all__ = ["Mkl"]
 
@@ -83,7 +81,7 @@ class Mkl(Library):
         for group, begin, end in parts:
             along = row if group is last else KINDS[row.others]
             plans.append((_Plan(along, group, ends[begin], ends[end]), begin, end))
-        return plans[0][0] if len(plans) == 1 else _InTurn(plans)
+        return plans[0][0] if len(plans) == 1 else partial(_in_turn, plans)
 
 
 @cache
@@ -125,7 +123,6 @@ def _interface() -> CDLL | None:
     return interface
 
 
-@memoized(8)
 def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
     """FFTW's functions that plan transforms, run them on any arrays, and destroy plans."""
     interface, name = _interface(), _FUNCTIONS[kind]
@@ -162,7 +159,7 @@ class _Begin(c_void_p):
         self._array = array
 
 
-class _Plan(ArrayTransform):
+class _Plan:
     """A plan of MKL, and its starts in both arrays: MKL's plans repeat along one mode, this class along the others."""
 
     __slots__ = ("_execute", "_handle", "_starts")
@@ -196,19 +193,14 @@ class _Plan(ArrayTransform):
             raise RuntimeError(f"MKL has no plan for {row.name} along {axes} of {source.shape}")
         self._handle = _Handle(handle, destroy)
 
-    def __call__(self, source: Array, target: Array) -> None:
-        begin, out = _address(source), _address(target)
-        for start, out_start in self._starts:
-            self._execute(self._handle, begin + start, out + out_start)
-
-    def bound(self, source: Array, target: Array) -> Callable[[], object]:
+    def __call__(self, source: Array, target: Array) -> Callable[[], object]:
         calls = []
         for start, out_start in self._starts:
             calls.append(partial(self._execute, self._handle, _Begin(source, start), _Begin(target, out_start)))
         return calls[0] if len(calls) == 1 else partial(run, calls)
 
 
-class _InTurn(ArrayTransform):
+def _in_turn(plans: Sequence[tuple[_Plan, int, int]], source: Array, target: Array) -> Callable[[], object]:
     """Plans one after the other, each with the arrays that it reads and writes, 0 for the source and 1 for the target.
 
     A transform to real numbers along several axes does the complex axes in its input, unless its config asks for one
@@ -216,20 +208,8 @@ class _InTurn(ArrayTransform):
     faster where several threads call MKL for short work, because each call needs Python's lock. MKL also has no plans
     along more than `_MOST` axes.
     """
-
-    __slots__ = ("_plans",)
-
-    def __init__(self, plans: Sequence[tuple[_Plan, int, int]]) -> None:
-        self._plans = plans
-
-    def __call__(self, source: Array, target: Array) -> None:
-        ends = source, target
-        for plan, begin, end in self._plans:
-            plan(ends[begin], ends[end])
-
-    def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        ends = source, target
-        return partial(run, [plan.bound(ends[begin], ends[end]) for plan, begin, end in self._plans])
+    ends = source, target
+    return partial(run, [plan(ends[begin], ends[end]) for plan, begin, end in plans])
 
 
 def _address(array: Array) -> int:

@@ -15,29 +15,244 @@ may be transformed as a convolution with a chirp (Bluestein 1970), on m >= 2n - 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, count, islice, pairwise
 from math import prod
-from typing import cast
+from string import ascii_lowercase
+from typing import Any, cast
 
 import numpy as np
 
 from rote.errors import LayoutError
 from rote.grammar import CONVOLVE, RESIZES, TWIDDLE, StageSyntax
-from rote.grammar.nodes import CastName, ResizeName
+from rote.grammar.nodes import CastName, Fuse, Name, ResizeName, Tile
 from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
 from rote.layout.grid import Grid
 from rote.layout.kinds import block_kind
 from rote.layout.kinds import extent as part_extents
 from rote.layout.layout import Entry, Layout
+from rote.layout.view import View
 
-from ..request import TransformRequest
-from ..transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESAMPLED, RESTORING, Kind, goes_back
-from .digits import Axis, AxisDigit, Mode, State, extent, in_words, name_modes, read, untiled
+from .request import TransformRequest
+from .transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESAMPLED, RESTORING, Kind, MaybeKind, goes_back
 from .walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
-__all__ = ["Line", "build", "recut"]
+__all__ = ["AxisDigit", "Line", "build", "mode_names", "name_modes", "recut"]
+
+# --- the state of a walk: the digits of axes that each mode stands for ------------------------------------------------
+#
+# An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. A digit that is whole on a
+# rank can be transformed. It becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit
+# of the signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13). So 12 points are
+# read as (t s=3), t of weight 3 and size 4, s of weight 1 and size 3, and the spectrum is read as (s t):
+#
+#            s=0  1  2                      t=0  1  2  3
+#     t=0      0  1  2      transform    s=0  0  1  2  3
+#     t=1      3  4  5      t, twiddle,  s=1  4  5  6  7
+#     t=2      6  7  8      transform s  s=2  8  9 10 11
+#     t=3      9 10 11
+
+
+@dataclass(frozen=True, slots=True)
+class AxisDigit:
+    """A digit of an axis: `index // weight % size` of the signal, or, if `done`, of the spectrum."""
+
+    axis: int
+    weight: int
+    size: int
+    done: bool = False
+
+    def transformed(self, points: int) -> AxisDigit:
+        """The digit after its transform, in an axis of some points."""
+        return replace(self, weight=points // (self.weight * self.size), done=True)
+
+
+Mode = tuple[AxisDigit, ...]
+"""The digits that a mode of a tensor stands for, the slowest first."""
+
+
+def extent(mode: Mode) -> int:
+    """The extent of a mode."""
+    return prod(digit.size for digit in mode)
+
+
+def in_words(mode: Mode) -> str:
+    """The digits of a mode in words, for errors."""
+    words = []
+    for digit in mode:
+        of_what = "spectrum" if digit.done else "signal"
+        words.append(f"{of_what} // {digit.weight} % {digit.size} of axis {digit.axis}")
+    return " and ".join(words) or "nothing"
+
+
+@dataclass(slots=True, eq=False)
+class Axis:
+    """An axis of a tensor in the middle of a walk.
+
+    Attributes:
+        number: its number.
+        extent: its present extent.
+        wanted, length: the kind and the points of its transform in the request; "" and 0 if that names none.
+        kind, size: those of `Walk`, once its transform has begun.
+        points: those of `Walk`; None until the transform has begun, or its spectrum is resampled.
+        by: the kind of the transforms of its digits, once one is transformed.
+        chirped: the points that it had before it was padded for a convolution; 0 if it is not.
+    """
+
+    number: int
+    extent: int
+    wanted: MaybeKind = ""
+    length: int = 0
+    kind: MaybeKind = ""
+    size: int = 1
+    points: int | None = None
+    by: MaybeKind = ""
+    chirped: int = 0
+
+    def begin(self, kind: Kind, length: int) -> None:
+        """Note the transform of some length, unless one is noted already."""
+        if not self.kind:
+            self.kind, self.size = kind, KINDS[kind].logical_size(length)
+        if self.points is None:
+            self.points = length
+
+
+@dataclass(slots=True)
+class State:
+    """The axes and the dtype of a tensor in the middle of a walk; `padded` are the axes that chirp has padded."""
+
+    axes: list[Axis]
+    dtype: np.dtype[Any]
+    padded: list[Axis] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], request: TransformRequest) -> State:
+        axes = [Axis(number, n) for number, n in enumerate(shape)]
+        for number, kind, points in zip(request.axes, request.kinds, request.points, strict=True):
+            axes[number].wanted, axes[number].length = kind, points
+        return cls(axes, request.dtype)
+
+
+def fused(modes: list[Mode]) -> Mode:
+    """Modes read as one, the first slowest: consecutive digits of an axis become one digit.
+
+    >>> fused([(AxisDigit(0, 4, 2),), (AxisDigit(0, 1, 4),)])
+    (AxisDigit(axis=0, weight=1, size=8, done=False),)
+    """
+    digits: list[AxisDigit] = []
+    for digit in chain(*modes):
+        last = digits[-1] if digits else None
+        if last and (last.axis, last.done, last.weight) == (digit.axis, digit.done, digit.weight * digit.size):
+            digits[-1] = replace(digit, size=last.size * digit.size)
+        else:
+            digits.append(digit)
+    return tuple(digits)
+
+
+def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
+    """The modes of a view of a tensor with these modes.
+
+    Raises:
+        LayoutError: a tile does not divide the digits that it cuts.
+    """
+    if view is None:
+        return modes
+    viewed: list[Mode] = []
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
+        if isinstance(item, Tile):
+            viewed += _tiled(modes[numbers[0]], [size for _, size in item.parts])
+        else:
+            viewed.append(fused([modes[m] for m in numbers]))
+    return tuple(viewed)
+
+
+def untiled(
+    view: View | None, modes: tuple[Mode, ...], viewed: tuple[Mode, ...]
+) -> tuple[View | None, tuple[Mode, ...]]:
+    """The tensor after a line, whose blocks are those of the line's view.
+
+    Parts of a tile become modes, and so do modes that are fused to one digit. Other fused modes are separated again.
+
+    Args:
+        view, modes: the line's view of the tensor, and the digits of the tensor's modes before the line.
+        viewed: the digits of the view's modes after the line's actions.
+
+    Returns:
+        The view of the new tensor that reads the same blocks, and the digits of the new tensor's modes.
+    """
+    if view is None:
+        return None, viewed
+    parts: dict[int, tuple[Mode, ...]] = {}  # per old mode, the new ones
+    number = 0  # the view's mode
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
+        width = len(item.parts) if isinstance(item, Tile) else 1
+        if isinstance(item, Fuse) and len(viewed[number]) > 1:
+            parts |= {m: (modes[m],) for m in numbers}
+        else:
+            parts |= dict.fromkeys(numbers, ())
+            parts[min(numbers)] = viewed[number : number + width]
+        number += width
+    place = count()
+    places = {m: [*islice(place, len(parts[m]))] for m in sorted(parts)}  # in the new tensor
+    rows: list[list[int]] = []
+    for item, numbers in zip(view, view.tensor_modes, strict=True):
+        new = [*chain(*(places[m] for m in numbers))]
+        rows += [[m] for m in new] if isinstance(item, Tile) else [new]
+    return name_modes(rows), tuple(chain(*(parts[m] for m in sorted(parts))))
+
+
+def name_modes(rows: list[list[int]]) -> View:
+    """The view whose modes read these modes of the tensor, several of them fused.
+
+    >>> name_modes([[2, 0], [1]])
+    View((Fuse(names=('c', 'a')), Name(name='b')))
+    """
+    letters = mode_names(sum(map(len, rows)))
+    items: list[Fuse | Name] = []
+    for row in rows:
+        names = tuple([letters[m] for m in row])
+        items.append(Fuse(names) if len(names) > 1 else Name(names[0]))
+    return View(tuple(items))
+
+
+def mode_names(order: int) -> list[str]:
+    """Names for the modes of a tensor in a view: letters, if there are enough of them.
+
+    >>> mode_names(3), mode_names(100)[-2:]
+    (['a', 'b', 'c'], ['m98', 'm99'])
+    """
+    if order <= len(ascii_lowercase):
+        return [*ascii_lowercase[:order]]
+    return [f"m{m:02}" for m in range(order)]
+
+
+def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
+    """A mode cut into parts of some sizes, the slowest first; None takes what the others leave."""
+    known = prod(size for size in sizes if size is not None)
+    rest, parts = list(mode), list[Mode]()
+    for size in reversed(sizes):
+        if size is None:
+            size = extent(mode) // known
+        part: list[AxisDigit] = []
+        left = size
+        while left > 1:
+            digit = rest.pop()
+            if left % digit.size == 0:
+                part.insert(0, digit)
+                left //= digit.size
+            elif digit.size % left == 0:
+                part.insert(0, replace(digit, size=left))
+                rest.append(replace(digit, weight=digit.weight * left, size=digit.size // left))
+                left = 1
+            else:
+                raise LayoutError(f"a part of {size} cuts through a digit of {digit.size} points of axis {digit.axis}")
+        parts.insert(0, fused([tuple(part)]))
+    parts[0] = fused([tuple(rest), parts[0]])  # an axis of one point is a digit, too
+    return parts
+
+
+# --- the lines of a walk, checked one after the other -----------------------------------------------------------------
 
 
 Line = StageSyntax[Layout]
@@ -45,12 +260,7 @@ Line = StageSyntax[Layout]
 
 
 def build(source: Distribution, lines: Sequence[Line], request: TransformRequest) -> Walk:
-    """The walk that consists of some lines, from a tensor with distribution `source`.
-
-    Args:
-        source: the tensor's distribution; if the first line has another one, the walk begins with a move.
-        lines: at least one line.
-        request: the request, all axes of which must be transformed at the end.
+    """The walk of some lines, from a tensor's distribution; it begins with a move if the first line has another one.
 
     Raises:
         LayoutError: the lines are not a transform of these axes; the text says which line is wrong, and why.
@@ -105,7 +315,7 @@ def _done(
                 done.append(resize)
         elif action.name == TWIDDLE:
             if not due:
-                raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
+                raise LayoutError("no twiddle is due; it stands after the transform of a digit that others wait for")
             done += due
             due = []
         elif action.name == CONVOLVE:
@@ -118,7 +328,7 @@ def _done(
                 if len({extent(viewed[m]), before.view_shape[m]}) > 1:
                     entries[m] = tuple(map(fitting, entries[m]))
     if due:
-        raise LayoutError("a twiddle is due before the tensor moves on; write twiddle behind the transforms")
+        raise LayoutError("a twiddle is due before the tensor moves on; write twiddle after the transforms")
     return tuple(done), tuple(entries), viewed
 
 
@@ -157,9 +367,9 @@ def _transformed(
         raise LayoutError(f"mode {m} is already transformed: {in_words(viewed[m])}")
     axis, along = digit.axis, state.axes[digit.axis]
     n = along.extent
-    along.turned = along.turned or kind
-    if along.turned != kind:
-        raise LayoutError(f"mode {m} is a digit of axis {axis}, which {along.turned} has begun; write {along.turned}")
+    along.by = along.by or kind
+    if along.by != kind:
+        raise LayoutError(f"mode {m} is a digit of axis {axis}, which {along.by} has begun; write {along.by}")
     if n < 2 and not KINDS[kind].alone:
         others = [row.name for row in KINDS.values() if row.function == KINDS[kind].function and row.alone]
         names = f"{', '.join(others[:-1])} and {others[-1]}"
@@ -189,13 +399,13 @@ def _transformed(
             waiting.append((other, extent(mode[k + 1 :]), part))
     if any(m == twiddle.other for twiddle in due):
         raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
-    turned = digit.turned(n)
+    done = digit.transformed(n)
     if digit.size == 1:
-        return (turned,), []
+        return (done,), []
     back, twiddles = KINDS[kind].backward, []
     for other, weight, part in waiting:
-        twiddles.append(Twiddle(m, other, weight, part.size, turned.weight * part.weight, n, back))
-    return (turned,), twiddles
+        twiddles.append(Twiddle(m, other, weight, part.size, done.weight * part.weight, n, back))
+    return (done,), twiddles
 
 
 def _check_ended(state: State) -> None:
@@ -213,7 +423,7 @@ def _check_ended(state: State) -> None:
                 f"fold({axis.number}={half})"
             )
         if axis.kind in RESTORING and state.dtype.kind == "c":
-            raise LayoutError(f"the walk leaves axis {axis.number} complex; write real behind its last transform")
+            raise LayoutError(f"the walk leaves axis {axis.number} complex; write real after its last transform")
 
 
 def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State, axes: tuple[int, ...]) -> Distribution:
@@ -261,7 +471,7 @@ def _resized(kind: ResizeName, m: int, new: int, viewed: Sequence[Mode], state: 
 def _resample(action: Resize, axis: Axis, state: State) -> Resize:
     begun, wanted, number = axis.kind, axis.wanted, axis.number
     if begun not in RESAMPLED and (begun or not (wanted == "" or (wanted in COMPLEX and goes_back(wanted)))):
-        raise LayoutError(f"resample is of a spectrum along axis {number}; write it behind fft or rfft")
+        raise LayoutError(f"resample is of a spectrum along axis {number}; write it after fft or rfft")
     points, half = action.old if axis.points is None else axis.points, begun in HALVING
     if half and action.old != points // 2 + 1:
         raise LayoutError(
@@ -288,7 +498,7 @@ def _check_fold(action: Resize, axis: Axis, done: bool) -> None:
         after = axis.length
         before = after // 2 + 1
         axis.begin(axis.wanted, after)
-        axis.turned = KINDS[axis.wanted].others
+        axis.by = KINDS[axis.wanted].others
     else:
         raise LayoutError(
             f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
@@ -304,7 +514,7 @@ def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
     """The start of a convolution with a chirp, or its end."""
     back, points = goes_back(axis.wanted), axis.chirped
     if points:
-        if not done or axis.turned != "ifft":
+        if not done or axis.by != "ifft":
             raise LayoutError(f"chirp ends axis {axis.number} once it is transformed, convolved and transformed back")
         if action.new != points:
             raise LayoutError(f"chirp cuts axis {axis.number} to the {points} points that it had, not to {action.new}")
@@ -318,7 +528,7 @@ def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
     if action.new < 2 * action.old - 1:
         raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
     axis.begin("ifft" if back else "fft", action.old)
-    axis.turned, axis.chirped = "fft", action.old
+    axis.by, axis.chirped = "fft", action.old
     state.padded.append(axis)
     return replace(action, back=back)
 
@@ -328,7 +538,7 @@ def _convolved(viewed: list[Mode], state: State) -> list[Convolve]:
     convolutions: list[Convolve] = []
     for axis in state.padded:
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis.number for digit in mode)]
-        if axis.turned != "fft" or not all(digit.done for digit in chain(*(viewed[m] for m in modes))):
+        if axis.by != "fft" or not all(digit.done for digit in chain(*(viewed[m] for m in modes))):
             continue
         if any(len(viewed[m]) > 1 for m in modes):
             raise LayoutError(f"convolve takes axis {axis.number} in digits, each of them a mode of its own")
@@ -337,9 +547,9 @@ def _convolved(viewed: list[Mode], state: State) -> list[Convolve]:
         convolutions.append(Convolve(tuple(modes), sizes, axis.chirped, goes_back(axis.wanted)))
         for m in modes:
             viewed[m] = (replace(viewed[m][0], done=False),)
-        axis.turned = "ifft"
+        axis.by = "ifft"
     if not convolutions:
-        raise LayoutError("no convolve is due; it stands behind the transform of an axis that chirp has padded")
+        raise LayoutError("no convolve is due; it stands after the transform of an axis that chirp has padded")
     return convolutions
 
 
@@ -357,7 +567,7 @@ def _cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
                 f"and {axis.kind or axis.wanted or 'nothing'} is to be done there"
             )
         axis.begin("rfft", axis.extent)
-        axis.turned = "fft"
+        axis.by = "fft"
     elif axis.kind not in RESTORING or axis.chirped or not all(digit.done for digit in digits):
         raise LayoutError(
             f"real ends the irfft of axis {axis.number}, which fold has begun, once all of it is transformed"

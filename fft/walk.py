@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from rote.compiler.compile import compile
-from rote.compiler.explain import in_bytes, in_seconds, on_machine
-from rote.compiler.machine import DEFAULT, Machine
-from rote.compiler.plan import Plan
+from rote.compiler.cost import DEFAULT, Machine
+from rote.compiler.plan import Plan, in_bytes, in_seconds, on_machine
 from rote.compiler.step import LOCAL, Step
 from rote.errors import counted
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
@@ -25,7 +24,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused_ends
 from rote.lazy import late
 
-from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
+from .transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
 __all__ += ["walk_card", "walk_page"]
@@ -323,13 +322,7 @@ def dtype_after(kind: ActionKind, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
-    """The page of a walk for a browser: the input, then transforms and moves in turn.
-
-    Args:
-        walk: the walk from the input to the spectrum.
-        axes: the transformed axes.
-        text: the walk as a terminal shows it.
-    """
+    """The page of a walk for a browser: the input, then transforms and moves in turn; `text` is for a terminal."""
     from rote.html.page import Scene, page, start_scene, step_scenes
 
     dtypes, transitions = walk.dtypes(), walk.transitions
@@ -346,7 +339,7 @@ def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
         facts.append(("Numbers", str(dtype) if dtype_after == dtype else f"{dtype} → {dtype_after}"))
         summary = f"{actions} in {before.layout}, where these modes are whole on a rank. No rank talks to another."
         if not stage.done:
-            summary = f"The tensor lies in {before.layout}; nothing is transformed here."
+            summary = f"The tensor is in {before.layout}; nothing is transformed here."
         name = stage.actions[0].name if stage.done else "layout"
         title = f"Stage {number + 1} of {len(walk.stages)}: {actions}"
         scenes.append(Scene(name, title, summary, tuple(facts), before, after, dtype.itemsize))
@@ -359,13 +352,13 @@ def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
         ("Peak memory of a move", f"{in_bytes(max((cost.peak_bytes for cost in costs), default=0))} on a rank"),
         ("Spectrum", f"{walk.target.shape} {dtypes[-1]} in {walk.target.layout}"),
     ]
-    lead = f"{walk.dtype} along axes {axes}, {counted(len(walk.stages), 'stage')}"
-    return page(f"{walk.kind} of {walk.source.shape} on grid {walk.source.grid}", lead, totals, scenes, text)
+    about = f"{walk.dtype} along axes {axes}, {counted(len(walk.stages), 'stage')}"
+    return page(f"{walk.kind} of {walk.source.shape} on grid {walk.source.grid}", about, totals, scenes, text)
 
 
 def walk_card(walk: Walk, axes: tuple[int, ...]) -> str:
     """The card of a walk for a notebook: its transforms and moves, and a map of each of its layouts."""
-    from rote.html.cards import card
+    from rote.html.page import card
 
     received = in_bytes(sum(plan.cost.bytes for plan in walk.moves))
     facts = [
