@@ -16,7 +16,7 @@ def start() -> None:
         main(obj=perf_counter() - process_time())  # about when this process started: so far it has not waited
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        sys.exit(130)  # the status of `cli.failures`, which may not be imported yet
+        sys.exit(130)  # the status of `cli.output`, which may not be imported yet
 
 
 if __name__ == "__main__":

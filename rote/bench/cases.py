@@ -14,7 +14,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from math import ceil, inf
 from operator import mul
 from statistics import median
@@ -92,9 +92,7 @@ class Work:
 class Job:
     """A work that is ready to run."""
 
-    steps: Sequence[
-        Callable[[], Array]
-    ]  # called one after the other; each returns a block, which the next may overwrite
+    steps: Sequence[Callable[[], Array]]  # each returns a block, which the next one may overwrite
     checks: Sequence[Callable[[Array], None]]  # per step: raises a RoteError if the block is wrong
     close: Callable[[], None] = lambda: None
     library: str = ""  # that transforms, with its build; empty if nothing is transformed
@@ -158,9 +156,10 @@ def _vectors(work: Work) -> list[Array]:
     return [vector + 1j * random.standard_normal(len(vector)) for vector in vectors]
 
 
-def mesh(shape: Sequence[int]) -> Mesh:
-    """The indices of a whole array."""
-    return np.ix_(*map(np.arange, shape))
+def mesh(shape: Sequence[int], starts: Sequence[int] | None = None) -> Mesh:
+    """The indices of a whole array, or of a box in it that begins elsewhere."""
+    begins = [0] * len(shape) if starts is None else starts
+    return np.ix_(*map(np.arange, begins, np.add(begins, shape)))
 
 
 def fill(work: Work, where: Mesh, block: Array) -> None:
@@ -170,9 +169,20 @@ def fill(work: Work, where: Mesh, block: Array) -> None:
         np.multiply(reduce(mul, first), last, out=block, casting="same_kind")
 
 
-def check_values(work: Work, where: Mesh, block: Array) -> None:
-    """Refuse a block of a work's array with wrong values."""
-    _check(work, where, block, _vectors(work))
+def check_values(work: Work, where: Mesh, block: Array, scale: float = 1.0, spectrum: bool = False) -> None:
+    """Refuse a block of a work's array, or of its spectrum, whose first or last row is not `scale` times what it is."""
+    if not block.size:
+        return
+    limit = 1e-3 if work.dtype.char in "fF" else 1e-9
+    vectors = _vectors(work)
+    if spectrum:  # of a product of vectors: the product of their spectra
+        vectors = [*map(np.fft.fft, vectors)]
+    for row in (slice(0, 1), slice(-1, None)):
+        indices = [index[row] if len(index) > 1 else index for index in where]
+        expected = scale * reduce(mul, (vector[index] for vector, index in zip(vectors, indices, strict=True)))
+        error = np.abs(block[row] - expected).max() / np.abs(expected).max()
+        if not error < limit:
+            raise RoteError(f"the results of {work} are wrong, by {error:.1e} of the largest value")
 
 
 def transform_job(
@@ -190,30 +200,8 @@ def transform_job(
     results of the steps are larger than numpy.fft's.
     """
     fill(work, wheres[0], x)
-
-    def check_spectrum(X: Array) -> None:
-        # The spectrum of a product of vectors is the product of their spectra.
-        first, *others, last = map(np.fft.fft, _vectors(work))
-        _check(work, wheres[1], X, [scales[0] * first, *others, last[: work.spectrum[-1]]])
-
-    def check_back(y: Array) -> None:
-        first, *others = _vectors(work)
-        _check(work, wheres[0], y, [scales[1] * first, *others])
-
-    return Job(steps, (check_spectrum, check_back), close, library)
-
-
-def _check(work: Work, where: Mesh, block: Array, vectors: Sequence[Array]) -> None:
-    """Raise a RoteError if the first or the last row of a block is not the product of the vectors."""
-    if not block.size:
-        return
-    limit = 1e-3 if work.dtype.char in "fF" else 1e-9
-    for row in (slice(0, 1), slice(-1, None)):
-        indices = [index[row] if len(index) > 1 else index for index in where]
-        expected = reduce(mul, (vector[index] for vector, index in zip(vectors, indices, strict=True)))
-        error = np.abs(block[row] - expected).max() / np.abs(expected).max()
-        if not error < limit:
-            raise RoteError(f"the results of {work} are wrong, by {error:.1e} of the largest value")
+    check_spectrum = partial(check_values, work, wheres[1], scale=scales[0], spectrum=True)
+    return Job(steps, (check_spectrum, partial(check_values, work, wheres[0], scale=scales[1])), close, library)
 
 
 # --- rounds ----------------------------------------------------------------------------------------------------------
@@ -279,31 +267,23 @@ def _run_round(comm: Comm, result: Timing, comms: dict[int | None, Comm], usable
                 outcome = case.run(comms[case.ranks])
         except Exception as error:  # another library may raise anything
             failure = error
-    _sleep_until_all_come(comm)
+    if comm.size > 1:  # ranks that wait in a barrier of MPI's own occupy their cores, in this one they sleep
+        from ..runtime.comm.mpi import MpiComm, all_come
+
+        if isinstance(comm, MpiComm):
+            all_come(comm.handle, inf)
     with collective_errors(comm):
         if failure is not None and case.ours:
             raise failure
-    outcome, result.missing = comm.allgather_object((outcome, _reason(failure)))[0]
+    reason = ""
+    if failure is not None:
+        reason = str(failure) or type(failure).__name__
+        if not isinstance(failure, Missing):
+            reason = f"fails: {reason.splitlines()[0]}"
+    outcome, result.missing = comm.allgather_object((outcome, reason))[0]
     if not result.missing:
         result.seconds.append(outcome.seconds)
         result.library = outcome.library
-
-
-def _reason(failure: Exception | None) -> str:
-    if failure is None:
-        return ""
-    text = str(failure) or type(failure).__name__
-    return text if isinstance(failure, Missing) else f"fails: {text.splitlines()[0]}"
-
-
-def _sleep_until_all_come(comm: Comm) -> None:
-    """A barrier in which waiting ranks sleep, because in MPI's own they occupy their cores."""
-    if comm.size == 1:
-        return
-    from ..runtime.comm.mpi import MpiComm, all_come
-
-    if isinstance(comm, MpiComm):
-        all_come(comm.handle, inf)
 
 
 def cores_of_all(comm: Comm) -> set[int]:
@@ -317,12 +297,12 @@ def cores_of_all(comm: Comm) -> set[int]:
 
 def oversubscribed(comm: Comm, count: int, usable: int) -> str:
     """A warning if `count` threads, or the MPI ranks of a host, outnumber its usable cores; else empty. Collective."""
-    host, number, text = "this machine", count, ""
+    host, text = "this machine", ""
     if comm.size > 1:
         host = platform.node()
-        number = comm.allgather_object(host).count(host)
-    if number > usable:
-        on = f"{counted(number, 'rank')} on {counted(usable, 'core')} of {host}"
+        count = comm.allgather_object(host).count(host)
+    if count > usable:
+        on = f"{counted(count, 'rank')} on {counted(usable, 'core')} of {host}"
         text = f"oversubscribed: {on}; times include waiting for a core"
     return str(max(comm.allgather_object(text)))
 

@@ -1,37 +1,46 @@
-"""The libraries that `rote bench` times, as cases: Rote itself, those that need MPI, and those of one process.
+"""The libraries that `rote bench` times, as cases: Rote, those that need MPI, those of one process, and those of C.
 
 A library is imported when it runs; a missing one is reported with the command that installs it. To add a library of
-one process, write a function that prepares its two steps and add it to `LIBRARIES`.
+one process, write a function that prepares its two steps and add it to `LIBRARIES`. FFTW's MPI transforms and PFFT are
+a C program, which is compiled here and launched once per round.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from math import prod
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..caches import memoized
 from ..fft.plan import FFT
+from ..host import alone, cores
 from ..layout.distribution import Distribution, distribute
+from ..layout.expressions import L
 from ..layout.grid import Grid
 from ..layout.indexset import IndexSet
-from ..layout.layout import parse
 from ..runtime.choose import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.protocol import Comm, MpiHandle
 from ..tensor import DistTensor
 from .cases import (
+    SPAN,
     Array,
     Case,
     Job,
-    Mesh,
     Missing,
     Prepare,
     Round,
@@ -43,9 +52,10 @@ from .cases import (
     on_all,
     transform_job,
 )
-from .machine import build
+from .machine import build, fftw_text
 
-__all__ = ["LIBRARIES", "copy_of_block", "slabs", "transform", "with_mpi", "with_rote", "within_one_process"]
+__all__ = ["LIBRARIES", "copy_of_block", "slabs", "transform", "with_mpi", "with_programs", "with_rote"]
+__all__ += ["within_one_process"]
 
 
 # --- Rote ------------------------------------------------------------------------------------------------------------
@@ -60,9 +70,8 @@ def with_rote(work: Work, algorithms: Sequence[str], methods: Sequence[str], res
         named = "" if method == "auto" else method
         prepared: list[tuple[str, Prepare]] = [(named, partial(_move, method))]
         if not work.move:
-            prepared = [
-                (f"{name} {named}".strip(), partial(transform, name, method, restore, "measure")) for name in algorithms
-            ]
+            transforms = [partial(transform, name, method, restore, "measure") for name in algorithms]
+            prepared = [(f"{name} {named}".strip(), each) for name, each in zip(algorithms, transforms, strict=True)]
         for name, prepare in prepared:
             run = partial(measure, prepare, work)
             cases.append(on_all("rote", name, run, work, mpi))
@@ -108,10 +117,9 @@ def _move(method: str, comm: Comm, work: Work) -> Job:
 
 def slabs(work: Work) -> tuple[Distribution, Distribution]:
     """The distributions of an array before and after the swap."""
-    whole = "()," * (len(work.shape) - 2)
-    layouts = (parse(f"block[{ends}{whole}".rstrip(",") + "]") for ends in ("(0),(),", "(),(0),"))
-    before, after = (distribute(layout, work.shape, work.ranks) for layout in layouts)
-    return before, after
+    whole = [()] * (len(work.shape) - 2)
+    before, after = L(0, (), *whole, kind="block"), L((), 0, *whole, kind="block")
+    return distribute(before, work.shape, work.ranks), distribute(after, work.shape, work.ranks)
 
 
 # --- libraries that need MPI -----------------------------------------------------------------------------------------
@@ -134,7 +142,7 @@ def with_mpi(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Case]:
 
     def case(group: str, variant: str, prepare: Prepare) -> Case:
         p = work.ranks
-        return Case(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run_mpi, group, prepare, work))
+        return Case(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, group, prepare, work))
 
     if work.move:
         return [case("mpi4py-fft", "", _transfer), case("alltoallw", "", _alltoallw), copy_of_block(work, mpi)]
@@ -150,11 +158,13 @@ def copy_of_block(work: Work, mpi: bool) -> Case:
     return on_all("memcpy", "", partial(measure, _memcpy, work), work, mpi)
 
 
-def _run_mpi(group: str, prepare: Prepare, work: Work, comm: Comm) -> Round:
+def _run(group: str, prepare: Prepare, work: Work, comm: Comm) -> Round:
+    """One round of a library, which may not be installed."""
     try:
         return measure(prepare, work, comm)
     except ImportError as error:
-        raise Missing(f"is not installed, {error}; pip install {_INSTALL[group]}") from None
+        why = f", {error}" if group in _INSTALL else ""
+        raise Missing(f"is not installed{why}; pip install {_INSTALL.get(group, group)}") from None
 
 
 def _mpi(comm: Comm) -> MpiHandle:
@@ -202,11 +212,8 @@ def _dtfft(backend: str, comm: Comm, work: Work) -> Job:
         plan.execute(buffers[1], buffers[2], library.Execute.BACKWARD, scratch)
         return y
 
-    def mesh_of(starts: Sequence[int], counts: Sequence[int]) -> Mesh:
-        return np.ix_(*map(np.arange, starts, np.add(starts, counts)))
-
-    turned = [(*part[-1:], *part[:-1]) for part in (after.starts[::-1], after.counts[::-1])]
-    wheres = mesh_of(before.starts[::-1], before.counts[::-1]), mesh_of(*turned)
+    counts, starts = ((*part[0:1], *part[:0:-1]) for part in (after.counts, after.starts))
+    wheres = mesh(before.counts[::-1], before.starts[::-1]), mesh(counts, starts)
     return transform_job(work, (forward, backward), x, wheres, (1.0, prod(work.shape)), library=build("dtfft"))
 
 
@@ -289,7 +296,8 @@ def within_one_process(work: Work, usable: int, single: bool) -> list[Case]:
     many = min(work.ranks, usable)  # cores
 
     def case(name: str, variant: str, count: int) -> Case:
-        return Case(name, variant, "threads", count, work, None, partial(_run_library, name, count, work))
+        run = partial(_run, name, partial(_local, name, count), work)
+        return Case(name, variant, "threads", count, work, None, run)
 
     cases = [case(name, "", many) for name in LIBRARIES]
     if single and many > 1:
@@ -297,20 +305,12 @@ def within_one_process(work: Work, usable: int, single: bool) -> list[Case]:
     return cases
 
 
-def _run_library(name: str, threads: int, work: Work, comm: Comm) -> Round:
-    def prepare(comm: Comm, work: Work) -> Job:
-        x, y = (segments.empty(work.shape, work.dtype) for _ in range(2))
-        X = segments.empty(work.spectrum, work.wide)
-        steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
-        return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), library=build(name))
-
-    try:
-        return measure(prepare, work, comm)
-    except ImportError:
-        raise Missing(f"is not installed; pip install {name}") from None
-    finally:
-        if name == "mkl_fft":
-            time.sleep(_LINGER)
+def _local(name: str, threads: int, comm: Comm, work: Work) -> Job:
+    x, y = (segments.empty(work.shape, work.dtype) for _ in range(2))
+    X = segments.empty(work.spectrum, work.wide)
+    steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
+    close = partial(time.sleep, _LINGER if name == "mkl_fft" else 0)
+    return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), close, build(name))
 
 
 def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
@@ -378,3 +378,93 @@ def _mkl_fft(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, 
 
 
 LIBRARIES: dict[str, _Library] = {"pyfftw": _pyfftw, "scipy": _scipy, "ducc0": _ducc0, "mkl_fft": _mkl_fft}
+
+# --- libraries of C, by a program ------------------------------------------------------------------------------------
+
+_CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+_SOURCE = Path(__file__).with_name("program.c")
+
+
+# By name: flags of the compiler; libraries beside FFTW's, each with an f at its end in single precision; the remedy.
+_PROGRAMS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "fftw-mpi": ((), (), "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"),
+    "pfft": (("-DPFFT",), ("-lpfft",), "build PFFT, and name its folders in CFLAGS and LDFLAGS"),
+}
+
+
+def with_programs(work: Work) -> list[Case]:
+    """The transforms of a work by these libraries."""
+    runs = {name: partial(_run_program, name, work) for name in _PROGRAMS}
+    return [Case(name, "", "MPI ranks", work.ranks, work, None, run) for name, run in runs.items()]
+
+
+def _run_program(name: str, work: Work, comm: Comm) -> Round:
+    """One round: one launch of the program, which reuses its plans."""
+    program, mpiexec = _build(name, work.dtype.char in "fF", work.ranks)
+    kind = "r2c" if work.real else "c2c"
+    first, seconds, *_ = _launch(program, mpiexec, work.ranks, work.points, kind, "1", str(SPAN))
+    return Round(float(seconds), fftw_text(first.split()[-1]))
+
+
+def _launch(program: Path, mpiexec: str, ranks: int, *args: str) -> list[str]:
+    """Launch the program and return the lines that it prints, after checking that its ranks found each other."""
+    wisdom = program.with_suffix(".wisdom")  # keeps the plans from round to round
+    command = (mpiexec, "-n", str(ranks), str(program), *args, str(wisdom))
+    lines = _output(*command, crowded=ranks > len(cores())).splitlines() or [""]
+    if not lines[0].startswith(f"ranks {ranks} "):
+        raise Missing("has an mpiexec of another MPI than the mpicc beside it")
+    return lines
+
+
+@memoized(64)
+def _build(name: str, single: bool, ranks: int) -> tuple[Path, str]:
+    """The program, compiled by the first mpicc on the PATH that works, and the mpiexec beside it, which tests it.
+
+    The test is needed because a library belongs to one MPI, but may compile with the header of another.
+    """
+    letter, (own_flags, own_libraries, install) = "f" if single else "", _PROGRAMS[name]
+    reason = "has no mpicc, with mpiexec beside it, on the PATH"
+    for folder in dict.fromkeys(os.get_exec_path()):
+        mpicc, mpiexec = (shutil.which(each, path=folder) for each in ("mpicc", "mpiexec"))
+        if mpicc is None or mpiexec is None:
+            continue
+        program = Path(_folder().name, name + letter)
+        libraries = [*[f"{each}{letter}" for each in own_libraries], f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
+        flags = [*own_flags, *["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", ""))]
+        folders = shlex.split(os.environ.get("LDFLAGS", ""))
+        try:
+            _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(program), *folders, *libraries)
+            _launch(program, mpiexec, ranks, "4x4", "c2c", "0", "0")
+        except Missing as error:
+            reason = str(error)
+        else:
+            return program, mpiexec
+    raise Missing(f"{reason}; {install}")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """The folder for compiled programs, which is deleted when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="rote-bench-")
+
+
+def _output(*command: str, crowded: bool = False) -> str:
+    """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
+
+    If it fails, `Missing` has the line of its output that says why.
+    """
+    environment = alone()
+    moved = os.environ.get("OPAL_PREFIX")
+    if moved is not None:  # of a launcher that was moved after its build: drop its libraries
+        paths = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join([path for path in paths if not path.startswith(moved)])
+    environment |= _CROWDED if crowded else {}
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
+        complaints = [line for line in lines if "error" in line.lower() or line.startswith("program:")]
+        why = (complaints or lines or [f"it ends with status {done.returncode}"])[0]
+        raise Missing(f"does not run, by {Path(command[0]).name}: {why}")
+    return done.stdout

@@ -17,6 +17,7 @@ import numpy as np
 from .. import __version__
 from ..caches import memoized
 from ..host import processor
+from ..runtime.choose import mpi_library
 from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
 
@@ -36,23 +37,23 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
     >>> sorted(machine(alone(), 1))
     ['caches', 'commit', 'cores', 'instructions', 'processor', 'system', 'versions']
     """
-    return from_root(comm, lambda: _machine(usable, comm.size > 1))
 
+    def describe() -> dict[str, Any]:
+        versions = {"rote": __version__, "python": platform.python_version()} | _installed(_PACKAGES)
+        mpi = mpi_library(comm).replace("Version: ", "")
+        sets: Any = np.show_config("dicts")
+        simd = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}  # of those that NumPy knows
+        return {
+            "processor": processor(),
+            "cores": usable,
+            "instructions": [*simd.get("baseline", ()), *simd.get("found", ())],
+            "caches": _caches(),
+            "system": platform.platform(),
+            "commit": commit(),
+            "versions": versions | ({"mpi": mpi} if mpi and comm.size > 1 else {}),
+        }
 
-def _machine(usable: int, mpi: bool) -> dict[str, Any]:
-    versions = {"rote": __version__, "python": platform.python_version()} | _installed(_PACKAGES)
-    library = getattr(sys.modules.get("mpi4py.MPI"), "Get_library_version", None)
-    if mpi and library is not None:
-        versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
-    return {
-        "processor": processor(),
-        "cores": usable,
-        "instructions": _instructions(),
-        "caches": _caches(),
-        "system": platform.platform(),
-        "commit": commit(),
-        "versions": versions,
-    }
+    return from_root(comm, describe)
 
 
 def commit() -> str | None:
@@ -60,10 +61,9 @@ def commit() -> str | None:
     sources = Path(__file__).parents[1]
 
     def git(*args: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(sources), *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "check": True}
+        printed: str = subprocess.run(["git", "-C", str(sources), *args], text=True, **options).stdout
+        return printed.strip()
 
     try:
         git("ls-files", "--error-unmatch", "__init__.py")  # fails for a package installed inside another checkout
@@ -73,24 +73,15 @@ def commit() -> str | None:
         return None
 
 
-def _instructions() -> list[str]:
-    """The instruction sets of the processor, of those that NumPy detects."""
-    sets: Any = np.show_config("dicts")
-    known = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}
-    return [*known.get("baseline", ()), *known.get("found", ())]
-
-
 def _caches() -> list[str]:
     """The caches of the first core, from Linux: level, kind, size, and the cores that share it."""
-    try:
-        caches = []
+    caches = []
+    with suppress(OSError):
         for index in sorted(_CACHES.glob("index*")):
             names = ("level", "type", "size", "shared_cpu_list")
             level, kind, size, cores = ((index / name).read_text("ascii").strip() for name in names)
             caches.append(f"L{level} {kind} {size} of cores {cores}")
-        return caches
-    except OSError:
-        return []
+    return caches
 
 
 @memoized(64)
@@ -101,15 +92,13 @@ def build(package: str) -> str:
     >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
     (True, True)
     """
-    versions = _installed(_DTFFT if package == "dtfft" else (package,))
+    versions = [*_installed(_DTFFT if package == "dtfft" else (package,)).values()]
     if not versions:
         return package
-    text = f"{package} {next(iter(versions.values()))}"
-    if package in _WITHIN:
-        text += "".join(f" with {fftw}" for fftw in _linked(_WITHIN[package]))
+    within = _linked(_WITHIN[package]) if package in _WITHIN else []
     if package == "mkl_fft":
-        text += "".join(f" with MKL {number}" for number in _installed(("mkl",)).values())
-    return text
+        within = [f"MKL {number}" for number in _installed(("mkl",)).values()]
+    return " with ".join([f"{package} {versions[0]}", *within])
 
 
 def _installed(packages: Sequence[str]) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import cycle
-from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.explain import table
+import numpy as np
+
+from ..compiler.plan import in_seconds, table
 from ..errors import RoteError
 from .cases import SPAN, Timing
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["as_json", "factor", "figure", "figure_class", "in_units", "libraries", "missing", "ratio", "scaling"]
+__all__ = ["as_json", "factor", "figure", "figure_class", "libraries", "missing", "ratio", "scaling"]
 __all__ += ["summary", "times"]
 
 
@@ -23,7 +24,7 @@ def times(lines: Sequence[Timing]) -> str:
     """The table of one work, with a line per case."""
     rows = [(str(lines[0].case.work), "on", "median", "fastest", "/ rote")]
     for line in _ran(lines):
-        cells = in_units(line.median), in_units(min(line.seconds)), factor(ratio(line, lines))
+        cells = in_seconds(line.median, 3), in_seconds(min(line.seconds), 3), factor(ratio(line, lines))
         rows.append((line.case.name, line.case.where, *cells))
     return "\n".join(table(rows, range(2, 5)))
 
@@ -40,7 +41,7 @@ def summary(lines: Sequence[Timing]) -> str:
                 least[line.case.group] = min(line.median, least.get(line.case.group, line.median))
         ours = least.get("rote")
         times = {group: factor(ours and seconds / ours) for group, seconds in least.items()}
-        times |= {"rote": "-" if ours is None else in_units(ours)}
+        times |= {"rote": "-" if ours is None else in_seconds(ours, 3)}
         rows.append((str(work), *[times.get(group, "-") for group in groups]))
     return "\n".join(table(rows, range(1, len(groups) + 1)))
 
@@ -50,7 +51,7 @@ def scaling(lines: Sequence[Timing], weak: bool) -> str:
     rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
     for line in sorted(_ran(lines), key=lambda line: list(map(_name, lines)).index(_name(line))):
         pays = _first(line, lines, weak).median / line.median
-        cells = in_units(line.median), factor(pays), factor(ratio(line, lines))
+        cells = in_seconds(line.median, 3), factor(pays), factor(ratio(line, lines))
         rows.append((line.case.name, line.case.where, str(line.case.work), *cells))
     return "\n".join(table(rows, range(3, 6)))
 
@@ -118,48 +119,24 @@ def factor(number: float | None) -> str:
     return f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
 
 
-def in_units(seconds: float) -> str:
-    """A time with three digits.
-
-    >>> in_units(0.01234), in_units(2.5e-6), in_units(3.0)
-    ('12.3 ms', '2.50 us', '3.00 s')
-    """
-    value, unit = seconds * 1e6, "us"
-    if seconds >= 1:
-        value, unit = seconds, "s"
-    elif seconds * 1e3 >= 1:
-        value, unit = seconds * 1e3, "ms"
-    digits = (value < 10) + (value < 100)
-    return f"{value:.{digits}f} {unit}"
-
-
 def as_json(lines: Sequence[Timing], about: dict[str, Any]) -> dict[str, Any]:
     """The machine, and for each case its work, the seconds of every round, its median and its ratio to Rote."""
-    begun = [line for line in lines if line.seconds or line.missing]
-    return {**about, "span": SPAN, "entries": [_entry(line, lines) for line in begun]}
-
-
-def _entry(line: Timing, lines: Sequence[Timing]) -> dict[str, Any]:
-    case, work = line.case, line.case.work
-    entry = {
-        "work": str(work),
-        "shape": list(work.shape),
-        "dtype": work.dtype.str[1:],
-        "contestant": case.group,
-        "name": case.name,
-        "ranks": work.ranks,
-        "on": case.where,
-    }
-    if line.missing:
-        return entry | {"missing": line.missing}
-    seconds = {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
-    return entry | seconds | {"library": line.library}
+    entries = []
+    for line in lines:
+        case, work = line.case, line.case.work
+        entry: dict[str, Any] = {"work": str(work), "shape": list(work.shape), "dtype": work.dtype.str[1:]}
+        entry |= {"contestant": case.group, "name": case.name, "ranks": work.ranks, "on": case.where}
+        if line.missing:
+            entries.append(entry | {"missing": line.missing})
+        elif line.seconds:
+            times = {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
+            entries.append(entry | times | {"library": line.library})
+    return {**about, "span": SPAN, "entries": entries}
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 _INK, _OURS, _OTHERS = "#404040", "#A50026", "#9DB4CE"
-_COOL = ("#364B9A", "#4A7BB7", "#1B7837", "#762A83", "#7F7F7F", "#00A5A5", "#8C6D31", "#000000")
 
 
 def figure_class() -> type[Figure]:
@@ -195,14 +172,13 @@ def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> F
 
 
 def _bars(ax: Axes, group: Sequence[Timing]) -> None:
-    times = [line.median * 1e3 for line in group]
-    names = [f"{line.case.name}, {line.case.where}" for line in group]
-    colours = [_OURS if line.case.ours else _OTHERS for line in group]
-    bars = ax.barh(range(len(group)), times, color=colours, height=0.7)
-    texts = []
+    names, texts = [], []
     for line in group:
-        factor = ratio(line, group)
-        texts.append(in_units(line.median) + ("" if factor is None else f"   {factor:.2f}"))
+        names.append(f"{line.case.name}, {line.case.where}")
+        over = ratio(line, group)
+        texts.append(in_seconds(line.median, 3) + ("" if over is None else f"   {over:.2f}"))
+    colours = [_OURS if line.case.ours else _OTHERS for line in group]
+    bars = ax.barh(range(len(group)), [line.median * 1e3 for line in group], color=colours, height=0.7)
     ax.bar_label(bars, texts, padding=4, fontsize=8, color=_INK)
     ax.set_yticks(range(len(group)), names)
     ax.invert_yaxis()
@@ -211,40 +187,26 @@ def _bars(ax: Axes, group: Sequence[Timing]) -> None:
 
 
 def _curves(ax: Axes, group: Sequence[Timing]) -> None:
-    times = [line.median * 1e3 for line in group]
+    """A curve per case over the ranks: Rote's in reds, others from violet to green, threads dashed."""
+    from matplotlib import colormaps
+    from matplotlib.ticker import LogLocator
+
     curves: dict[str, list[Timing]] = {}
-    for line in group:
+    for line in sorted(group, key=lambda line: not line.case.ours):
         curves.setdefault(f"{line.case.name}, {line.case.on}", []).append(line)
-    ours = [name for name, curve in curves.items() if curve[0].case.ours]
-    others = [name for name in curves if name not in ours]
-    colours = dict(zip(ours + others, _colours(len(ours)), strict=False))
-    for marker, (name, curve) in zip(cycle("osD^vP*X"), curves.items(), strict=False):
-        ranks = [line.case.work.ranks for line in curve]
+    ours = sum(curve[0].case.ours for curve in curves.values())
+    shades = [*colormaps["YlOrRd_r"](np.linspace(0.1, 0.7, ours))]
+    shades += [*colormaps["viridis"](np.linspace(0, 0.8, len(curves) - ours))]
+    for marker, colour, (name, curve) in zip(cycle("osD^vP*X"), map(tuple, shades), curves.items(), strict=False):
+        ranks, times = [line.case.work.ranks for line in curve], [line.median * 1e3 for line in curve]
         dashes = "--" if curve[0].case.group == "threads" else "-"
-        look = {"color": colours[name], "marker": marker, "ls": dashes, "ms": 5, "lw": 1.2}
-        ax.loglog(ranks, [line.median * 1e3 for line in curve], label=name, **look)
+        ax.loglog(ranks, times, label=name, color=colour, marker=marker, ls=dashes, ms=5, lw=1.2)
     ticks = sorted({line.case.work.ranks for line in group})
     ax.set_xticks(ticks, [*map(str, ticks)])
     ax.set_xticks([], minor=True)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_yticks([], minor=True)
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
     ax.set_ylabel("median in ms", fontsize=8, color=_INK)
-    ax.set_yticks(*_time_ticks(times))
-    ax.set_yticks([], minor=True)
     ax.legend(frameon=False, fontsize=7, labelcolor=_INK, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def _colours(ours: int) -> Iterator[str]:
-    """A colour per curve: reds for Rote's, then other colours, repeated only when all were used."""
-    for n in range(ours):
-        part = n / max(ours - 1, 1)  # from a dark red, A50026, to a light orange, FDAE61
-        red, green, blue = 165 + part * 88, part * 174, 38 + part * 59
-        yield f"#{round(red):02X}{round(green):02X}{round(blue):02X}"
-    yield from cycle(_COOL)
-
-
-def _time_ticks(times: Sequence[float]) -> tuple[list[float], list[str]]:
-    """The numbers 1, 2 and 5 times powers of ten around the given times, and their texts."""
-    powers = range(floor(log10(min(times))) - 1, ceil(log10(max(times))) + 1)
-    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    ticks = [tick for tick in every if min(times) / 2 <= tick <= max(times) * 2]
-    return ticks, [f"{tick:g}" for tick in ticks]

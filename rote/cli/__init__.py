@@ -5,55 +5,38 @@ A command is imported when it runs, so that `rote --version` and `rote --help` i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+
 import click
 
 from .. import __version__
-from .failures import Rote
+from .output import Rote
 
 __all__ = ["main"]
 
-_MENU = {
-    "show": "Draw who owns what.",
-    "explain": "Show a plan and its cost; or which FFT costs least.",
-    "predict": "Predict the cost of FFTs, on ranks that need not exist.",
-    "fft": "Transform a .npy file.",
-    "bench": "Time transforms and moves of Rote and of other libraries.",
-    "tune": "Measure this machine for the cost model, or time FFTs.",
-    "demo": "Make a field, transform it, draw its layouts and spectrum.",
-    "contents": "Show what a file of tensors holds.",
-    "doctor": "Check the installation, and name the commands that repair it.",
-    "completion": "Install completion of commands, options and names by Tab.",
+_MENU: dict[str, tuple[str, Callable[[], ModuleType]]] = {
+    "show": ("Draw who owns what.", lambda: import_module("rote.cli.layouts")),
+    "explain": ("Show a plan and its cost; or which FFT costs least.", lambda: import_module("rote.cli.layouts")),
+    "predict": ("Predict the cost of FFTs, on ranks that need not exist.", lambda: import_module("rote.cli.layouts")),
+    "fft": ("Transform a .npy file.", lambda: import_module("rote.cli.transform")),
+    "bench": ("Time transforms and moves of Rote and of other libraries.", lambda: import_module("rote.cli.bench")),
+    "tune": ("Measure this machine for the cost model, or time FFTs.", lambda: import_module("rote.cli.tune")),
+    "demo": ("Make a field, transform it, draw its layouts and spectrum.", lambda: import_module("rote.cli.demo")),
+    "contents": ("Show what a file of tensors holds.", lambda: import_module("rote.cli.layouts")),
+    "doctor": (
+        "Check the installation, and name the commands that repair it.",
+        lambda: import_module("rote.cli.doctor"),
+    ),
+    "completion": (
+        "Install completion of commands, options and names by Tab.",
+        lambda: import_module("rote.cli.completion"),
+    ),
 }
 
 
-def _load(name: str) -> click.Command:
-    match name:
-        case "show":
-            from .layouts import show as command
-        case "explain":
-            from .layouts import explain as command
-        case "predict":
-            from .layouts import predict as command
-        case "fft":
-            from .transform import fft as command
-        case "bench":
-            from .bench import bench as command
-        case "tune":
-            from .tune import tune as command
-        case "demo":
-            from .demo import demo as command
-        case "contents":
-            from .contents import contents as command
-        case "completion":
-            from .completion import completion as command
-        case _:
-            from .doctor import doctor as command
-    return command
-
-
-@click.group(
-    cls=Rote, menu=_MENU, load=_load, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group(cls=Rote, menu=_MENU, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rote", message="%(prog)s %(version)s")
 def main() -> None:
     """Move distributed arrays between layouts, and transform them by parallel FFTs.

@@ -14,9 +14,8 @@ from ..errors import LayoutError, RoteError, counted
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .failures import on_ranks
-from .options import Known, PictureFile, force_option, integers, refuse_target
-from .output import Answer, give, say
+from .options import PictureFile, force_option, integers, known, refuse_target
+from .output import Answer, give, on_ranks, say
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -57,15 +56,8 @@ class _Request:
         return [path for path in (self.json, self.png) if path is not None and path != _PRINTED]
 
 
-def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """The shapes, each as --shape of the other commands."""
-    read = integers()
-    shapes = [read(context, option, text) for text in texts]
-    return tuple([shape for shape in shapes if shape is not None])
-
-
 @click.command()
-@click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="The shape; may be repeated.")
+@click.option("--shape", metavar="128x128x128", multiple=True, callback=integers(), help="The shape; may be repeated.")
 @click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be repeated; default c16 and f8.")
 @click.option("--real", is_flag=True, help="Transform real arrays in the precision of --dtype.")
 @click.option("--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process; default: all cores.")
@@ -75,7 +67,7 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option(
     "--method",
     metavar="NAME",
-    type=Known("method", lambda: methods),
+    shell_complete=known(lambda: methods),
     multiple=True,
     help="A name in rote.methods; may be repeated; default auto.",
 )
@@ -123,7 +115,7 @@ def bench(**options: Any) -> None:
         raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
     if request.json is not None and request.json == request.png:
         raise click.UsageError("--json and --plot name the same file; give each one of its own")
-    give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request), dict)
+    give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request))
 
 
 def _bench(comm: Comm, request: _Request) -> Answer:
@@ -140,7 +132,12 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
     most = comm.size if mpi else request.ranks or usable
     families = _families(request, most)
-    _refuse_files(comm, request)
+    with collective_errors(comm):
+        if request.png is not None:
+            report.figure_class()
+        if comm.rank == 0:
+            for path in request.files:
+                refuse_target(path, request.force)
     about = machine(comm, usable)
     head, crowded = _head(request, most, mpi, about), oversubscribed(comm, most, usable)
     say(comm, head, *filter(None, [crowded]))
@@ -171,18 +168,6 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         if comm.rank == 0:
             _leave(request, answer, done, head)
     return answer
-
-
-def _refuse_files(comm: Comm, request: _Request) -> None:
-    """Refuse files that cannot be written, before anything is measured. Collective."""
-    from ..bench.report import figure_class
-
-    with collective_errors(comm):
-        if request.png is not None:
-            figure_class()
-        if comm.rank == 0:
-            for path in request.files:
-                refuse_target(path, request.force)
 
 
 def _leave(request: _Request, answer: Answer, done: list[list[Timing]], head: str) -> None:
@@ -218,8 +203,7 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
 
 
 def _cases(request: _Request, work: Work, usable: int, mpi: bool) -> list[Case]:
-    from ..bench.libraries import with_mpi, with_rote, within_one_process
-    from ..bench.programs import with_programs
+    from ..bench.libraries import with_mpi, with_programs, with_rote, within_one_process
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
     cases = with_rote(work, algorithms, request.method or ("auto",), request.restore, mpi)

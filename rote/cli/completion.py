@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from .failures import on_rank_0
+from .output import on_rank_0
 
 __all__ = ["completion", "script"]
 
@@ -46,7 +46,9 @@ def install(shell: str | None, show: bool) -> None:
       rote completion install fish
       rote completion install bash --show
     """
-    chosen = shell or _usual_shell()
+    chosen = shell or os.path.basename(os.environ.get("SHELL", ""))
+    if chosen not in SHELLS:
+        raise click.UsageError(f"SHELL names none of {', '.join(SHELLS)}; say which: rote completion install bash")
     if show:
         click.echo(script(chosen), nl=False)
     else:
@@ -65,30 +67,16 @@ def script(shell: str) -> str:
     return _ZSH_FIRST + text if shell == "zsh" else text
 
 
-def _usual_shell() -> str:
-    shell = os.path.basename(os.environ.get("SHELL", ""))
-    if shell not in SHELLS:
-        raise click.UsageError(f"SHELL names none of {', '.join(SHELLS)}; say which: rote completion install bash")
-    return shell
-
-
-def _places(shell: str) -> tuple[Path, Path | None]:
-    """The script of a shell, and the start-up file that reads it if the shell itself does not."""
-    home = Path.home()
-    if shell == "fish":
-        config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-        return config / "fish" / "completions" / "rote.fish", None
-    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    start_up = home / ".bashrc" if shell == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
-    return data / "rote" / f"completion.{shell}", start_up
-
-
 def _install(shell: str) -> None:
-    """Write the script and the line that reads it where they are missing, and say so."""
-    path, start_up = _places(shell)
-    quoted = shlex.quote(str(path))
-    texts = {path: script(shell)}
-    if start_up is not None:
+    """Write the script, and for bash and zsh the line that reads it, where they are missing, and say so."""
+    home, env = Path.home(), os.environ
+    if shell == "fish":
+        path = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions" / "rote.fish"
+    else:
+        path = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "rote" / f"completion.{shell}"
+    quoted, texts = shlex.quote(str(path)), {path: script(shell)}
+    if shell != "fish":  # which reads the script by itself
+        start_up = home / ".bashrc" if shell == "bash" else Path(env.get("ZDOTDIR") or home) / ".zshrc"
         lines = _text(start_up).splitlines()
         own = f"[ ! -f {quoted} ] || . {quoted}  {_MARK}"
         if [line for line in lines if line.endswith(_MARK)] != [own]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from math import pi, sqrt
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,19 +14,18 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.explain import in_bytes
+from ..compiler.plan import in_bytes
 from ..plot.figures import add_legend, row
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
-from .failures import on_ranks
 from .options import force_option, ranks_option, refuse_target
-from .output import say
+from .output import on_ranks, say
 from .transform import Request, refuse_wrong, transform
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..fft.walk.walk import Walk
+    from ..fft.walk import Walk
 
 __all__ = ["demo", "draw_walk", "exact_energy", "vortices", "wave_numbers"]
 
@@ -61,7 +59,7 @@ def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
 
 
 def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
-    from ..fft.program.ends import shell_sums
+    from ..fft.wavenumbers import shell_sums
     from ..tensor import DistTensor
 
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
@@ -75,7 +73,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
 
     say(comm, f'$ rote fft {volume} {spectrum} --layout "{LAYOUT}" --check')
     done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True, force=force))
-    refuse_wrong(done, spectrum)
+    refuse_wrong(done.answer, spectrum)
 
     exact = exact_energy(size)
     power = abs(done.result) ** 2 / (2.0 * size**6)  # the spectrum over the number of points
@@ -85,14 +83,13 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
 
     with collective_errors(comm):
         if comm.rank == 0:
-            left = [volume, spectrum]
-            with suppress(ImportError):
+            left, missing = [volume, spectrum, picture], []
+            try:
                 _draw(picture, np.load(volume, mmap_mode="r")[:, :, 0], done.job.walk, energy, exact)
-                left.append(picture)
-            for path in left:
-                say(comm, f"left {path}, {in_bytes(os.path.getsize(path))}")
-            if picture not in left:
-                say(comm, "no picture: Matplotlib is missing; install it with: pip install matplotlib")
+            except ImportError:
+                left.remove(picture)
+                missing = ["no picture: Matplotlib is missing; install it with: pip install matplotlib"]
+            say(comm, *[f"left {path}, {in_bytes(os.path.getsize(path))}" for path in left], *missing)
 
 
 def wave_numbers(size: int) -> list[tuple[int, int]]:
@@ -121,11 +118,10 @@ def vortices(size: int) -> Callable[..., Floats]:
     def velocity(*index: npt.NDArray[np.int64]) -> Floats:
         angle = []
         for axis, indices in enumerate(index):
-            places = 2 * np.pi / size * indices.ravel()
-            angle.append(np.outer(along[:, axis], places) + phase[:, axis, None])
-        u: Floats = np.einsum(
-            "ai,aj,ak->ijk", amplitude[:, None] * np.sin(angle[0]), np.cos(angle[1]), np.cos(angle[2]), optimize=True
-        )
+            points = 2 * np.pi / size * indices.ravel()
+            angle.append(np.outer(along[:, axis], points) + phase[:, axis, None])
+        factors = amplitude[:, None] * np.sin(angle[0]), np.cos(angle[1]), np.cos(angle[2])
+        u: Floats = np.einsum("ai,aj,ak->ijk", *factors, optimize=True)
         return u
 
     return velocity
@@ -140,7 +136,7 @@ def exact_energy(size: int) -> Floats:
 
 # --- the picture ------------------------------------------------------------------------------------------------------
 
-_INK, _RED, _BLUE = "#404040", "#A50026", "#364B9A"
+_INK, _RED = "#404040", "#A50026"
 
 
 def _draw(path: str, field: Floats, walk: Walk, energy: Floats, exact: Floats) -> None:
@@ -151,8 +147,23 @@ def _draw(path: str, field: Floats, walk: Walk, energy: Floats, exact: Floats) -
     above, below = cast("Any", figure.subfigures(2, 1, height_ratios=[1, 1.32], hspace=0.04))
     draw_walk(above, walk)
     left, right = below.subplots(1, 2, width_ratios=[1, 1.5])
-    _draw_field(left, field)
-    _draw_energy(right, energy, exact)
+    most, end = np.abs(field).max(), 2 * np.pi
+    look: dict[str, Any] = {"cmap": "RdBu_r", "interpolation": "bicubic", "origin": "lower"}
+    left.imshow(field.T, vmin=-most, vmax=most, extent=(0, end, 0, end), **look)
+    left.set_xticks([0, np.pi, end], ["0", "π", "2π"])
+    left.set_yticks([0, np.pi, end], ["0", "π", "2π"])
+    _label(left, "x", "y", "velocity u at z = 0")
+    shells = np.flatnonzero(exact)
+    dots: dict[str, Any] = {"color": _RED, "ms": 5, "mec": "white", "mew": 0.6}
+    right.loglog(shells, exact[shells], "-", color=_INK, lw=1, label="exact, $k^{-5/3}$")
+    right.loglog(shells, energy[shells], "o", label="from the distributed spectrum", **dots)
+    ticks = 2 ** np.arange(1, int(np.log2(len(energy))) + 1)
+    right.set_xticks(ticks, [*map(str, ticks)])
+    right.set_xticks([], minor=True)
+    right.grid(True, which="both", lw=0.4, color="#e4e4e4")
+    right.set_axisbelow(True)
+    right.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    _label(right, "wave number k", "energy E(k)", "energy spectrum")
     figure.savefig(path)
 
 
@@ -163,55 +174,20 @@ def draw_walk(figure: Any, walk: Walk) -> None:
     axes = row(figure, figure.add_gridspec(1, 1)[0], pictures, [move.partition(" ")[::2] for move in moves])
     add_legend(axes[-1], [pictures[-1][0]])
     below: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, -4), "textcoords": "offset points"}
+    below |= {"ha": "center", "va": "top", "fontsize": 10, "fontweight": "bold", "color": _INK}
     for ax, stage in zip(axes, walk.stages, strict=True):
         words = []
         for action in stage.actions:
             along = f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
             words.append(action.name + along * bool(action.modes))
-        done = ", ".join(words) or "rest"
         ax.set_anchor("S")
-        ax.annotate(done, (0.5, 0.0), ha="center", va="top", fontsize=10, fontweight="bold", color=_INK, **below)
+        ax.annotate(", ".join(words) or "rest", (0.5, 0.0), **below)
 
 
-def _draw_field(ax: Axes, field: Floats) -> None:
-    most = np.abs(field).max()
-    period = 2 * np.pi
-    ax.imshow(
-        field.T,
-        cmap="RdBu_r",
-        vmin=-most,
-        vmax=most,
-        origin="lower",
-        interpolation="bicubic",
-        extent=(0, period, 0, period),
-    )
-    ax.set_xticks([0, np.pi, period], ["0", "π", "2π"])
-    ax.set_yticks([0, np.pi, period], ["0", "π", "2π"])
-    ax.set_xlabel("x", color=_INK)
-    ax.set_ylabel("y", color=_INK)
-    ax.set_title("velocity u at z = 0", fontsize=10, color=_INK)
-    _plain(ax)
-
-
-def _draw_energy(ax: Axes, energy: npt.NDArray[np.float64], exact: Floats) -> None:
-    shells = np.flatnonzero(exact)
-    ax.loglog(shells, exact[shells], "-", color=_INK, lw=1, label="exact, $k^{-5/3}$")
-    ax.loglog(
-        shells, energy[shells], "o", color=_RED, ms=5, mec="white", mew=0.6, label="from the distributed spectrum"
-    )
-    ticks = 2 ** np.arange(1, int(np.log2(len(energy))) + 1)
-    ax.set_xticks(ticks, [*map(str, ticks)])
-    ax.set_xticks([], minor=True)
-    ax.set_xlabel("wave number k", color=_INK)
-    ax.set_ylabel("energy E(k)", color=_INK)
-    ax.set_title("energy spectrum", fontsize=10, color=_INK)
-    ax.grid(True, which="both", lw=0.4, color="#e4e4e4")
-    ax.set_axisbelow(True)
-    ax.legend(frameon=False, labelcolor=_INK, fontsize=9)
-    _plain(ax)
-
-
-def _plain(ax: Axes) -> None:
+def _label(ax: Axes, x: str, y: str, title: str) -> None:
+    ax.set_xlabel(x, color=_INK)
+    ax.set_ylabel(y, color=_INK)
+    ax.set_title(title, fontsize=10, color=_INK)
     ax.tick_params(colors=_INK, labelsize=9)
     for side in ax.spines.values():
         side.set_color("#b0b0b0")

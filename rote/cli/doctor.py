@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,17 +25,15 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import __version__
-from ..compiler.explain import in_bytes
+from ..compiler.plan import in_bytes
 from ..errors import CommError, RoteError
 from ..host import answer, cores, family, fits, installed, launchers, memory
-from .failures import on_rank_0
-from .output import Answer, coloured, columns, give, json_option
+from .output import Answer, coloured, give, json_option, on_rank_0
 from .transform import available_memory, largest_error
 
 __all__ = ["doctor"]
 
 _MPI = "pip install mpich"
-_PLOT = "pip install matplotlib"
 _ANEW = "pip install --force-reinstall rote-tensor"
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
@@ -47,14 +46,6 @@ class Finding:
     result: str
     state: str = "ok"  # or "missing": Rote works without it; or "broken": Rote does not
     cure: str = ""
-
-
-class _Repairable(RoteError):
-    """A part is missing, and a command of its own repairs it."""
-
-    def __init__(self, text: str, cure: str) -> None:
-        super().__init__(text)
-        self.cure = cure
 
 
 @click.command()
@@ -72,50 +63,47 @@ def doctor(context: click.Context, as_json: bool) -> None:
       rote doctor --json
       mpiexec -n 4 rote doctor
     """
-    report = give(as_json, lambda: on_rank_0(_report), dict)
+    report = give(as_json, lambda: on_rank_0(_report))
     context.exit(int(not report["works"]))
 
 
 def _report() -> Answer:
     """Print the findings, and the commands that repair what is missing or broken."""
     results, line = list(findings()), launch_line()
-    click.echo(_table(results))
-    repairs = dict.fromkeys(each.cure for each in results if each.cure)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    repairs: dict[str, list[str]] = {}
+    for each in results:
+        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
+        if each.cure:
+            repairs.setdefault(each.cure, []).append(each.subject)
+    text = io.StringIO()
+    Console(file=text, force_terminal=coloured(), width=shutil.get_terminal_size((200, 24)).columns).print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    lines += [f"\nto mend {', '.join(subjects)}:\n    {cure}" for cure, subjects in repairs.items()]
     if not repairs:
-        click.echo("\nnothing is missing")
-    for cure in repairs:
-        subjects = [each.subject for each in results if each.cure == cure]
-        click.echo(f"\nto mend {', '.join(subjects)}:\n    {cure}")
+        lines.append("\nnothing is missing")
     if line is not None:
-        click.echo(f"\nto start 2 ranks:\n    {line}")
+        lines.append(f"\nto start 2 ranks:\n    {line}")
+    click.echo("\n".join(lines))
     works = all(each.state != "broken" for each in results)
     return {"works": works, "launch": line, "findings": [*map(asdict, results)]}
 
 
-def _table(rows: list[Finding]) -> str:
-    """The findings as aligned lines; in colour on a terminal."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for each in rows:
-        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
-    text = io.StringIO()
-    Console(file=text, force_terminal=coloured(), width=columns(200)).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-
 def findings() -> Iterator[Finding]:
-    """All findings, in order. An error in a check is a finding, too."""
-    looks: list[tuple[str, Callable[[], str], str, str]] = [
-        ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "", ""),
-        ("Rote", lambda: __version__, "", ""),
+    """All findings, in order. An error in a check is one, too; a CommError names the repair on its second line."""
+    pyfftw = ("broken", _ANEW) if installed("pyfftw") else ("missing", "pip install pyfftw")
+    checks: list[tuple[str, Callable[[], str], str, str]] = [
+        ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "broken", _ANEW),
+        ("Rote", lambda: __version__, "broken", _ANEW),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
-        ("pyFFTW", _pyfftw, *(("broken", _ANEW) if installed("pyfftw") else ("missing", "pip install pyfftw"))),
+        ("pyFFTW", _pyfftw, *pyfftw),
         ("mpi4py", lambda: version("mpi4py"), "missing", "pip install mpi4py"),
         ("MPI", _mpi, "missing", _MPI),
         ("mpiexec", _mpiexec, "missing", _MPI),
         ("ranks", _ranks, "broken", _MPI),
-        ("cores", lambda: f"{len(cores())}; each rank computes on one", "", ""),
-        ("memory", lambda: f"{in_bytes(memory())}, {in_bytes(available_memory())} available", "", ""),
-        ("Matplotlib", lambda: version("matplotlib"), "missing", _PLOT),
+        ("cores", lambda: f"{len(cores())}; each rank computes on one", "broken", _ANEW),
+        ("memory", lambda: f"{in_bytes(memory())}, {in_bytes(available_memory())} available", "broken", _ANEW),
+        ("Matplotlib", lambda: version("matplotlib"), "missing", "pip install matplotlib"),
         ("Zarr", lambda: version("zarr"), "missing", "pip install zarr"),
         ("HDF5", _hdf5, "missing", "pip install h5py"),
         ("xarray", lambda: version("xarray"), "missing", "pip install xarray"),
@@ -123,12 +111,13 @@ def findings() -> Iterator[Finding]:
         ("plan", _plan, "broken", _ANEW),
         ("FFT", _fft, "broken", _ANEW),
     ]
-    for subject, look, state, cure in looks:
+    for subject, check, state, cure in checks:
         try:
-            yield Finding(subject, look())
+            yield Finding(subject, check())
         except Exception as error:  # whatever a half-installed package raises
-            repair = error.cure if isinstance(error, _Repairable) else cure or _ANEW
-            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", repair)
+            text, _, hint = str(error).partition("\n")
+            repair = hint.removeprefix("write ") if hint and isinstance(error, CommError) else cure
+            yield Finding(subject, text or type(error).__name__, state, repair)
 
 
 def _pyfftw() -> str:
@@ -148,48 +137,40 @@ def _mpi() -> str:
 def launch_line() -> str | None:
     """The command that starts two ranks of this very Python, by the launcher of the MPI that mpi4py loads.
 
-    Returns:
-        The line, with absolute paths, which works in any shell and folder; None if there is no such launcher.
+    It works in any shell and folder; None if there is no such launcher.
     """
-    try:
+    with suppress(Exception):  # the checks of MPI and mpiexec report it
         library = family(_mpi())
         fitting = next(path for path in launchers() if fits(path, library))
-    except Exception:  # the checks of MPI and mpiexec report it
-        return None
-    return shlex.join([fitting, "-n", "2", sys.executable, "-m", "rote", "doctor"])
+        return shlex.join([fitting, "-n", "2", sys.executable, "-m", "rote", "doctor"])
+    return None
 
 
 def _mpiexec() -> str:
     """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
-    programs = str(Path(sys.executable).parent)
+    # Ranks of one MPI that the launcher of another starts do not find each other: each takes itself for the only one.
+    programs, library = str(Path(sys.executable).parent), ""
+    with suppress(Exception):  # the check of MPI itself reports it
+        library = family(_mpi())
     path, ours = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
     if path is None and ours is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
-    try:
-        library = family(_mpi())
-    except Exception:  # the check of MPI itself reports it
-        library = ""
+    wrong = "the PATH has none"
     if path is not None:
         kind = family(answer(path, "--version"))
         if not kind or not library or kind == library:
             where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
             return f"mpiexec {where}, of {kind}" if kind else f"mpiexec {where}"
         wrong = f"the one on the PATH, {path}, is of {kind}, but mpi4py loads {library}: its ranks would not meet"
-    else:
-        wrong = "the PATH has none"
     if ours is not None and ours != path and fits(ours, library):
-        raise _Repairable(f"{wrong}; {ours}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+        raise CommError(f'{wrong}; {ours}, beside this Python, does\nwrite export PATH="{programs}:$PATH"')
     raise RoteError(wrong)
 
 
 def _ranks() -> str:
     from ..runtime import world
 
-    try:
-        size = world().size
-    except CommError as error:  # as of a launcher of another MPI, which a command repairs
-        text, _, cure = str(error).partition("\n")
-        raise _Repairable(text, cure.removeprefix("write ")) from None
+    size = world().size  # an error, as of a launcher of another MPI, names the command that repairs it
     if size > 1:
         return f"{size}, started by mpiexec"
     return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"

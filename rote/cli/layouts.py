@@ -1,32 +1,33 @@
-"""`rote show`, `rote explain` and `rote predict`: layouts, plans and FFTs, without starting ranks."""
+"""`rote show`, `explain`, `predict` and `contents`: layouts, plans, FFTs and files, without starting ranks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..compiler.compile import compile
-from ..compiler.explain import figures, in_bytes, in_seconds, on_machine, table
-from ..compiler.machine import DEFAULT
+from ..compiler.cost import DEFAULT
+from ..compiler.plan import figures, in_bytes, in_seconds, on_machine, table
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
-from ..layout.pictures import example_grid, example_shape
-from .failures import on_rank_0
-from .options import DTYPES, Bytes, Known, PictureFile, force_option, integers, of_ffts, refuse_target
-from .output import Answer, coloured, columns, give, json_option, print_answer
+from .options import DTYPES, Bytes, PictureFile, force_option, integers, known, of_ffts, refuse_target
+from .output import Answer, coloured, json_option, on_rank_0, print_answer
 
 if TYPE_CHECKING:
     from ..compiler.plan import Plan
     from ..fft.families.choose import Choice
+    from ..io.stored import Contents
 
-__all__ = ["explain", "predict", "show"]
+__all__ = ["contents", "explain", "predict", "show"]
 
 _LISTED = 1 << 20  # ranks
 _PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
@@ -37,6 +38,18 @@ _shape = click.option(
 _grid = click.option(
     "--grid", metavar="2x2", callback=integers(), help="The process grid; default: two ranks along each grid mode."
 )
+_dtype = click.option(
+    "--dtype",
+    metavar="DTYPE",
+    shell_complete=known(lambda: DTYPES),
+    default="f8",
+    show_default=True,
+    help="The dtype of the elements, as in NumPy.",
+)
+
+Extents = tuple[int, ...] | None
+
+# --- one layout ------------------------------------------------------------------------------------------------------
 
 
 @click.command()
@@ -46,14 +59,7 @@ _grid = click.option(
 @click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Also draw a picture.")
 @force_option
 @json_option
-def show(
-    layout: str,
-    shape: tuple[int, ...] | None,
-    grid: tuple[int, ...] | None,
-    plot: str | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+def show(layout: str, shape: Extents, grid: Extents, plot: str | None, force: bool, as_json: bool) -> None:
     """Draw who owns what.
 
     \b
@@ -64,16 +70,22 @@ def show(
     """
     from ..plot.text import draw
 
-    dist = _distribution(layout, shape, grid)
+    if "->" in layout:
+        hint = f'try: rote explain "{parse_transition(layout)}" --shape … --grid …'
+        raise LayoutError(f"a drawing shows one layout, not a transition\n{hint}")
+    found = parse(layout)
+    from ..plot.drawing import example_grid, example_shape
+
+    on = grid or example_grid(found)
+    dist = distribute(found, shape or example_shape(found, on), on)
     if plot is not None:
         on_rank_0(refuse_target, plot, force)
         on_rank_0(_draw, dist, plot)
-    if as_json:  # not by `give`: more ranks can be listed than drawn
+    if as_json:  # more ranks can be listed than drawn
         print_answer(_owners(dist))
-        return
-    click.echo(draw(dist, coloured(), columns(100)))
-    if plot is not None:
-        click.echo(f"\nleft {plot}")
+    else:
+        left = "" if plot is None else f"\n\nleft {plot}"
+        click.echo(draw(dist, coloured(), shutil.get_terminal_size((100, 24)).columns) + left)
 
 
 def _owners(dist: Distribution) -> Answer:
@@ -94,16 +106,19 @@ def _draw(dist: Distribution, path: str) -> None:
     figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
+# --- plans, and walks of FFTs ----------------------------------------------------------------------------------------
+
+
 @click.command()
 @click.argument("transition", required=False)
 @_shape
 @_grid
-@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="The dtype of the elements, as in NumPy.")
+@_dtype
 @click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most memory of a rank: 100000, 64K, 1.5GiB.")
 @click.option(
     "--why-not",
     metavar="KIND",
-    type=Known("kind", lambda: KINDS),
+    shell_complete=known(lambda: KINDS),
     help="Show the cost of a plan with such a step: allgather, exchange, ...",
 )
 @click.option("--wire", type=click.Choice(("f4",)), help="Round double precision to single while it travels.")
@@ -115,20 +130,7 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
 @force_option
 def explain(
-    transition: str | None,
-    shape: tuple[int, ...] | None,
-    grid: tuple[int, ...] | None,
-    dtype: str,
-    max_bytes: int | None,
-    why_not: str | None,
-    wire: str | None,
-    verify: bool,
-    fft: tuple[int, ...] | None,
-    ranks: int | None,
-    why: bool,
-    as_json: bool,
-    html: str | None,
-    force: bool,
+    transition: str | None, fft: Extents, ranks: int | None, why: bool, as_json: bool, force: bool, **options: Any
 ) -> None:
     """Show the plan from one layout to another, and its cost; or which FFT costs least.
 
@@ -141,56 +143,34 @@ def explain(
       rote explain "block[(0),()] -> block[(),(0)]" --json
       rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
-    if html is not None:
-        on_rank_0(refuse_target, html, force)
-    if fft is not None:
-        options = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
-        options["--verify"] = verify or None
-        others = [name for name, value in options.items() if value is not None]
-        if others:
-            raise click.UsageError(f"{others[0]} is of a transition, and --fft has a shape of its own; leave one out")
-        if transition is not None or ranks is None:
-            raise click.UsageError(
-                "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
-            )
-        _compare(fft, ranks, grid, dtype, why, as_json, html)
+    if options["html"] is not None:
+        on_rank_0(refuse_target, options["html"], force)
+    if fft is None:
+        if transition is None or ranks is not None or why:
+            raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
+        _explain(transition, as_json, **options)
         return
-    if transition is None or ranks is not None or why:
-        raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-    if "->" not in transition:
-        layout = parse(transition)
-        raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
-    ends = parse_transition(transition)
-    on = grid or example_grid(ends.source, ends.target)
-    extents = shape or example_shape(ends.source, on, ends.target)
-    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
-    reason = None if why_not is None else plan.why_not(why_not)
-    if verify:
-        plan.verify()
-
-    def program() -> Answer:
-        click.echo(plan.explain())
-        if reason is not None:
-            click.echo(f"why not {why_not}: {reason}")
-        if verify:
-            click.echo("verified: every element arrives exactly once")
-        if html is not None:
-            _keep(plan.to_html(), html)
-        return _plan_answer(plan, reason, verify)
-
-    give(as_json, program, dict)
+    for name in ("shape", "max_bytes", "why_not", "wire", "verify"):
+        if options[name] is not None and options[name] is not False:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is of a transition, and --fft has a shape of its own; leave one out")
+    if transition is not None or ranks is None:
+        raise click.UsageError(
+            "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
+        )
+    _compare(fft, ranks, options["grid"], options["dtype"], why, as_json, options["html"])
 
 
 @click.command()
 @click.argument("shape", metavar="64x64x64", callback=integers())
 @click.option("--ranks", type=click.IntRange(1), required=True, help="The number of ranks, which need not exist.")
 @click.option("--grid", metavar="2x2", callback=integers(), help="Only this grid.")
-@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="The dtype of the elements, as in NumPy.")
+@_dtype
 @click.option("--why", is_flag=True, help="For every grid, say why a family has no walk.")
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first walk.")
 @force_option
-def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: Any) -> None:
+def predict(force: bool, **options: Any) -> None:
     """Predict the cost of FFTs, like explain --fft. The FFT that Rote takes comes first.
 
     \b
@@ -198,12 +178,48 @@ def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: An
       rote predict 64x64x64 --ranks 8
       rote predict 64x64 --ranks 4 --dtype c16 --json
     """
+    if options["html"] is not None:
+        on_rank_0(refuse_target, options["html"], force)
+    _compare(**options)
+
+
+def _explain(
+    transition: str,
+    as_json: bool,
+    shape: Extents,
+    grid: Extents,
+    dtype: str,
+    max_bytes: int | None,
+    why_not: str | None,
+    wire: str | None,
+    verify: bool,
+    html: str | None,
+) -> None:
+    if "->" not in transition:
+        layout = parse(transition)
+        raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
+    ends = parse_transition(transition)
+    from ..plot.drawing import example_grid, example_shape
+
+    on = grid or example_grid(ends.source, ends.target)
+    extents = shape or example_shape(ends.source, on, ends.target)
+    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
+    reason = None if why_not is None else plan.why_not(why_not)
+    lines = [plan.explain()]
+    if reason is not None:
+        lines.append(f"why not {why_not}: {reason}")
+    if verify:
+        plan.verify()
+        lines.append("verified: every element arrives exactly once")
     if html is not None:
-        on_rank_0(refuse_target, html, force)
-    _compare(shape, html=html, **options)
+        lines.append(_kept(plan.to_html(), html))
+    if as_json:
+        print_answer(_plan_answer(plan) | {"why_not": reason, "verified": verify or None})
+    else:
+        click.echo("\n".join(lines))
 
 
-def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
+def _plan_answer(plan: Plan) -> Answer:
     """A plan, as `rote.Plan.from_json` reads it, and its figures."""
     steps = []
     rows = figures((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine)
@@ -217,62 +233,44 @@ def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
         "cost": asdict(plan.cost),
         "lower_bound": plan.lower_bound,
         "steps": steps,
-        "why_not": reason,
-        "verified": verified or None,
     }
 
 
-def _keep(page: str, path: str) -> None:
-    """Write a page to a file, and say so."""
+def _kept(page: str, path: str) -> str:
+    """Write a page to a file, and return the line that says so."""
     on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
-    click.echo(f"\nleft {path}")
+    return f"\nleft {path}"
 
 
 def _compare(
-    shape: tuple[int, ...],
-    ranks: int,
-    grid: tuple[int, ...] | None,
-    dtype: str,
-    why: bool,
-    as_json: bool,
-    html: str | None,
+    shape: tuple[int, ...], ranks: int, grid: Extents, dtype: str, why: bool, as_json: bool, html: str | None
 ) -> None:
     """Print an FFT's walks on all grids over `ranks` ranks, the taken one first; with `why`, why families have none."""
     from ..fft.families.choose import best, compare
-    from ..fft.walk.walk import walk_page
+    from ..fft.walk import walk_page
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     candidates = compare(shape, ranks, grid=grid, dtype=element)
     head = f"{kind} of {shape} {element} on {ranks} ranks, times {on_machine(DEFAULT)}"
     text = "\n".join([head, *_ranked(candidates, why)])
-
-    def program() -> Answer:
-        click.echo(text)
-        if html is not None:
-            _keep(walk_page(best(candidates), tuple(range(len(shape))), text), html)
+    if html is not None:
+        text += "\n" + _kept(walk_page(best(candidates), tuple(range(len(shape))), text), html)
+    if as_json:
         about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
-        return about | {"choices": [*map(_choice, candidates)]}
-
-    give(as_json, program, dict)
+        print_answer(about | {"choices": [*map(_choice, candidates)]})
+    else:
+        click.echo(text)
 
 
 def _choice(choice: Choice) -> Answer:
-    answer: Answer = {
-        "family": choice.name,
-        "grid": choice.source.grid.shape,
-        "layout": None,
-        "moves": None,
-        "received_bytes": None,
-        "peak_bytes": None,
-        "seconds": None,
-        "why_none": choice.why or None,
-    }
+    figures: Sequence[Any] = [None] * 5
     if choice.walk is not None:
         price = choice.price
-        answer |= {"layout": str(choice.source.layout), "moves": price.moves}
-        answer |= {"received_bytes": price.received, "peak_bytes": choice.peak_bytes, "seconds": price.seconds}
-    return answer
+        figures = str(choice.source.layout), price.moves, price.received, choice.peak_bytes, price.seconds
+    names = ("layout", "moves", "received_bytes", "peak_bytes", "seconds")
+    about: Answer = {"family": choice.name, "grid": choice.source.grid.shape}
+    return about | dict(zip(names, figures, strict=True)) | {"why_none": choice.why or None}
 
 
 def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
@@ -296,10 +294,51 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
     return lines
 
 
-def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:
-    if "->" in text:
-        hint = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
-        raise LayoutError(f"a drawing shows one layout, not a transition\n{hint}")
-    layout = parse(text)
-    on = grid or example_grid(layout)
-    return distribute(layout, shape or example_shape(layout, on), on)
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path())
+@click.option("--step", metavar="N", type=int, help="The number of a step; default: the last one.")
+@json_option
+def contents(path: str, step: int | None, as_json: bool) -> None:
+    """Show what a file of tensors holds: .npy, .zarr, .h5 or .xdmf, from any program.
+
+    \b
+    Examples:
+      rote demo --size 16 --dir small
+      rote contents small/volume.npy
+      rote contents small/spectrum.npy --json
+    """
+    from ..tensor.files import contents as look
+
+    found = look(path, step)
+    if as_json:
+        print_answer(_contents_answer(path, found))
+    else:
+        click.echo("\n".join([path, *_lines(found)]))
+
+
+def _contents_answer(path: str, found: Contents) -> Answer:
+    tensors = []
+    for name, stored in found.tensors.items():
+        facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
+        tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
+    about: Answer = {"path": path, "step": found.step, "steps": found.steps}
+    return about | {"attributes": dict(found.attributes), "links": dict(found.links), "tensors": tensors}
+
+
+def _lines(found: Contents) -> Iterator[str]:
+    """The table of tensors, then a line for each link and each attribute, and one for the steps."""
+    rows = [("tensor", "shape", "dtype", "size")]
+    for name, stored in found.tensors.items():
+        size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
+        rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
+    yield from table(rows, {3})
+    for name, target in found.links.items():
+        yield f"  {name} -> {target}"
+    for name, value in found.attributes.items():
+        yield f"  {name} = {json.dumps(value)}"
+    if found.steps:
+        shown = "" if found.step is None else f"; this is step {found.step}"
+        yield f"  steps {', '.join(map(str, found.steps))}{shown}"

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from ..errors import LayoutError, RoteError, counted
 from ..host import cores
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Known", "PictureFile", "force_option", "integers", "of_ffts"]
+__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "PictureFile", "force_option", "integers", "known", "of_ffts"]
 __all__ += ["ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
@@ -31,8 +30,6 @@ _AMOUNT = re.compile(
 _PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Reader = Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]
-
 
 threads_option = click.option(
     "--threads", metavar="N", type=click.IntRange(min=1), help="Threads per rank, for local transforms; default 1."
@@ -46,8 +43,8 @@ def ranks_option(default: str = "") -> Callable[[Command], Command]:
     return click.option("--ranks", metavar="N", type=click.IntRange(min=1), help=text)
 
 
-def integers(signed: bool = False) -> Reader:
-    """A callback of click that reads a few integers, written 8x9x10 or 8,9,10.
+def integers(signed: bool = False) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback of click that reads a few integers, written 8x9x10 or 8,9,10; a tuple of such texts one by one.
 
     >>> read = integers()
     >>> option = click.Option(["--shape"], metavar="8x9x10")
@@ -56,13 +53,14 @@ def integers(signed: bool = False) -> Reader:
     """
     integer = re.compile(("-?" if signed else "") + "[0-9]{1,18}")
 
-    def read(context: click.Context, option: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    def read(context: click.Context, option: click.Parameter, text: Any) -> Any:
         if text is None:
             return None
+        if isinstance(text, tuple):
+            return tuple([read(context, option, each) for each in text])
         parts = [part.strip() for part in re.split("[,x]", text)]
         if not all(map(integer.fullmatch, parts)):
-            hint = f"write it as {option.metavar}"
-            raise click.BadParameter(f"{text!r} is not made of integers; {hint}", context, option)
+            raise click.BadParameter(f"{text!r} is not made of integers; write it as {option.metavar}", context, option)
         return tuple(map(int, parts))
 
     return read
@@ -77,10 +75,8 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
 
     name = "bytes"
 
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number; a usage error if the text is not one."""
-        if isinstance(value, int):
-            return value
         amount = _AMOUNT.fullmatch(value.strip())
         if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
@@ -91,26 +87,13 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         return int(Decimal(amount["number"]) * unit)
 
 
-class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
-    """A text that a shell completes from the usual names; the command itself decides whether it is valid.
-
-    >>> [item.value for item in Known("animal", lambda: ("cat", "cow", "dog")).shell_complete(None, None, "c")]
-    ['cat', 'cow']
-    """
-
-    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
-        self.name = name
-        self._names = names
-
-    def shell_complete(
-        self, ctx: click.Context | None, param: click.Parameter | None, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names that begin with the text."""
-        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+def known(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """By which a shell completes the usual names; the command itself decides whether a text is valid."""
+    return lambda context, option, text: [name for name in names() if name.startswith(text)]
 
 
-TRANSFORMED = Known("dtype", lambda: ("f4", "f8", "c8", "c16"))
-DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
+TRANSFORMED = ("f4", "f8", "c8", "c16")
+DTYPES = (*TRANSFORMED, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
 def of_ffts(text: str) -> np.dtype[Any]:
@@ -161,7 +144,8 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
         return
     replies = comm.allgather_object((platform.node(), cores()))
     for host in dict.fromkeys(host for host, _ in replies):
-        ranks_cores = [mine for name, mine in replies if name == host]
+        ranks_cores = [usable for name, usable in replies if name == host]
+        # All ranks have the union of their cores; each has as many as the one that is bound to the fewest.
         free = min(len(frozenset().union(*ranks_cores)), len(ranks_cores) * min(map(len, ranks_cores)))
         needed, fits = len(ranks_cores) * threads, free // len(ranks_cores)
         if needed > free:

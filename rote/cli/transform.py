@@ -14,40 +14,36 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.explain import in_bytes
+from ..compiler.plan import in_bytes
 from ..errors import LayoutError, RoteError
 from ..host import installed, memory
 from ..io.transfer import Draft
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import check_grid
-from ..layout.layout import as_layout
+from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
-from .failures import on_ranks
 from .options import force_option, integers, ranks_option, refuse_target, refuse_too_many, threads_option
-from .output import Answer, Watch, give, json_option, say
+from .output import Answer, Watch, give, json_option, on_ranks, say
 
 if TYPE_CHECKING:
     from ..fft.plan import FFT
-    from ..fft.request import TransformRequest
-    from ..fft.walk.walk import Walk
-    from ..layout.distribution import Distribution
+    from ..fft.walk import Walk
     from ..runtime.choose import Progress
     from ..tensor import DistTensor
-
-# rote.fft.algorithms, without loading it
-ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 
 __all__ = ["ALGORITHMS", "Request", "Transformed", "available_memory", "fft", "largest_error", "refuse_wrong"]
 __all__ += ["transform"]
 
 Array = npt.NDArray[Any]
+
+ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")  # rote.fft's, without loading it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +67,23 @@ class Request:
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileTransform:
+class FileTransform(NamedTuple):
     """A request on an array: how to run it, and how to describe it."""
 
     walk: Walk
     run: Callable[[DistTensor], DistTensor]
-    target: Distribution
+    target: Distribution  # of the result that is written
+    dtype: np.dtype[Any]  # of the result
     axes: tuple[int, ...]
     text: str
 
-    @property
-    def result(self) -> np.dtype[Any]:
-        """The dtype of the elements of the result."""
-        return self.walk.dtypes()[-1]
 
-
-@dataclass(frozen=True, slots=True)
-class Transformed:
+class Transformed(NamedTuple):
     """The outcome of a transform on this rank."""
 
     job: FileTransform
     result: DistTensor  # that was written, in its own layout
-    seconds: dict[str, float]  # the most that any rank took, per phase
-    error: float | None  # against numpy.fft, relative to the largest value; None if it was not requested
-
-    def answer(self) -> Answer:
-        """The answer for programs."""
-
-        def end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
-            return {"shape": dist.shape, "dtype": dtype.str[1:], "layout": str(dist.layout), "grid": dist.grid.shape}
-
-        walk, limit = self.job.walk, tolerance(self.result.dtype)
-        return {
-            "transform": f"{walk.kind}n",
-            "ranks": walk.source.grid.size,
-            "input": end(walk.source, walk.dtype),
-            "output": end(self.result.distribution, self.result.dtype),
-            "axes": self.job.axes,
-            "walk": [line.strip() for line in str(walk).splitlines()],
-            "received_bytes": sum(plan.cost.bytes for plan in walk.moves),
-            "seconds": self.seconds,
-            "error": self.error,
-            "tolerance": limit,
-            "within": None if self.error is None else bool(self.error <= limit),
-        }
+    answer: Answer  # for programs
 
 
 @click.command()
@@ -166,15 +134,15 @@ def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any
     request = Request(**options)
     if request.length is not None and not (request.inverse and request.real):
         raise click.UsageError("--length goes with --inverse --real: half a spectrum does not say what it comes from")
-    done = give(as_json, lambda: on_ranks(transform, ranks, 1, request, began), Transformed.answer)
-    refuse_wrong(done, request.target)
+    answer = give(as_json, lambda: on_ranks(transform, ranks, 1, request, began).answer)
+    refuse_wrong(answer, request.target)
 
 
-def refuse_wrong(done: Transformed, path: str) -> None:
+def refuse_wrong(answer: Answer, path: str) -> None:
     """Refuse a result that the comparison with numpy.fft has found to be wrong."""
-    limit = tolerance(done.result.dtype)
-    if done.error is not None and not done.error <= limit:
-        raise RoteError(f"{path} differs from what numpy.fft computes by {done.error:.1e}, more than {limit:.0e}")
+    if answer["within"] is False:
+        error, limit = answer["error"], answer["tolerance"]
+        raise RoteError(f"{path} differs from what numpy.fft computes by {error:.1e}, more than {limit:.0e}")
 
 
 def transform(comm: Comm, request: Request, began: float | None = None) -> Transformed:
@@ -191,7 +159,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         if installed("pyfftw"):
             fftw_build()  # loads FFTW
     with watch.phase("plan") as part:
-        header = read_header(request.source, comm)
+        header = from_root(comm, lambda: read_header(request.source))
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
@@ -199,44 +167,60 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
             if request.check and form.name != "NumPy":
                 raise RoteError(f"--check reads a .npy file again, not {request.target}\nwrite OUT.npy")
         job = prepare(request, header.shape, header.dtype, comm, part)
+        walk, target = job.walk, job.target
         with collective_errors(comm):
-            check_dtype(job.result, request.target, form.most)
+            check_dtype(job.dtype, request.target, form.most)
             if comm.rank == 0:
-                refuse_no_room(request.target, prod(job.target.shape) * job.result.itemsize, form.name == "Zarr")
-            if comm.rank == 0 and request.check:
-                refuse_too_large(header.shape, job.walk.dtype, job.target.shape, job.result)
+                refuse_no_room(request.target, prod(target.shape) * job.dtype.itemsize, form.name == "Zarr")
+                if request.check:
+                    refuse_too_large(header.shape, walk.dtype, target.shape, job.dtype)
     say(comm, job.text)
     with watch.phase("read") as part:
-        x = load(request.source, job.walk.source.layout, comm=comm, grid=job.walk.source.grid, progress=part)
-        if x.dtype != job.walk.dtype:
-            x = x.astype(job.walk.dtype)
+        x = load(request.source, walk.source.layout, comm=comm, grid=walk.source.grid, progress=part)
+        if x.dtype != walk.dtype:
+            x = x.astype(walk.dtype)
     with watch.phase("transform"):
         result = job.run(x)
-    if job.target.layout != result.layout:
+    if target.layout != result.layout:
         with watch.phase("output"):
-            result = result.redistribute(job.target.layout)
+            result = result.redistribute(target.layout)
     with watch.phase("write") as part:
         save(request.target, result, progress=part)
-    error = _compare(request, job, comm, watch) if request.check else None
-    seconds = watch.report()
+    error = None
+    if request.check:
+        with watch.phase("check"):
+            error = from_root(comm, partial(_error, request, job))
+    seconds, limit = watch.report(), 1e-4 if job.dtype.char in "fF" else 1e-10
+    within = None if error is None else bool(error <= limit)
     if error is not None:
-        limit = tolerance(job.result)
-        side = "below" if error <= limit else "NOT below"
-        say(comm, f"error      {error:.1e} of the largest value of numpy.fft.{job.walk.kind}n, {side} {limit:.0e}")
-    return Transformed(job, result, seconds, error)
+        side = "below" if within else "NOT below"
+        say(comm, f"error      {error:.1e} of the largest value of numpy.fft.{walk.kind}n, {side} {limit:.0e}")
+    answer: Answer = {
+        "transform": f"{walk.kind}n",
+        "ranks": comm.size,
+        "input": _end(walk.source, walk.dtype),
+        "output": _end(result.distribution, result.dtype),
+        "axes": job.axes,
+        "walk": [line.strip() for line in str(walk).splitlines()],
+        "received_bytes": sum(plan.cost.bytes for plan in walk.moves),
+        "seconds": seconds,
+        "error": error,
+        "tolerance": limit,
+        "within": within,
+    }
+    return Transformed(job, result, answer)
 
 
-def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> float:
-    """The error of the file that was written, computed by rank 0."""
+def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
+    return {"shape": dist.shape, "dtype": dtype.str[1:], "layout": str(dist.layout), "grid": dist.grid.shape}
 
-    def error() -> float:
-        array = np.load(request.source).astype(job.walk.dtype, copy=False)
-        extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
-        expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
-        return largest_error(np.load(request.target, mmap_mode="r"), expected)
 
-    with watch.phase("check"):
-        return from_root(comm, error)
+def _error(request: Request, job: FileTransform) -> float:
+    """The error of the file that was written, against numpy.fft."""
+    array = np.load(request.source).astype(job.walk.dtype, copy=False)
+    extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
+    expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
+    return largest_error(np.load(request.target, mmap_mode="r"), expected)
 
 
 # --- from options to a walk ------------------------------------------------------------------------------------------
@@ -246,23 +230,34 @@ def prepare(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, part: Progress | None
 ) -> FileTransform:
     """The walk of a request, bound; the same on every rank, errors included."""
-    from ..fft.walk.walk import describe
+    from ..fft.plan import FFT
+    from ..fft.transforms import complex_dtype, real_dtype
+    from ..fft.walk import describe
 
-    refuse_too_many(comm, request.threads or 1)
+    threads = request.threads or 1
+    refuse_too_many(comm, threads)
     real = request.real
     if real is None:
         real = dtype.kind != "c" and not request.inverse
-    if request.inverse:
-        fft = _backward(request, shape, dtype, comm, real, part)
-        walk = fft.walk.inverse()
+    tuning: dict[str, Any] = {"tune": request.tune, "threads": threads, "progress": part}
+    make: Callable[..., FFT] = partial(FFT, comm=comm, axes=request.axes, norm=request.norm, **tuning)
+    run: Callable[[DistTensor], DistTensor]
+    if request.inverse:  # by the way back of a transform, for an FFT is planned from the signal's side
+        fft = _backward(request, shape, dtype, comm, real, make)
+        walk, run = fft.walk.inverse(), fft.backward
         plan = describe(walk, fft.axes)
-        run: Callable[[DistTensor], DistTensor] = fft.backward
     else:
         if real and dtype.kind == "c":
             raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
-        fft = _forward(request, shape, dtype, comm, real, part)
+        element = real_dtype(dtype) if real else complex_dtype(dtype)
+        layout: Layout | str | None = request.layout
+        grid = request.grid
+        if layout is None and request.algorithm == "auto" and all(shape):
+            begins = _begins(request, shape, "rfft" if real else "fft", element, comm)
+            layout, grid = begins.layout, begins.grid.shape
+        fft = make(shape, layout, grid, dtype=element, algorithm=request.algorithm)
         walk, run, plan = fft.walk, fft.forward, str(fft)
-    target = walk.target
+    target, result = walk.target, walk.dtypes()[-1]
     half = "real, so half a spectrum " if walk.kind == "rfft" else ""
     lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
     if request.output is not None:
@@ -272,71 +267,48 @@ def prepare(
                 f"a file holds values, and {target.layout} contributions to them; give an --output without +"
             )
         lines.append(f"  output {target.layout}")
-    size = in_bytes(prod(target.shape) * walk.dtypes()[-1].itemsize)
-    lines.append(f"{request.target}: {target.shape} {walk.dtypes()[-1]}, {size}")
-    return FileTransform(walk, run, target, fft.axes, "\n".join(lines) + "\n")
+    lines.append(f"{request.target}: {target.shape} {result}, {in_bytes(prod(target.shape) * result.itemsize)}")
+    return FileTransform(walk, run, target, result, fft.axes, "\n".join(lines) + "\n")
 
 
-def _forward(
-    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
+def _backward(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, make: Callable[..., FFT]
 ) -> FFT:
+    """The transform whose inverse is the request: that of a walk which ends where the file is read."""
+    from ..fft.families.choose import choices, walks
     from ..fft.request import as_request, normal_axes
     from ..fft.transforms import complex_dtype, real_dtype
 
-    kind = real_dtype(dtype) if real else complex_dtype(dtype)
-    layout, grid = request.layout, request.grid
-    if layout is None and request.algorithm == "auto" and all(shape):
-        fft_request = as_request(shape, normal_axes(request.axes, len(shape)), "rfft" if real else "fft", kind)
-        begins = _begins(request, shape, fft_request, comm)
-        layout, grid = str(begins.layout), begins.grid.shape
-    return _tuned(request, comm, part)(shape, layout, grid, dtype=kind, algorithm=request.algorithm)
+    axes, element = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
+    begins = _begins(request, shape, "fft", element, comm)
+    check_grid(begins.grid, comm.size)
+    extents = _restored(request, shape, axes) if real else None
+    candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", element, extents))
+    walk, choice = next(iter(walks(candidates).items()))
+    target, signal = walk.target, real_dtype(element) if real else element
+    make = partial(make, target.shape, grid=target.grid.shape, dtype=signal)
+    if choice.name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
+        return make(target.layout, algorithm=choice.name, output=begins.layout)
+    return make(algorithm=str(walk.inverse()))
 
 
-def _tuned(request: Request, comm: Comm, part: Progress | None) -> partial[FFT]:
-    """`FFT` with the options that a transform forward and one backward have in common."""
-    from ..fft.plan import FFT
-
-    tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
-    return partial(FFT, comm=comm, axes=request.axes, norm=request.norm, **tuning)
-
-
-def _begins(request: Request, shape: tuple[int, ...], fft_request: TransformRequest, comm: Comm) -> Distribution:
+def _begins(request: Request, shape: tuple[int, ...], kind: str, element: np.dtype[Any], comm: Comm) -> Distribution:
     """The distribution in which the transform of a file begins: one of the cheapest, in blocks if possible."""
     from ..fft.families.choose import best, choices_for, walk_for
-    from ..fft.request import as_arguments
-    from ..runtime.calibrate import known_machine
+    from ..fft.request import as_arguments, as_request, normal_axes
+    from ..runtime.tuning import known_machine
 
-    arguments = as_arguments(shape, fft_request, comm.size, request.layout, request.grid, None)
+    fourier = as_request(shape, normal_axes(request.axes, len(shape)), kind, element)
+    arguments = as_arguments(shape, fourier, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":
         return walk_for(arguments, request.algorithm).source
     choices = choices_for(arguments, known_machine(comm))
+    # A rank reads a block of a file in long runs of bytes, but a cyclic part element by element.
     blocks = []
     for choice in choices:
         if choice.walk is not None and not any(entry.kind.is_cyclic for entry in chain(*choice.source.layout.modes)):
             blocks.append(choice)
     return best(blocks or choices).source
-
-
-def _backward(
-    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
-) -> FFT:
-    from ..fft.families.choose import best, choices
-    from ..fft.request import as_request, normal_axes
-    from ..fft.transforms import complex_dtype, real_dtype
-
-    axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
-    begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
-    check_grid(begins.grid, comm.size)
-    extents = _restored(request, shape, axes) if real else None
-    candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
-    walk = best(candidates)
-    name = next(choice.name for choice in candidates if choice.walk == walk)
-    result, grid = walk.target.shape, walk.target.grid.shape
-    dtype = real_dtype(kind) if real else kind
-    make = partial(_tuned(request, comm, part), result, grid=grid, dtype=dtype)
-    if name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
-        return make(str(walk.target.layout), algorithm=name, output=str(begins.layout))
-    return make(algorithm=str(walk.inverse()))
 
 
 def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
@@ -383,23 +355,13 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
 
 
 def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
-    """Refuse a result that cannot be written, before the work: try to make a file or folder beside it.
-
-    Raises:
-        OSError: no file can be made there or replaced, or the disk has less than `nbytes` free.
-        RoteError: a device or a pipe has that name.
-    """
+    """Refuse a result that cannot be written, before the work: try to make a file or folder beside it."""
     draft = Draft.beside(path, folder)
     draft.remove()
     free = shutil.disk_usage(os.path.dirname(draft.path)).free
     if free < nbytes:
         needs = f"the result takes {in_bytes(nbytes)}, and the disk has {in_bytes(free)} left"
         raise OSError(errno.ENOSPC, needs, path)
-
-
-def tolerance(dtype: np.dtype[Any]) -> float:
-    """The largest error that is accepted, relative to the largest value: 1e-4 in single precision, else 1e-10."""
-    return 1e-4 if dtype.char in "fF" else 1e-10
 
 
 def largest_error(computed: Array, expected: Array) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,22 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import wisdom
-from ..compiler.explain import in_seconds, table
+from ..compiler.plan import in_seconds, table
 from ..errors import counted
 from ..host import cores
 from ..layout.distribution import Distribution, distribute
 from ..layout.expressions import block, cyclic
 from ..layout.layout import Entry, Layout
 from ..runtime.choose import mpi_library
-from ..runtime.comm.protocol import Array, Comm
+from ..runtime.comm.agreement import from_root
+from ..runtime.comm.protocol import Comm
 from ..wisdom import as_json as as_tree
 from ..wisdom import canonical
-from .failures import on_rank_0, on_ranks
-from .options import TRANSFORMED, integers, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
-from .output import Answer, give, json_option, progress, say
+from .options import TRANSFORMED, integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
+from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
 
 if TYPE_CHECKING:
-    from ..compiler.machine import Machine
+    from ..compiler.cost import Machine
     from ..compiler.plan import Plan
 
 __all__ = ["moves", "spearman", "tune"]
@@ -50,7 +49,6 @@ _BUSY = (
     "not kept: the machine is busy, since some calls took {:.0f} times as long as the fastest of their kind\n"
     "end other work, start no more ranks than cores, and tune again; --force keeps these times"
 )
-_compiling = threading.Lock()  # the first of the in-process ranks compiles for all
 
 
 @click.command()
@@ -65,7 +63,10 @@ _compiling = threading.Lock()  # the first of the in-process ranks compiles for 
 @click.option("--shape", metavar="8x9x10", callback=integers(), help="Time FFTs of a tensor of this shape instead.")
 @click.option("--layout", metavar="LAYOUT", help="With --shape: layout of the input; default: any.")
 @click.option(
-    "--dtype", metavar="DTYPE", type=TRANSFORMED, help="With --shape: dtype of the input, as in NumPy; default c16."
+    "--dtype",
+    metavar="DTYPE",
+    shell_complete=known(lambda: TRANSFORMED),
+    help="With --shape: dtype of the input, as in NumPy; default c16.",
 )
 @click.option("--patient", is_flag=True, help="With --shape: time more FFTs, for longer.")
 @threads_option
@@ -111,17 +112,10 @@ def tune(
       rote tune --forget what=machine
       rote tune --import wisdom.json
     """
-    chores: dict[str, Callable[[], Answer]] = {}
-    if show:
-        chores["--show"] = _show
-    if forget is not None:
-        chores["--forget"] = partial(_forget, forget, everything)
-    if target is not None:
-        chores["--export"] = partial(_export, target, force)
-    if source is not None:
-        chores["--import"] = partial(_import, source)
+    given = {"--show": "" if show else None, "--forget": forget, "--export": target, "--import": source}
+    chores = {name: text for name, text in given.items() if text is not None}
     timed = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
-    measured = [name for name, given in (("--seconds", seconds is not None), ("--check", check)) if given]
+    measured = ["--seconds"] * (seconds is not None) + ["--check"] * check
     work = [*measured, *timed]
     if chores and ranks is not None:
         work.insert(0, "--ranks")
@@ -133,46 +127,43 @@ def tune(
         raise click.UsageError("--all goes with --forget")
     if forget is not None and bool(forget) == everything:
         raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
-    for chore in chores.values():
-        give(as_json, partial(on_rank_0, _with_warnings, chore), dict)
-    ranks_here = min(len(cores()), 8)
-    if timed:
-        give(as_json, lambda: on_ranks(partial(_time, **fft), ranks, ranks_here), dict)
-    elif not chores:
-        give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check, force), dict)
+
+    def program() -> Answer:
+        if chores:
+            ((name, text),) = chores.items()
+            return on_rank_0(_chore, name, text, everything, force)
+        measure = (
+            partial(_time, **fft) if timed else partial(_measure, seconds=seconds or 2.0, check=check, force=force)
+        )
+        return on_ranks(measure, ranks, min(len(cores()), 8))
+
+    give(as_json, program)
 
 
-def _with_warnings(chore: Callable[[], Answer]) -> Answer:
-    """Do a chore, and print its warnings to the standard error."""
+# --- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def _chore(name: str, text: str, everything: bool, force: bool) -> Answer:
+    """Do what an option says with decisions, print its outcome, and print warnings to the standard error."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        answer = chore()
+        match name:
+            case "--show":
+                known = wisdom.records()
+                answer = _listed(f"{counted(len(known), 'decision')}{_where()}", known)
+            case "--forget":
+                gone = wisdom.forget(text, all=everything)
+                answer = _listed(f"forgot {counted(len(gone), 'decision')}{_where()}", gone)
+            case "--export":
+                refuse_target(text, force)
+                answer = {"path": text, "decisions": wisdom.export(text)}
+                click.echo(f"left {text}, with {counted(answer['decisions'], 'decision')}")
+            case _:
+                answer = {"path": text, "decisions": wisdom.include(text)}
+                click.echo(f"kept {counted(answer['decisions'], 'decision')}{_where()}")
     for each in warned:
         click.echo(f"Warning: {each.message}", err=True)
     return answer
-
-
-def _show() -> Answer:
-    known = wisdom.records()
-    return _listed(f"{counted(len(known), 'decision')}{_where()}", known)
-
-
-def _forget(text: str, everything: bool) -> Answer:
-    gone = wisdom.forget(text, all=everything)
-    return _listed(f"forgot {counted(len(gone), 'decision')}{_where()}", gone)
-
-
-def _export(path: str, force: bool) -> Answer:
-    refuse_target(path, force)
-    number = wisdom.export(path)
-    click.echo(f"left {path}, with {counted(number, 'decision')}")
-    return {"path": path, "decisions": number}
-
-
-def _import(path: str) -> Answer:
-    number = wisdom.include(path)
-    click.echo(f"kept {counted(number, 'decision')}{_where()}")
-    return {"path": path, "decisions": number}
 
 
 def _listed(head: str, records: Sequence[wisdom.Record | Path]) -> Answer:
@@ -185,36 +176,35 @@ def _listed(head: str, records: Sequence[wisdom.Record | Path]) -> Answer:
     }
 
 
+def _line(record: wisdom.Record | Path) -> str:
+    """A record for people: a walk as lines, long texts cut short; a damaged file is shown by its path."""
+    if isinstance(record, Path) or not isinstance(record.decision, dict):
+        return str(record)
+    decision = dict(record.decision)
+    if record.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
+        return "\n    ".join([f"{record.key}:", *map(str, decision["walk"])])
+    for name, value in decision.items():
+        if isinstance(value, str) and len(value) > _LONGEST:
+            decision[name] = f"{value[:_LONGEST]}..."
+    return f"{record.key}: {canonical(decision)}"
+
+
 def _folder() -> str | None:
     place = wisdom.folder()
     return None if place is None else str(place)
 
 
-def _line(record: wisdom.Record | Path) -> str:
-    """A record for people: a walk as lines, long texts cut short; a damaged file is shown by its path."""
-    if isinstance(record, Path):
-        return str(record)
-    decision = record.decision
-    if not isinstance(decision, dict):
-        return str(record)
-    if record.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
-        return "\n    ".join([f"{record.key}:", *map(str, decision["walk"])])
-    short = dict(decision)
-    for name, value in decision.items():
-        if isinstance(value, str) and len(value) > _LONGEST:
-            short[name] = f"{value[:_LONGEST]}..."
-    return f"{record.key}: {canonical(short)}"
-
-
 def _where() -> str:
-    place = wisdom.folder()
-    return f" in {place}" if place else " nowhere: ROTE_WISDOM is empty"
+    return f" in {_folder()}" if _folder() else " nowhere: ROTE_WISDOM is empty"
+
+
+# --- measurements ----------------------------------------------------------------------------------------------------
 
 
 def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
-    from ..compiler.machine import DEFAULT
-    from ..runtime.calibrate import BUSY, keep_machine, measure
+    from ..compiler.cost import DEFAULT
     from ..runtime.choose import medians
+    from ..runtime.tuning import BUSY, keep_machine, measure
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
@@ -229,8 +219,7 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     kept = not busy and keep_machine(comm, machine)
     say(comm, _BUSY.format(spread) if busy else _kept(kept))
     if check:
-        with _compiling:
-            plans = moves(comm.size)
+        plans = from_root(comm, partial(moves, comm.size))
         with progress(comm, "check") as part:
             times = medians(comm, _calls(plans, comm), seconds, part)
         ranking = _ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
@@ -265,12 +254,12 @@ def _ranks(comm: Comm) -> str:
 
 
 def _about(comm: Comm, kept: bool) -> Answer:
-    """The place of a measurement, and whether it is kept."""
+    """The ranks and the folder of a measurement, and whether it is kept."""
     return {"ranks": comm.size, "mpi": mpi_library(comm) or None, "folder": _folder(), "kept": kept}
 
 
 def _kept(kept: bool) -> str:
-    return f"kept{_where()}" if kept or not wisdom.folder() else f"not kept: {wisdom.folder()} cannot be written to"
+    return f"kept{_where()}" if kept or not _folder() else f"not kept: {_folder()} cannot be written to"
 
 
 # --- the check: a fixed set of moves, ranked by the model's times and by measured times ------------------------------
@@ -304,39 +293,35 @@ def moves(ranks: int) -> list[Plan]:
 def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
     """A layout that splits over most grid modes; one to begin with may be partial."""
     modes: list[tuple[Entry, ...]] = [()] * order
-    partial: tuple[int, ...] = ()
-    rooted: tuple[tuple[int, int], ...] = ()
+    partial, rooted = list[int](), list[tuple[int, int]]()
     for g in range(grid_order):
         role = draw.random()
         if role < 0.75:
-            m = draw.randrange(order)
-            modes[m] += (draw.choice(_SPLITS)(g),)
+            modes[draw.randrange(order)] += (draw.choice(_SPLITS)(g),)
         elif role < 0.85 and first:
-            partial += (g,)
+            partial.append(g)
         elif role < 0.9:
-            rooted += ((g, 0),)
-    return Layout(tuple(modes), None, "sum", partial, rooted)
+            rooted.append((g, 0))
+    return Layout(tuple(modes), None, "sum", tuple(partial), tuple(rooted))
 
 
 def _calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     """The moves of this rank, all between the same two pieces of memory."""
     from ..runtime.plans import BoundPlan
 
-    most = 0
-    for plan in plans:
-        for end in (plan.source, plan.target):
-            most = max(most, prod(end.local_shape(comm.rank)) * plan.dtype.itemsize)
-    memory: Array = np.ones((2, -(-most // 16) * 2))
+    def nbytes(plan: Plan, end: Distribution) -> int:
+        return prod(end.local_shape(comm.rank)) * plan.dtype.itemsize
 
-    def memory_of(half: int, end: Distribution, dtype: np.dtype[Any]) -> Array:
-        shape = end.local_shape(comm.rank)
-        elements: Array = memory[half].view(dtype)[: prod(shape)]
-        return elements.reshape(shape)
-
+    # Memory that each call touched for the first time would be timed as well.
+    most = max(nbytes(plan, end) for plan in plans for end in (plan.source, plan.target))
+    memory = np.ones((2, -(-most // 16) * 2)).view(np.uint8)
     calls: list[Callable[[], object]] = []
     for plan in plans:
-        source, target = memory_of(0, plan.source, plan.dtype), memory_of(1, plan.target, plan.dtype)
-        calls.append(partial(BoundPlan(plan, comm), source, target))
+        blocks = []
+        for half, end in enumerate((plan.source, plan.target)):
+            block = memory[half, : nbytes(plan, end)].view(plan.dtype)
+            blocks.append(block.reshape(end.local_shape(comm.rank)))
+        calls.append(partial(BoundPlan(plan, comm), *blocks))
     return calls
 
 

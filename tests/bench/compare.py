@@ -23,8 +23,7 @@ from math import comb, inf, sqrt
 from statistics import median
 from typing import Any, Literal
 
-from rote.bench.report import in_units
-from rote.compiler.explain import table
+from rote.compiler.plan import in_seconds, table
 from rote.errors import RoteError, counted
 
 __all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
@@ -256,7 +255,7 @@ def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, r
 
 
 def _cells(change: Change) -> tuple[str, ...]:
-    medians = [*map(in_units, change.medians)]
+    medians = [in_seconds(median, 3) for median in change.medians]
     if change.reference:
         medians = [f"{median:.3g} x {change.reference}" for median in change.medians]
     bounds = "-" if change.high == inf else f"{change.low:.2f} .. {change.high:.2f}"

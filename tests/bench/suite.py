@@ -45,10 +45,18 @@ from rote.bench.cases import (
     oversubscribed,
     run_cases,
 )
-from rote.bench.libraries import LIBRARIES, copy_of_block, slabs, transform, with_mpi, with_rote, within_one_process
+from rote.bench.libraries import (
+    LIBRARIES,
+    copy_of_block,
+    slabs,
+    transform,
+    with_mpi,
+    with_programs,
+    with_rote,
+    within_one_process,
+)
 from rote.bench.machine import build, machine
-from rote.bench.programs import with_programs
-from rote.compiler.explain import table
+from rote.compiler.plan import in_seconds, table
 from rote.errors import RoteError
 from rote.layout.grid import Grid
 from rote.runtime import Comm, world
@@ -270,7 +278,7 @@ def summary(figures: Sequence[dict[str, Any]]) -> str:
         first, *others = [
             report.factor(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy")
         ]
-        time = report.in_units(row["rote"]["median"])
+        time = in_seconds(row["rote"]["median"], 3)
         rows.append((row["work"], str(row["ranks"]), time, first, peer, *others, calls or "-"))
     used = [column for column, (_, *cells) in enumerate(zip(*rows, strict=True)) if {*cells} - {"-"}]
     figured = {place for place, column in enumerate(used) if column not in (0, 4, 8)}

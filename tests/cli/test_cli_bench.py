@@ -15,7 +15,7 @@ from hurry import hurry
 from runner import Runner
 
 import rote
-from rote.bench import programs, report
+from rote.bench import libraries, report
 from rote.bench.cases import Case, Round, Timing, Work, oversubscribed
 from rote.bench.machine import build, fftw_text
 from rote.bench.report import figure
@@ -31,10 +31,10 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in an empty folder, with short rounds, and compiles for itself."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rote.bench.cases.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.libraries.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.libraries._LINGER", 0.0)
     hurry(monkeypatch, 0.01, 0.1)
-    programs._build.cache_clear()
+    libraries._build.cache_clear()
 
 
 def bench(*args: str) -> Result:

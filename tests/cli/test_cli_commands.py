@@ -15,7 +15,7 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.cli.failures import described
+from rote.cli.output import described
 from rote.fft.families.choose import ranking
 from rote.fft.request import as_request
 from rote.runtime.comm.agreement import collective_errors

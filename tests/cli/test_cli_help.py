@@ -141,7 +141,7 @@ def test_names_mean_one_thing() -> None:
                 flag = "flag" if option.is_flag else option.type.name
                 kinds.setdefault(name, set()).add(flag)
     several = {name: found for name, found in kinds.items() if len(found) > 1}
-    assert several == {"--json": {"flag", "path"}, "--dtype": {"dtype", "choice"}}  # bench may name a file, and lists
+    assert several == {"--json": {"flag", "path"}, "--dtype": {"text", "choice"}}  # bench may name a file, and lists
     assert all(isinstance(p.type, PictureFile) for c in COMMANDS.values() for p in c.params if "--plot" in p.opts)
 
 

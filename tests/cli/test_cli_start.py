@@ -68,7 +68,9 @@ def test_every_name_of_the_ffts_is_there() -> None:
     for name in NAMES:
         value = getattr(rote.fft, name)
         assert vars(rote.fft)[name] is value and not isinstance(value, ModuleType)
-        assert name in dir(rote.fft)
+    for package in (rote, rote.fft):
+        assert {name for name in dir(package) if not name.startswith("__")} >= {*package.__all__}
+        assert not {"attach", "os", "annotations", "TYPE_CHECKING", "lazy"} & {*dir(package)}
     with pytest.raises(AttributeError, match=r"module 'rote\.fft' has no attribute 'ffftn'"):
         rote.fft.ffftn  # noqa: B018
 

@@ -20,7 +20,7 @@ from rote.cli.output import progress
 from rote.cli.tune import moves, spearman
 from rote.fft import FFT
 from rote.fft.tuning import Confirmed
-from rote.runtime import calibrate
+from rote.runtime import tuning
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
 
@@ -59,8 +59,8 @@ def test_a_busy_machine_is_not_kept(place, monkeypatch):
     --force keeps them."""
     assert tune("--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
     known = wisdom.records()
-    usual = calibrate.measure
-    monkeypatch.setattr(calibrate, "measure", lambda *args: (usual(*args)[0], 57.3))
+    usual = tuning.measure
+    monkeypatch.setattr(tuning, "measure", lambda *args: (usual(*args)[0], 57.3))
     for check in ([], ["--check"]):
         done = tune("--ranks", 2, "--seconds", 0.1, *check)
         said = "not kept: the machine is busy, since some calls took 57 times as long as the fastest of their kind\n"

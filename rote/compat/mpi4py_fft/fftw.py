@@ -23,19 +23,12 @@ FFTW_MEASURE, FFTW_DESTROY_INPUT, FFTW_UNALIGNED, FFTW_CONSERVE_MEMORY, FFTW_EXH
 FFTW_PRESERVE_INPUT, FFTW_PATIENT, FFTW_ESTIMATE, FFTW_WISDOM_ONLY = 16, 32, 64, 1 << 21
 C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
 flag_dict: dict[str, Any] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
-_NUMBER = {name: flag_dict[kind.fftw] for name, kind in rote.fft.kinds.items()}
+_NUMBER: dict[str, int] = {name: flag_dict[kind.fftw] for name, kind in rote.fft.kinds.items()}
 _REAL = {_NUMBER[name]: kind for name, kind in rote.fft.kinds.items() if kind.real == "both"}
-
-
-def _numbers(name: str) -> dict[int, int]:
-    """FFTW's numbers of the four types of a transform of real numbers, by SciPy's type numbers."""
-    return {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)}
-
-
-dct_type: dict[int, int] = _numbers("dct")
-idct_type: dict[int, int] = _numbers("idct")
-dst_type: dict[int, int] = _numbers("dst")
-idst_type: dict[int, int] = _numbers("idst")
+_TYPES: list[dict[int, int]] = [
+    {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")
+]
+dct_type, idct_type, dst_type, idst_type = _TYPES  # FFTW's numbers of their types, by SciPy's
 
 
 def get_normalization(kind: Any, shape: Sequence[int], axes: Sequence[int]) -> float:

@@ -1,8 +1,12 @@
-"""Transforms of tensors that are distributed in pencils, by walks of Rote."""
+"""Transforms of this rank's arrays and of tensors that are distributed in pencils: both are walks of Rote.
+
+mpi4py-fft has the first in its module `libfft`, a name by which this module can be imported as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -11,9 +15,55 @@ import numpy.typing as npt
 
 import rote
 
-from .fftw import Plan
-from .libfft import Transforms, actions_of, plans
-from .pencil import Array, Pencil, Subcomm
+from .fftw import Plan, kind_of
+from .pencil import ALONE, Array, Pencil, Subcomm
+
+sys.modules[f"{__package__}.libfft"] = sys.modules[__name__]
+Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., Any]]] | None
+
+
+class FFT:
+    """A transform of arrays of one shape; unless a call gives `normalize`, forward is normalized and backward is not.
+
+    >>> FFT((4, 6), padding=1.5).forward(np.ones((4, 6))).shape  # 6 is 4 points, and padding
+    (4, 3)
+    """
+
+    def __init__(self, shape: Any, axes: Any = None, dtype: npt.DTypeLike = float, padding: Any = False,
+                 backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
+        self.shape: list[int] = np.atleast_1d(shape).tolist()
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        order = len(self.shape)
+        if axes is None:
+            axes = range(order)
+        self.axes: list[int] = [range(order)[axis] for axis in np.atleast_1d(axes)]
+        last, kept = self.axes[-1], dict[int, int]()
+        if padding:
+            kept[last] = round(self.shape[last] / np.broadcast_to(padding, order)[last])
+        actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)
+        walk = f"[{','.join(['()'] * order)}]: {actions}"
+        self.forward: Plan
+        self.backward: Plan
+        self.forward, self.backward = plans(self.shape, 1, ALONE, self.dtype, self.axes, walk, kw)
+
+
+def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
+    """The actions of a walk's stage that transforms along axes and cuts spectra; and whether numbers stay real."""
+    onward, back = map(kind_of, (transforms or {}).get(tuple(axes), (np.fft.fftn, np.fft.ifftn)))
+    kind = rote.fft.kinds["rfft" if real and onward == "fft" else onward]
+    if back not in (kind.inverse, rote.fft.kinds[onward].inverse):
+        raise rote.PlanError(f"{back} does not undo {onward}, and a transform goes back by what undoes it")
+    words = [(axis, kind.name if axis == axes[-1] else kind.others) for axis in reversed(axes)]
+    cuts = {axis: f", resample({axis}={n})" for axis, n in kept.items()}
+    return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind.real == "both"
+
+
+def plans(shape: Sequence[int], grid: Any, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
+          kw: Mapping[str, Any]) -> tuple[Plan, Plan]:  # fmt: skip
+    """Plans for both directions of a walk along axes, between two new arrays."""
+    f = rote.fft.FFT(shape, None, grid, comm, dtype, axes, walk, threads=kw.get("threads", 1))
+    x, X = f.empty_input().local, f.empty_output().local
+    return Plan(f, False, x, X, normalize=True, implicit=False), Plan(f, True, X, x, implicit=False)
 
 
 class Transform:

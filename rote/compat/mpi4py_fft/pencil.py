@@ -71,10 +71,10 @@ class Pencil:
         if modes[self.axis] != ():
             raise rote.LayoutError(f"axis {self.axis} is split over {subcomm[self.axis].size} ranks; align a whole one")
         self.subcomm: Subcomm = subcomm.placed(modes)
-        held = self.on().index_sets(subcomm.comm.rank)
-        self.subshape: tuple[int, ...] = tuple(map(len, held))
-        self.substart: tuple[int, ...] = tuple(each.start for each in held)
-        self.slices: tuple[slice, ...] = tuple(slice(each.start, each.start + len(each)) for each in held)
+        sets = self.on().index_sets(subcomm.comm.rank)
+        self.subshape: tuple[int, ...] = tuple(map(len, sets))
+        self.substart: tuple[int, ...] = tuple(each.start for each in sets)
+        self.slices: tuple[slice, ...] = tuple(slice(each.start, each.start + len(each)) for each in sets)
 
     def on(self, *components: int) -> rote.Distribution:
         """The distribution of all blocks; for a field, its first modes are the components, which are whole."""
@@ -102,6 +102,13 @@ class Transfer:
     `shape` is the shape that these ranks hold together, `subshapeA` and `subshapeB` are the shapes of this rank's
     blocks.
     """
+
+    #   A = 1: rows     B = 0: columns
+    #   +---------+       +----+----+
+    #   |  rank 0 |       |    |    |
+    #   +---------+  -->  | 0  | 1  |     A is whole before the move and split after it, B the other way round
+    #   |  rank 1 |       |    |    |
+    #   +---------+       +----+----+
 
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
