@@ -26,7 +26,7 @@ from .lazy import attach
 
 __version__ = "0.3.0"
 
-# In a checkout grammar/ and fft/ are beside this folder; installed, they are inside it. Python started in the
+# In a checkout grammar/ and fft/ are next to this folder; installed, they are inside it. Python started in the
 # checkout's root finds this folder before the installed one, so it must find these two as well.
 _here = os.path.dirname(os.path.abspath(__file__))
 _beside = os.path.dirname(_here)
@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from . import testing as testing
     from .caches import cache_info, clear_caches
     from .compiler.compile import compile, expect, tradeoff
-    from .compiler.machine import Machine
+    from .compiler.cost import Machine
     from .compiler.plan import Plan
     from .compiler.relabel import relabel
     from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
@@ -77,7 +77,7 @@ else:
             "": "array_api compiler errors fft grammar layout plot random runtime simulate testing wisdom",
             "caches": "cache_info clear_caches",
             "compiler.compile": "compile expect tradeoff",
-            "compiler.machine": "Machine",
+            "compiler.cost": "Machine",
             "compiler.plan": "Plan",
             "compiler.relabel": "relabel",
             "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",

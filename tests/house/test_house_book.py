@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import ModuleType
 
 from house import ROOT
-from test_house_examples import names_of, public
+from test_house_docstrings import names_of, public
 
 BOOK = ROOT / "notebooks"
 FIRST = (BOOK / "index.md").read_text("utf-8")

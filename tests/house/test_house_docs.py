@@ -1,7 +1,7 @@
 """README.md and the guides in notebooks/: every fenced block is run, and prints what the page says.
 
 - ```sh        in README the Quick start, two lines; CI runs them in a fresh clone, since they install the package.
-               In guides scripts for clusters, of which test_house_guides.py tells what it can
+               In guides scripts for clusters, of which the first of two pages is run with a srun of our own
 - ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
 - ```console   each `$ command` runs in one temporary folder per page, with this Python's programs first on PATH,
                and prints exactly the lines below it; `...` stands for any text within a line, for times and the
@@ -17,8 +17,10 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,11 +28,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import launch
+import numpy as np
 import pytest
 from doctests import compare_whole_errors
 from house import ROOT
 
 import rote
+from rote.testing.plugin import mpiexec_command
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
 COMMANDS = ("cli.md", "install.md", "tuning.md")  # run many commands, each of which starts Python anew
@@ -168,17 +172,6 @@ def test_links_lead_somewhere() -> None:
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-# --- the machinery can fail -----------------------------------------------------------------------------------------
-
-
-def test_the_environment_is_activated_before_its_commands() -> None:
-    """README says how `python`, `rote` and `mpiexec` become this environment's after the Quick start and before it uses
-    them, so that every command works as printed."""
-    page = (ROOT / "README.md").read_text("utf-8")
-    quick, activation, first = page.index("```sh"), page.index("source .venv/bin/activate"), page.index("$ mpiexec")
-    assert quick < activation < first
-
-
 def test_launchers_keep_their_own_options() -> None:
     """No page, and no text of the command line, shows a launched command with --tune, which Open MPI's mpirun takes for
     an option of its own, wherever it stands; --effort is the same."""
@@ -225,14 +218,73 @@ def test_pages_name_nothing_that_is_not_there() -> None:
         resolve_name(name)
 
 
-def test_readme_is_short() -> None:
-    """At most 130 lines. What Rote does, a picture of an FFT, eight lines of program at most, what they print, how to
-    install it, and how fast it is stand before the Quick start; four rows of the language."""
-    text = TEXTS[ROOT / "README.md"]
-    assert len(text.splitlines()) <= 130
-    first = text.partition("## Quick start")[0]
-    order = ["Rote plans", "(notebooks/pictures/walk.svg)", "```python", "```text", "pip install", "times as fast as"]
-    assert [first.index(part) for part in order] == sorted(first.index(part) for part in order)
-    program, output = (first.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "text"))
-    assert len([line for line in program.splitlines() if line]) <= 8 and len(output.splitlines()) == 1
-    assert len(first_column("text")[0]) == 4
+# --- scripts for clusters ---------------------------------------------------------------------------------------------
+
+PROGRAMS = Path(sys.executable).parent
+
+
+def scripts() -> list[tuple[str, str]]:
+    """The page and the text of every script of the guides."""
+    return [
+        (page.name, block.text)
+        for page in sorted((ROOT / "notebooks").glob("*.md"))
+        for block in blocks(page.read_text("utf-8"))
+        if block.language == "sh"
+    ]
+
+
+SRUN = """#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+exec {launcher} -n 2 "$@"
+"""
+
+
+def executable(path: Path, text: str) -> None:
+    """Write a program that a shell can run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    path.chmod(0o755)
+
+
+def run_script(page: str, folder: Path, **variables: str) -> str:
+    """Run the first script of a guide in a folder, with this Python's programs first on PATH; what it prints."""
+    script = next(script for name, script in scripts() if name == page)
+    executable(folder / "script.sh", f"set -e\n{script}")
+    path = os.pathsep.join([str(folder / "bin"), str(PROGRAMS), os.environ.get("PATH", os.defpath)])
+    done = subprocess.run(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env=launch.environment() | {"PATH": path, "COLUMNS": "100", **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_the_batch_script_runs(tmp_path: Path) -> None:
+    """The first script of the cluster guide, where srun is a program that starts two ranks: they meet, and transform a
+    file."""
+    executable(tmp_path / "bin" / "srun", SRUN.format(launcher=shlex.join(mpiexec_command())))
+    executable(tmp_path / ".venv" / "bin" / "activate", "true\n")
+    volume = np.random.default_rng(0).random((8, 6, 4))
+    np.save(tmp_path / "volume.npy", volume)
+    printed = run_script("cluster.md", tmp_path, SLURM_SUBMIT_DIR=str(tmp_path))
+    assert printed.count("ok  ranks       2, started by mpiexec") == 1
+    assert np.allclose(np.load(tmp_path / "spectrum.npy"), np.fft.rfftn(volume))
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_the_benchmark_is_repeated(tmp_path: Path) -> None:
+    """The benchmark on the page of the command line measures, on a small shape, and says of which libraries."""
+    executable(tmp_path / "bin" / "mpiexec", f'exec {shlex.join(mpiexec_command())} "$@"\n')
+    printed = run_script("cli.md", tmp_path, SHAPE="8x8x8", ROUNDS="1", ROTE_WISDOM="")
+    assert printed.count("slab swaps on 2 threads") == 1
+    assert printed.count("transforms forward and backward on 2 MPI ranks") == 2
+    assert "the libraries of these figures" in printed
+    assert json.loads((tmp_path / "times.json").read_text("utf-8"))

@@ -6,17 +6,18 @@ import ast
 import importlib
 import inspect
 import json
-import os
 import re
 import rlcompleter
 import subprocess
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from house import ROOT, files, module_name, tree
+from packaging.requirements import Requirement
 
 import rote
 
@@ -58,14 +59,6 @@ def test_import_imports_nothing(tmp_path: Path) -> None:
 def test_nothing_starts_mpi_before_it_must(source: str, absent: set[str], tmp_path: Path) -> None:
     """Parsing, compiling, in-process ranks and all public names work without MPI, plots or kernels being loaded."""
     assert imported_after(source, tmp_path) & absent == set()
-
-
-def test_in_process_ranks_need_no_mpi4py(tmp_path: Path) -> None:
-    """With mpi4py not to be had at all, `rote.run` still runs."""
-    source = (
-        "import sys; sys.modules['mpi4py'] = None; import rote; print(len(rote.run(lambda comm: comm.rank, ranks=3)))"
-    )
-    assert python("-c", source, cwd=tmp_path).stdout == "3\n"
 
 
 PURE = """
@@ -125,14 +118,6 @@ def test_type_checkers_see_the_same_names(path: str) -> None:
     assert len({*package.__all__}) == len(package.__all__)
     assert seen.keys() - {*package.__all__} == ({"array_api", "testing"} if package is rote else set())
     assert {*package.__all__} <= seen.keys() <= {*dir(package)}
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    """A misspelt name says so, as any module does, and from-import too."""
-    with pytest.raises(AttributeError, match="module 'rote' has no attribute 'Lay0ut'"):
-        rote.Lay0ut  # noqa: B018
-    with pytest.raises(ImportError, match="cannot import name 'Lay0ut'"):
-        exec("from rote import Lay0ut")
 
 
 @pytest.mark.parametrize(
@@ -195,27 +180,6 @@ def test_names_are_listed_and_completed() -> None:
     assert "x.sum(" in str(rlcompleter.Completer({"x": rote.DistTensor.zeros(2, "[(0)]")}).attr_matches("x.su"))
 
 
-@pytest.mark.slow  # jedi reads NumPy first
-def test_jedi_completes_what_users_hold() -> None:
-    """Law: completion in Jupyter lists methods of tensors, layouts and plans."""
-    jedi = pytest.importorskip("jedi", reason="expected: jedi comes with IPython only")
-    x = rote.DistTensor.zeros((2, 2), "block[(0),()]")
-    for value, name in ((x, "redistribute"), (x.layout, "is_prefix_of"), (rote, "DistTensor")):
-        found = {each.name for each in jedi.Interpreter(f"x.{name[:3]}", [{"x": value}]).complete()}
-        assert name in found
-
-
-def test_names_that_cures_and_guides_write_are_there_after_import_rote(tmp_path: Path) -> None:
-    """Law: `import rote` alone is enough for what a cure says, and for the rooms that the guides write as `rote.…`."""
-    source = """
-import operator, re, rote
-cures = [re.match(r"rote\\.([\\w.]+)", cure) for cure in rote._ELSEWHERE.values()]
-for name in [*{cure[1] for cure in cures if cure}, "array_api.full", "testing.assert_equal"]:
-    assert callable(operator.attrgetter(name)(rote)), name
-"""
-    python("-c", source, cwd=tmp_path)
-
-
 def test_modules_do_not_shadow_names(tmp_path: Path) -> None:
     """Importing every submodule leaves each public name what it was: `rote.compile` stays the function."""
     modules = [module_name(path) for path in files() if not path.endswith(("__main__.py", "runtime/mpi.py"))]
@@ -242,13 +206,6 @@ def test_the_checkout_imports_from_its_root(module: str) -> None:
     assert module_name(path.relative_to(ROOT).as_posix()) == module
 
 
-def test_the_checkout_runs_from_its_root() -> None:
-    """`python -m rote` in the root of a checkout is the command line, and uses the grammar."""
-    answer = python("-m", "rote", "show", "[(0),()]", "--help", cwd=ROOT)
-    assert "Usage" in answer.stdout
-    assert "--help" in answer.stdout
-
-
 @pytest.mark.parametrize("folder", ["grammar", "fft"])
 def test_a_twin_is_refused(folder: str) -> None:
     """In the root of a checkout `import fft` would make a second copy of rote.fft; it says what to write instead."""
@@ -257,18 +214,6 @@ def test_a_twin_is_refused(folder: str) -> None:
     assert answer.returncode != 0
     assert "ImportError" in answer.stderr
     assert f"rote.{folder}" in last
-
-
-def test_an_installed_copy_does_not_look_beside_itself(tmp_path: Path) -> None:
-    """Only a checkout searches its parent folder: where grammar/ lies inside, nothing is added to the path."""
-    package = tmp_path / "rote"
-    (package / "grammar").mkdir(parents=True)
-    (tmp_path / "grammar").mkdir()
-    (tmp_path / "grammar" / "layout.lark").touch()
-    for name in ("__init__.py", "lazy.py"):
-        (package / name).write_text(files()[f"rote/{name}"])
-    answer = python("-c", "import rote; print(len(rote.__path__), rote.__file__)", cwd=tmp_path)
-    assert answer.stdout.split() == ["1", os.fspath(package / "__init__.py")]
 
 
 # --- every module, imported -----------------------------------------------------------------------------------------
@@ -312,3 +257,72 @@ def test_examples_and_names(tmp_path: Path) -> None:
     assert {name: lost for name, (_, _, _, lost) in results.items() if lost} == {}
     assert sum(tried for _, tried, _, _ in results.values()) > 500
     assert results["rote"][1] >= 4
+
+
+# --- the distribution: rote-tensor, because on PyPI `rote` is another project's, a memoization library ----------------
+
+
+def project() -> dict[str, object]:
+    """The table `project` of pyproject.toml."""
+    found: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return found
+
+
+def test_every_folder_of_code_is_installed() -> None:
+    """The packages that are named are the folders that hold modules: one that is forgotten is missed after install."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
+    assert sorted(named) == sorted({module_name(path) for path in files() if path.endswith("__init__.py")})
+
+
+def test_the_name() -> None:
+    """The distribution is rote-tensor; the command is rote, and the extras that ask for others ask for our own."""
+    table = project()
+    assert table["name"] == "rote-tensor"
+    assert table["scripts"] == {"rote": "rote.__main__:start"}
+    extras = table["optional-dependencies"]
+    assert isinstance(extras, dict)
+    asked = [name for wanted in extras.values() for name in wanted if name.startswith("rote")]
+    assert asked and all(name.startswith("rote-tensor[") for name in asked)
+    named = {extra.strip() for name in asked for extra in name.split("[")[1].rstrip("]").split(",")}
+    assert named <= set(extras)
+
+
+@pytest.mark.parametrize(
+    ("platform", "version", "wanted"),
+    [
+        ("linux", "3.11", {"mpi4py", "pyfftw"}),
+        ("darwin", "3.14", {"mpi4py", "pyfftw"}),
+        ("win32", "3.14", {"mpi4py", "pyfftw"}),
+        ("linux", "3.15", {"mpi4py", "ducc0"}),
+        ("emscripten", "3.13", set()),
+        ("emscripten", "3.15", set()),
+    ],
+)
+def test_only_what_has_wheels_is_required(platform: str, version: str, wanted: set[str]) -> None:
+    """mpi4py and a library of transforms are required where they come as wheels; elsewhere NumPy transforms."""
+    needs = project()["dependencies"]
+    assert isinstance(needs, list)
+    where = {"sys_platform": platform, "python_version": version}
+    asked = [Requirement(need) for need in needs]
+    compiled = {need.name for need in asked if not need.marker or need.marker.evaluate(where)}
+    assert compiled & {"mpi4py", "pyfftw", "ducc0"} == wanted and {"numpy", "lark", "click"} <= compiled
+
+
+def test_nobody_is_told_to_install_another_project() -> None:
+    """No file of the repository has a command or a requirement that would fetch PyPI's `rote`."""
+    install = re.compile(
+        r"\b(?:pipx?|pip3|uv|conda|mamba)(?: pip| tool)? (?:install|add|run|download)\b((?:(?!\\n|&&|\|)[^\n])*)"
+    )
+    foreign = re.compile(r"(?<![\w./-])rote(?=\[|[=<>~!]=|[\s`'\"\\;,)]|$)")  # the bare name, with or without extras
+    suffixes = {".py", ".md", ".ipynb", ".toml", ".sh", ".yml", ".yaml", ".txt", ""}
+    folders = ("rote", "grammar", "fft", "notebooks", "tests", ".ci")
+    paths = [*ROOT.iterdir(), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    seen = [path for path in paths if path.is_file() and path.suffix in suffixes and "__pycache__" not in path.parts]
+    assert {ROOT / name for name in ("README.md", "pyproject.toml", ".ci/run", "rote/cli/doctor.py")} <= set(seen)
+    told = []
+    for path in seen:
+        for line in path.read_text("utf-8", "replace").splitlines():
+            commands = [found[1] for found in install.finditer(line)]
+            if any(map(foreign.search, commands)) or re.search(r"(?<![\w./$-])rote\[\w", line):
+                told.append(f"{path}: {line}")
+    assert told == []

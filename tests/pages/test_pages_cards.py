@@ -18,7 +18,7 @@ from rote import L, block
 from rote.cli import main
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
-from rote.layout.pictures import is_light, rank_color
+from rote.plot.drawing import is_light, rank_color
 
 
 def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:

@@ -17,7 +17,7 @@ from markup_tree import Node, read
 from strategies import pairs, pairs_across
 
 import rote
-from rote.compiler.explain import explain, in_bytes
+from rote.compiler.plan import explain, in_bytes
 from rote.compiler.rules import one_step
 from rote.layout.distribution import Distribution
 

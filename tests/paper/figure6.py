@@ -17,10 +17,10 @@ import numpy as np
 
 import rote
 from rote.compiler.cost import flow
+from rote.fft.check import build
 from rote.fft.families.choose import walk_of
 from rote.fft.families.transpose import row_layout
 from rote.fft.request import as_request
-from rote.fft.walk.check import build
 from rote.grammar import ActionSyntax, StageSyntax
 
 POINTS = 256

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
+import re
+import textwrap
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -135,3 +139,50 @@ def test_examples_of_errors_print_what_they_say(name: str) -> None:
         doctest.DocTestRunner().run(test, out=report.append)
     assert sum(len(test.examples) for test in tests) > 0
     assert not report, "".join(report)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def named_errors(name: str, owner: type | None = None) -> str:
+    """The part of a docstring that says what is raised, with those that it refers to: errors as `fftn`."""
+    text = inspect.getdoc(described()[name]) or ""
+    room = name.rpartition(".")[0]
+    parts = [text.partition("Raises")[2], *re.findall(r"\braises? \w+", text)]
+    for reference in re.findall(r"errors(?: [\w ]+)? (?:as|are those)(?: for| of)? `([\w.]+)`", text):
+        parts += [named_errors(each) for each in (f"{room}.{reference}", reference) if each in described()]
+    if owner is not None:
+        parts.append((inspect.getdoc(owner) or "").partition("Raises")[2])
+        parts += re.findall(r"Every method .* raises \w+", inspect.getdoc(owner) or "")
+    return "\n".join(parts)
+
+
+def raised(function: object, seen: frozenset[object] = frozenset()) -> Iterator[str]:
+    """The errors that a function raises, by itself or in what its module alone calls: names with an underscore."""
+    plain = inspect.unwrap(function.fget if isinstance(function, property) else function)  # type: ignore[arg-type]
+    if not inspect.isfunction(plain) or plain in seen:
+        return
+    if not Path(plain.__code__.co_filename).is_file():  # what dataclasses and named tuples write
+        return
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(plain)))):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield ast.unparse(node.exc.func).rpartition(".")[2]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("_"):
+            called = plain.__globals__.get(node.func.id)
+            if getattr(called, "__module__", None) == plain.__module__:
+                yield from raised(called, seen | {plain})
+
+
+def unnamed(name: str, value: object) -> set[str]:
+    """The errors that a public function raises and does not name."""
+    if inspect.isclass(value) or not (callable(value) or isinstance(value, property)):
+        return set()
+    owner = described().get(name.rpartition(".")[0])
+    said = named_errors(name, owner if inspect.isclass(owner) else None)
+    return {each for each in raised(value) if each.endswith("Error") and not re.search(rf"\b{each}\b", said)}
+
+
+def test_functions_name_what_they_raise() -> None:
+    """What the body of a public function raises stands in its docstring, or in the one to which that refers."""
+    silent = {name: errors for name, value in described().items() if (errors := unnamed(name, value))}
+    assert silent == {}
