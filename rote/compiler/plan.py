@@ -203,6 +203,7 @@ class Plan:
             "source": str(self.source.layout),
             "target": str(self.target.layout),
             "steps": [*map(_step_tree, self.steps)],
+            "format": _FORMAT,
         }
         return json.dumps(tree)
 
@@ -211,7 +212,8 @@ class Plan:
         """The plan that a JSON text holds. Reading does not prove the plan; `verify` does that.
 
         Raises:
-            PlanError: the text is not a plan, or its steps do not lead from the source to the target.
+            PlanError: the text is not a plan, or one of another version of Rote's, or its steps do not lead from the
+                source to the target.
 
         >>> from rote.compiler.compile import compile
         >>> plan = compile("block[(0)] -> [()]", shape=4, grid=2)
@@ -268,12 +270,16 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     def on(layout: str, grid: Iterable[int]) -> Distribution:
         return distribute(as_layout(layout), tree["shape"], tuple(grid))
 
-    # Older plans, which could not lead to another grid, name only one grid.
-    source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree.get("target_grid", tree["grid"]))
+    if tree.get("format") != _FORMAT:
+        raise PlanError(
+            f"this plan is of format {tree.get('format')!r}, and this version of Rote reads format {_FORMAT}\n"
+            "compile it again; plan.to_json() writes one"
+        )
+    source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree["target_grid"])
     steps: list[Step] = []
     at = tree["grid"]
     for step in tree["steps"]:
-        before, at = on(step["before"], at), step.get("grid", at)
+        before, at = on(step["before"], at), step["grid"]
         made = Step(as_kind(step["kind"]), before, on(step["after"], at), integers(step["grid_modes"], least=0))
         steps.append(sent_as(made, step.get("wire"), as_dtype(tree["dtype"])))
     sizes = {source.grid.size, target.grid.size, *[step.after.grid.size for step in steps]}
@@ -281,11 +287,11 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
     check_steps(source, target, steps)
     machine = Machine(**tree["machine"])
-    optimality = str(tree.get("found", "as given"))
-    return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, optimality)
+    return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, str(tree["found"]))
 
 
 Parts = tuple[Distribution, Distribution, np.dtype[Any], tuple[Step, ...]]
+_FORMAT = 1  # of plans as JSON; another one is refused
 _NOTHING = "  nothing to do: every rank holds its block already"
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
 _SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")

@@ -457,11 +457,8 @@ def test_a_json_of_another_grid_is_refused():
             Plan.from_json(as_json(change))
 
 
-def test_a_json_that_names_one_grid_is_read():
-    """Plans that were written when a plan had one grid."""
-    plan = rote.compile("[(0),()]+(1) -> [(),(0,1)]", shape=(6, 4), grid=(2, 2), machine=MACHINES["reducing"])
-    tree = json.loads(plan.to_json())
-    del tree["target_grid"]
-    for step in tree["steps"]:
-        del step["grid"]
-    assert Plan.from_json(json.dumps(tree)) == plan
+def test_a_json_of_another_format_is_refused():
+    """A plan that another version has written is never misread."""
+    for change in (lambda tree: tree.pop("format"), lambda tree: tree.update(format=2)):
+        with pytest.raises(PlanError, match="and this version of Rote reads format 1\ncompile it again"):
+            Plan.from_json(as_json(change))

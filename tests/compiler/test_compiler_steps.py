@@ -205,7 +205,7 @@ ERRORS = {
     "no JSON": (lambda: rote.Plan.from_json("{"), "this text is no plan"),
     "other JSON": (lambda: rote.Plan.from_json("[1]"), "this text is no plan"),
     "missing": (
-        lambda: rote.Plan.from_json("{}"),
+        lambda: rote.Plan.from_json('{"format": 1}'),
         "(KeyError: 'source'); plan.to_json() writes one",
     ),
     "bad layout": (lambda: rote.Plan.from_json(broken(source="[(0)")), "this text is no plan (NotationError"),
