@@ -1,10 +1,14 @@
 """The costs of plans: bytes, messages and peak memory, counted exactly, and seconds by a model of the machine.
 
-Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce gives
-every rank its result once, with a message from each other rank. A rank that moves elements sends a message to each
-rank that needs some, as all methods do. MPI's own collectives may have an algorithm with fewer rounds and one with
-fewer bytes (Popovici et al. 2019, eq. 18 to 21, with one port); the model takes the seconds of the cheaper one. It
-assumes that the MPI library chooses well among them, and does not choose for it.
+Elements are counted as a good algorithm receives them, contributions to a sum included. Over p ranks, a reduce_scatter
+brings a rank p - 1 contributions to each element of its part. An allreduce of blocks of n elements brings each rank
+2 n (p - 1) / p, which no algorithm goes below (Chan et al. 2007), and a reduce to a root n elements to the root and
+n (p - 2) / (p - 1) to the others. Messages are counted as the caller of a collective sees them: in a reduction, one
+from each other rank. A rank that moves elements sends a message to each rank that needs some, as all methods do.
+
+MPI's own collectives may have an algorithm with fewer rounds and one with fewer bytes (Popovici et al. 2019, eq. 18 to
+21, with one port); the model takes the seconds of the cheaper one. It assumes that the MPI library chooses well among
+them, and does not choose for it.
 """
 
 from __future__ import annotations
@@ -70,6 +74,7 @@ class Machine:
         copy_time: the time to pack or unpack a byte.
         reduce_time: the time to reduce a byte into another.
         step_time: the time of a step before its first message.
+        flop_time: the time of a multiplication or an addition in a product of matrices of 8-byte numbers.
 
     Raises:
         PlanError: a time is negative or above 1e100, or not a number.
@@ -85,6 +90,7 @@ class Machine:
     copy_time: Time = 1e-10
     reduce_time: Time = 2e-10
     step_time: float = 1e-5
+    flop_time: float = 5e-11
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -126,7 +132,7 @@ def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
 
 def _checked(name: str, value: object) -> Time:
     """A time, or a tuple of them."""
-    if isinstance(value, Iterable) and not isinstance(value, str) and name != "step_time":
+    if isinstance(value, Iterable) and not isinstance(value, str) and name not in ("step_time", "flop_time"):
         return tuple(_number(name, each) for each in value)
     return _number(name, value)
 
@@ -232,17 +238,18 @@ def flow(step: Step) -> Flow:
         return Flow(zero, zero, zero, zero)
     others = prod(source.grid.shape[g] for g in step.grid_modes) - 1
     before, after = block_sizes(source), block_sizes(target)
+    # The contributions to an element pass through all ranks one after another, and the sum passes back. Only the first
+    # and the last rank receive nothing in one of the two, and each is so for its part of the elements.
     if step.kind == "allreduce":
-        return Flow(after, others * (after > 0), zero, zero)
-    if step.kind == "reduce":
-        return Flow(after, others * (after > 0), before * (after == 0), zero)
+        return Flow(2 * after - 2 * after // (others + 1), others * (after > 0), zero, zero)
+    if step.kind == "reduce":  # the root is last for all, each other rank first for its part
+        sent = before * (after == 0)
+        return Flow(after + sent - sent // max(others, 1), others * (after > 0), sent, zero)
     if step.kind == "broadcast":
         needed = after * (before == 0)
         return Flow(needed, (needed > 0).astype(np.int64), zero, zero)
     elements, messages = from_others(source, target)
-    if step.kind == "reduce_scatter":
-        return Flow(after * (messages > 0), messages, before, after)
-    if step.kind == "allgather":
+    if step.kind in ("allgather", "reduce_scatter"):
         return Flow(elements, messages, before, after)
     return Flow(elements, messages, from_others(source, target, sending=True)[0], elements)
 
@@ -272,11 +279,33 @@ def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
-    """The elements that some rank must receive in any plan: the maximum over ranks of |need minus have|.
+    """The elements that some rank must receive in any plan: the most that a rank needs and does not hold.
 
-    In a reduction, a rank must be sent at least one value per element.
+    In a reduction, a rank must be sent at least one value per element, and an average rank its part of `_receipts`.
     """
-    return int(_needed(source, target).max(initial=0))
+    needed = int(_needed(source, target).max(initial=0))
+    return max(needed, -(-_receipts(source, target) // source.grid.size))
+
+
+def _receipts(source: Distribution, target: Distribution) -> int:
+    """The elements that all ranks together must receive, at least, in a reduction; 0 if there is none.
+
+    To bring c contributions together, c - 1 ranks that hold one must send, or c if the sum is needed elsewhere (Chan et
+    al. 2007). From then on, each rank that needs the sum but the first must still be sent a value. Of contributions to
+    a target with d of them, d may stay where they are.
+    """
+    elements, given, left = prod(source.shape), _number_of("partial", source), _number_of("partial", target)
+    if left > 1 or given == 1:
+        return elements * max(given - left, 0)
+    moved, copies = from_others(source, target)[0], _number_of("replicated", target)
+    every = int(moved.sum()) * (target.grid.size // moved.size)  # contributions to all copies, but for those in place
+    elsewhere = every - elements * (given * copies - 1)  # negative if several copies have a contribution in place
+    return elements * (given + copies - 2) + max(elsewhere, 0)
+
+
+def _number_of(role: str, dist: Distribution) -> int:
+    """The number of contributions to each element ("partial"), or of its copies ("replicated")."""
+    return prod([p for p, has in zip(dist.grid.shape, dist.roles, strict=True) if has.name == role])
 
 
 def _needed(source: Distribution, target: Distribution) -> Ints:
@@ -306,7 +335,14 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
     if source.meaning == target.meaning:
         return 0.0
     times, copied = machine.along(source.grid.order), _sizes_beside(source, target)
-    return machine.step_time + float(_arriving(_needed(source, target), copied, times, item, sent).max())
+    seconds = float(_arriving(_needed(source, target), copied, times, item, sent).max())
+    if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
+        given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
+        added = prod(source.shape) * max(given - left, 0) / source.grid.size
+        received = _receipts(source, target) / source.grid.size * (sent or item) * min(times.byte_time)
+        copies = float(np.broadcast_to(copied, target.grid.shape or 1).mean()) if source.grid == target.grid else 0.0
+        seconds = max(seconds, received + item * (added * min(times.reduce_time) + copies * min(times.copy_time)))
+    return machine.step_time + seconds
 
 
 def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) -> Floats:

@@ -80,6 +80,7 @@ class Plan:
     def lower_bound(self) -> int:
         """The bytes that some rank must receive in any plan: the most that one rank needs and does not hold.
 
+        If the source is partial, contributions must also meet: those that an average rank must receive for that count.
         Elements count with the bytes in which they travel: half of their size if the plan sends them rounded.
         """
         wire = wire_of(self.steps)

@@ -292,16 +292,16 @@ class Search:
     wire: np.dtype[Any] | None = None
     _layouts: tuple[Distribution, ...] = ()
 
-    def cheapest(self) -> Route:
-        """A cheapest route; of several, the one with the fewest steps."""
+    def cheapest(self, most: float = inf) -> Route:
+        """A cheapest route; of several, the one with the fewest steps. If it takes `most` seconds, any such route."""
         direct = self.direct()
         if not direct.steps:
             return direct
         sent = 0 if self.wire is None else self.wire.itemsize
         two = at_least_in_two(self.source, self.target, self.item, self.machine, sent)
-        if direct.seconds <= two * (1 + _SAME):
+        if min(direct.seconds, most) <= two * (1 + _SAME):
             return direct
-        return next(self._routes(below=direct.seconds), direct)
+        return next(self._routes(below=min(direct.seconds, most)), direct)
 
     def within(self, most: int) -> Route | None:
         """A cheapest route among those that never hold more than `most` elements on a rank."""
@@ -377,12 +377,18 @@ class Search:
             return
         every, times = self._all(), (self.item, self.machine, self.wire)
         price, bound = _prices(*times), _bounds(*times)
-        left = [bound(dist, self.target) for dist in every]
-        # A lower bound on a step to each layout and on to the target: the step copies every block.
-        copying = self.item * min(self.machine.along(self.source.grid.order).copy_time)
+        left: dict[int, float] = {_SOURCE: bound(self.source, self.target)}
+        # A lower bound on a step to each layout and on to the target, by the sizes of blocks: both steps copy one.
+        along, whole = self.machine.along(self.source.grid.order), largest_block(self.target)
+        copying, moving = self.item * min(along.copy_time), self.item * min(along.byte_time)
+        if self.target.partial or self.wire is not None:
+            moving = 0.0
         aside = []
-        for dist, seconds in zip(every, left, strict=True):
-            aside.append(self.machine.step_time + copying * largest_block(dist) + seconds)
+        for dist in every:
+            size = largest_block(dist)
+            seconds = copying * (size + whole) + moving * max(whole - size, 0)
+            aside.append(2 * self.machine.step_time + seconds)
+        aside[_TARGET] -= self.machine.step_time + copying * whole
         limit = below * (1 - _SAME)
         heap = [_Draft(left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())]
         best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, in falling order
@@ -402,6 +408,11 @@ class Search:
             self.exact = self.exact and not spent
             for following in (_TARGET,) if spent else range(_TARGET, len(every)):
                 if draft.seconds + aside[following] >= limit or following == current or (current, following) == without:
+                    continue
+                if following not in left:
+                    left[following] = bound(every[following], self.target)
+                first = self.machine.step_time + copying * largest_block(every[following])
+                if draft.seconds + first + left[following] >= limit:
                     continue
                 looked += 1
                 taken, step = price(every[current], every[following])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, lru_cache
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -180,17 +181,18 @@ def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
     if kind in LOCAL:
         return 0, 0, 0, 0
     if kind == "allreduce":
-        return after, others if after else 0, 0, 0
+        return ceil(Fraction(2 * others * after, others + 1)), others if after else 0, 0, 0
     if kind == "reduce":
         root = step.after.holds(rank)
-        return after, others if after else 0, 0 if root else before, 0
+        come_by = after if root else ceil(Fraction((others - 1) * before, others))
+        return come_by, others if after else 0, 0 if root else before, 0
     if kind == "broadcast":
         root = step.before.holds(rank)
         return (0, 0, 0, 0) if root else (after, 1 if after else 0, 0, 0)
     if kind == "allgather":
         return sum(come.values()), len(come), before, after
     if kind == "reduce_scatter":
-        return after if come else 0, len(come), before, after
+        return others * after, len(come), before, after
     return sum(come.values()), len(come), sum(gone.values()), sum(come.values())
 
 

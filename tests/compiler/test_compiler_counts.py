@@ -18,7 +18,7 @@ from rote.compiler.verify import certificate, proof, recount
 from rote.fft import compare
 
 COUNTING = (along, certificate, components, halo, proof, recount, volumes)
-TIMES = ("latency", "byte_time", "copy_time", "reduce_time", "step_time")
+TIMES = ("latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time")
 
 
 def counted(make, number):

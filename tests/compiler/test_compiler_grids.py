@@ -10,6 +10,7 @@ import json
 import random
 from collections import Counter
 from itertools import islice, pairwise, product
+from math import prod
 
 import numpy as np
 import pytest
@@ -103,7 +104,14 @@ def check_cost(plan):
     assert np.array_equal(message_matrix(source, target), matrix), plan
     have, need = held(source), held(target)
     needs = max(min(others[:, rank].sum(), len(need[rank])) for rank in range(len(need)))
-    assert plan.lower_bound == (0 if target.partial else ITEM * needs), plan
+    elements = len(set().union(*have))
+    given, left = (prod(dist.grid.shape[g] for g in dist.partial) for dist in (source, target))
+    receipts = elements * max(given - left, 0) if source.partial else 0
+    if source.partial and left == 1:  # of each element: to bring it together, elsewhere if no rank of it has a part
+        in_place = sum(len(a & b) for a, b in zip(have, need, strict=True))
+        receipts += sum(map(len, need)) - elements + max(elements - in_place, 0)
+    least = max(0 if target.partial else needs, -(-receipts // len(have)))
+    assert plan.lower_bound == ITEM * least, plan
     if not (source.partial or target.partial):
         lacking = [len(b - a) for a, b in zip(have, need, strict=True)]
         assert others.sum(axis=0).tolist() == lacking and plan.lower_bound == ITEM * max(lacking), plan

@@ -690,11 +690,11 @@ def test_it_counts_as_one_does_message_by_message(every):
 
 
 def test_figures_by_hand():
-    """Each rank of a line of three gets the two others' rows; a sum arrives once, and its terms are not buffered."""
+    """Each rank of a line of three gets the two others' rows, and the terms of the part of a sum that it adds."""
     for text, bytes_, messages, peak in (
         ("[(0),()] -> [(),()]", 64, 2, 32 + 96 + 32 + 96),
-        ("[(),()]+(0) -> [(),()]", 96, 2, 96 + 96),
-        ("[(),()]+(0) -> [(0),()]", 32, 2, 96 + 32 + 96 + 32),
+        ("[(),()]+(0) -> [(),()]", 2 * 64, 2, 96 + 96),
+        ("[(),()]+(0) -> [(0),()]", 64, 2, 96 + 32 + 96 + 32),
         ("[(),()]+(0) -> [(),()]|(0@1)", 96, 2, 96 + 96),
         ("[(),()]|(0) -> [(),()]", 96, 1, 96 + 96),
         ("[(),()]|(0) -> [(0),()]", 32, 1, 96 + 32 + 64),

@@ -1,12 +1,14 @@
 """A communicator that writes down what its caller sends and hears: to and from whom, and how much.
 
 It wraps any other communicator and hands every call on. Messages are counted as the caller of a collective sees them,
-whatever happens inside: from whom something comes, and how much there is when the call returns.
+whatever happens inside: from whom something comes, and how much. Sums that all or one get come by the algorithms that
+receive least.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
 
@@ -21,6 +23,7 @@ class Call:
             and that come from it, where there are any. What enters a reduction counts whole, for all whom it reaches.
         buffers: the sizes of the arrays that the caller gave, in elements.
         item: bytes of one of these.
+        ranks: how many take part.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Call:
     heard: dict[int, int] = field(default_factory=dict)
     buffers: tuple[int, ...] = ()
     item: int = field(default=0, compare=False)
+    ranks: int = field(default=0, compare=False)
 
     @property
     def messages(self) -> int:
@@ -41,9 +45,13 @@ class Call:
 
     @property
     def elements(self) -> int:
-        """What the caller gets of others: all their parts, or the one part into which they are reduced."""
-        parts = self.heard.values()
-        return max(parts, default=0) if self.name in REDUCING else sum(parts)
+        """What the caller gets of others: all their parts, or fewer where ranks add parts for each other."""
+        heard, sent = sum(self.heard.values()), sum(self.sent.values())
+        if self.name == "allreduce":  # a part of the contributions of all others, then the other parts of the sum
+            return ceil(2 * heard / self.ranks)
+        if self.name == "reduce":  # the root gets the sum, in parts that the other ranks have added
+            return max(self.heard.values(), default=ceil(sent * (self.ranks - 2) / max(self.ranks - 1, 1)))
+        return heard
 
 
 class Recording:
@@ -134,4 +142,4 @@ class Recording:
             for counts in (sent, heard)
         )
         item = buffers[0].itemsize if buffers else 0
-        self.calls.append(Call(name, *theirs, tuple(buffer.size for buffer in buffers), item))
+        self.calls.append(Call(name, *theirs, tuple(buffer.size for buffer in buffers), item, self.size))

@@ -76,9 +76,9 @@ class Proof:
         self.at = slice(0, given), slice(given, both)
         self.local = slice(both, both + len(source)), slice(both + len(source), None)
         self.lattices = lattices
-        self.parts = tuple(splits_of(source, target))
+        self.parts: tuple[int, ...] = tuple(splits_of(source, target))
         self.extents = extents_of(source)
-        self.counter = counting(prod(self.extents.values()))
+        self.counter: np.dtype[Any] = counting(prod(self.extents.values()))
         self._rows: dict[tuple[int, At, tuple[range, ...]], dict[At, list[Lattice]]] = {}
 
     def row(self, side: int, own: At, partners: tuple[range, ...]) -> dict[At, list[Lattice]]:

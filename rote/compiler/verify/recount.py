@@ -1,7 +1,8 @@
 """The figures of a plan, counted again from proved facts: pairs of coordinates, and which ranks exchange data.
 
 A rank's elements and messages are products of sums over one component each, so there is one table per component, and
-NumPy broadcasts the tables over the grid. The counts are those that the caller of a collective sees.
+NumPy broadcasts the tables over the grid. Messages are counted as the caller of a collective sees them, elements of an
+allreduce and a reduce as the algorithms that receive least do.
 """
 
 from __future__ import annotations
@@ -50,18 +51,19 @@ def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], rules: Sequ
     arriving, number, kept = _totals(shape, counter, parts, rules, RECEIVES)
     foreign, peers = arriving - kept, number - (kept > 0)
     match kind:
-        case "allreduce":  # the result arrives once, however many contributions it has
-            return Recount(kept, peers, zero)
+        case "allreduce":  # contributions to all elements arrive at all ranks but one, then copies of the sums
+            return Recount(-(-2 * peers * kept // (peers + 1)), peers, zero)
         case "broadcast":
             return Recount(foreign, peers, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, peers, kept + arriving)
     leaving = _totals(shape, counter, parts, [rule.reversed() for rule in rules], SENDS)[0]
     match kind:
-        case "reduce":
-            return Recount(kept, peers, leaving - kept)
-        case "reduce_scatter":  # its part of the result arrives once
-            return Recount(kept * (peers > 0), peers, leaving + kept)
+        case "reduce":  # the other ranks reduce a part each, which then arrives at the root
+            sent, others = leaving - kept, max(int(peers.max()), 1)
+            return Recount(kept + -(-(others - 1) * sent // others), peers, sent)
+        case "reduce_scatter":
+            return Recount(foreign, peers, leaving + kept)
     return Recount(foreign, peers, leaving - kept + foreign)
 
 
