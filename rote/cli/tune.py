@@ -43,6 +43,7 @@ _ABOUT = {
     "copy_time": "to pack or unpack a byte",
     "reduce_time": "to reduce a byte into another",
     "step_time": "of a step before its first message",
+    "flop_time": "of an operation in a product of matrices",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
 _BUSY = (
@@ -96,7 +97,7 @@ def tune(
     as_json: bool,
     **fft: Any,
 ) -> None:
-    """Measure the times of messages, copies and steps between ranks, and keep them in the user's cache folder.
+    """Measure the times of messages, copies, steps and products of ranks, and keep them in the user's cache folder.
     Times whose spread shows that other work ran on the machine are not kept.
 
     With --shape, time the FFTs that may be fastest, for FFT(..., tune="measure") and rote fft --effort measure.

@@ -1,7 +1,8 @@
 """What is measured under the ranks of a communicator: the machine of the cost model, and methods of exchange.
 
-`measure` finds the times of a message, a byte, a copy, a reduction and a step. All ranks work at once, as in a plan, on
-blocks of 16 MiB, which exceed most caches. `chosen` finds the fastest method of a step. Both are kept as wisdom.
+`measure` finds the times of a message, a byte, a copy, a reduction, a step and a product. All ranks work at once, as in
+a plan, on blocks of 16 MiB, which exceed most caches, and on square matrices of 2 MiB. `chosen` finds the fastest
+method of a step. Both are kept as wisdom.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ a core, most messages take ten to a hundred times as long as the fastest one."""
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, out of twice as many
+_ROWS = 512  # of a square matrix that is multiplied
 _OFTEN = 20  # short calls per reading of the clock
 _SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
 _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
@@ -92,13 +94,20 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     def addition() -> None:
         np.maximum(receive, send, out=receive)
 
+    square, product = np.ones((_ROWS, _ROWS)), np.empty((_ROWS, _ROWS))
+
+    def multiplication() -> None:
+        np.matmul(square, square, out=product)
+
     step, exchange = _Often(lambda: bind(local, comm)(row[0], element)), _Often(lambda: bind(swap, comm)(row, column))
-    readings = rounds(comm, (*link.calls, reduction, addition, step, exchange), seconds, progress)
+    timed = (reduction, addition, step, exchange, multiplication)
+    *readings, multiplied = rounds(comm, (*link.calls, *timed), seconds, progress)  # BLAS's threads vary
     short, long, copied, reduced, added, steps, exchanges = map(middle, readings)
     times = link.times(short, long, copied)
     combined = (reduced - short / _OFTEN) / (8 * link.received) - times["byte_time"]
     times["reduce_time"] = max(combined, added / (8 * send.size))
     times["step_time"] = max(steps, exchanges - short) / _OFTEN
+    times["flop_time"] = middle(multiplied) / (2 * _ROWS**3)
     fastest = np.array([inf] * len(readings))
     fastest[[0, -2, -1]] = [_OFTEN * often.fastest for often in (link.message, step, exchange)]
     comm.allreduce_in_place(fastest, "max")

@@ -12,6 +12,7 @@ import warnings
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import platformdirs
 import pytest
 
@@ -364,6 +365,19 @@ def test_the_spread_tells_a_busy_machine(monkeypatch, every):
     monkeypatch.setattr(LocalComm, "alltoallv", delayed)
     (machine, spread), _ = rote.run(lambda comm: measure(comm, 0.5), 2)
     assert spread > 2 * BUSY and machine.as_dict()["latency"] > 5e-4 / every
+
+
+def test_products_are_measured_by_their_operations(monkeypatch):
+    """The time of an operation is that of a product over its multiplications and additions; no other time grows."""
+    usual = np.matmul
+
+    def delayed(*args, **keywords):
+        time.sleep(0.02)
+        return usual(*args, **keywords)
+
+    monkeypatch.setattr(np, "matmul", delayed)
+    machine, spread = rote.run(lambda comm: measure(comm, 0.0), 1)[0]
+    assert 0.02 <= machine.flop_time * 2 * 512**3 < 10 and machine.step_time < 0.1 and spread >= 1
 
 
 def test_medians_are_of_the_slowest_rank():
