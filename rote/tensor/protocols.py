@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -404,15 +405,20 @@ def _foreign(types: Any) -> bool:
     return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)
 
 
+@cache
 def answering(function: Function, method: str = "") -> Function | None:
-    """The function that answers for one of NumPy, or for a method of a ufunc; one module alone is imported for it."""
+    """The function that answers for one of NumPy, or for a method of a ufunc; one module alone is imported for it.
+
+    Another thread may be importing the module, whose first functions are in the table before its last ones are defined.
+    So the import comes first, which waits for that thread.
+    """
     table: Mapping[Any, Function] = UFUNC_METHODS if method else ANSWERS
     key = (function, method) if method else function
-    if key not in table:
-        if getattr(function, "__module__", "") == "numpy.fft":
-            late("numpy.fft")
-        else:
-            functions.load(functions.ANSWERING.get(f"ufunc.{method}" if method else function.__name__))
+    module = functions.ANSWERING.get(f"ufunc.{method}" if method else function.__name__)
+    if getattr(function, "__module__", "") == "numpy.fft":
+        late("numpy.fft")
+    elif module or key not in table:
+        functions.load(module)
     return table.get(key)
 
 
@@ -423,7 +429,7 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         TypeError: the function is not answered; the text says what to write instead.
         LayoutError: the tensors do not have the layouts that the function needs.
     """
-    method = ANSWERS.get(function) or answering(function)
+    method = answering(function)
     if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _HINTS.get(function, "")))
     if options:  # of which NumPy's `_NoValue` means: not given
