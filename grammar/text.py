@@ -81,12 +81,13 @@ def _with_default(name: str, modes: tuple[tuple[nodes.Entry, ...], ...], default
     """Write modes in brackets after the name of the default kind, which is that of all entries without a kind."""
     lists = []
     for mode in modes:
-        entries = [_entry(entry, default) for entry in mode]
+        entries = [entry_text(entry, default) for entry in mode]
         lists.append(f"({','.join(entries)})")
     return f"{name}[{','.join(lists)}]"
 
 
-def _entry(entry: nodes.Entry, default: nodes.Kind) -> str:
+def entry_text(entry: nodes.Entry, default: nodes.Kind) -> str:
+    """The text of an entry: its grid mode, and its kind if that is not the default one."""
     return f"{entry.grid_mode}" if entry.kind == default else f"{entry.grid_mode}:{kind_text(entry.kind)}"
 
 

@@ -60,7 +60,10 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .compiler.plan import Plan
     from .compiler.relabel import relabel
     from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
+    from .functions.contraction.compile import compile_einsum
+    from .functions.contraction.plan import Contraction
     from .functions.moves import config, trace
+    from .functions.products import einsum
     from .layout.distribution import Distribution
     from .layout.expressions import L, block, cyclic, partial, root
     from .layout.grid import Grid
@@ -81,7 +84,10 @@ else:
             "compiler.plan": "Plan",
             "compiler.relabel": "relabel",
             "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",
+            "functions.contraction.compile": "compile_einsum",
+            "functions.contraction.plan": "Contraction",
             "functions.moves": "config trace",
+            "functions.products": "einsum",
             "layout.distribution": "Distribution",
             "layout.expressions": "L block cyclic partial root",
             "layout.grid": "Grid",
@@ -96,8 +102,9 @@ else:
     )
 
 # `from rote import *` leaves array_api and testing out: programs import them by name.
-__all__ = ["CommError", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout", "LayoutError", "Machine"]
-__all__ += ["MoveWarning", "NotationError", "Plan", "PlanError", "RoteError", "Transition", "block", "cache_info"]
-__all__ += ["clear_caches", "compile", "compiler", "config", "contents", "cyclic", "errors", "expect", "fft", "grammar"]
-__all__ += ["layout", "load", "methods", "parse", "parse_transition", "partial", "plot", "random", "redistribute"]
-__all__ += ["relabel", "root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]
+__all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
+__all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "RoteError", "Transition"]
+__all__ += ["block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config", "contents"]
+__all__ += ["cyclic", "einsum", "errors", "expect", "fft", "grammar", "layout", "load", "methods", "parse"]
+__all__ += ["parse_transition", "partial", "plot", "random", "redistribute", "relabel", "root", "run", "runtime"]
+__all__ += ["save", "simulate", "trace", "tradeoff", "wisdom"]

@@ -53,7 +53,12 @@ def _module(name: str) -> Any:
 
 HOMES: dict[str, tuple[str, str]] = {
     "array namespace": ("array_api", ""),
+    "bound contraction": ("functions.contraction.run", "bound_to"),
     "card": ("html.page", "card"),
+    "contraction card": ("html.contractions", "contraction_card"),
+    "contraction figure": ("plot.contractions", "contraction"),
+    "contraction page": ("html.contractions", "contraction_page"),
+    "contraction proof": ("functions.contraction.proof", "prove"),
     "distribution card": ("html.page", "distribution_card"),
     "distribution": ("layout.distribution", "distribute"),
     "layout card": ("html.page", "layout_card"),

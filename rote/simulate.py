@@ -1,5 +1,7 @@
 """Simulation of any number of ranks, one by one in one process: cut an array, run a plan on its blocks, gather them.
 
+A plan of a move takes one list of blocks, a contraction one list for each operand.
+
 >>> import numpy as np
 >>> from rote.compiler.compile import compile
 >>> plan = compile("block[(0),()] -> [(),(0)]", shape=(4, 6), grid=3)
@@ -13,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .compiler.plan import Plan
 from .compiler.step import Step, as_array
-from .errors import LayoutError
+from .errors import LayoutError, counted
+from .functions.contraction.plan import Contraction
+from .functions.contraction.run import walk_of
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
 from .runtime.regions import REDUCE, cut, identity, receive_regions, send_regions
@@ -52,26 +56,39 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
     return [cut(whole, dist, rank) for rank in range(dist.grid.size)]
 
 
-def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
-    """Run a plan on blocks in this process.
+@overload
+def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]: ...
+@overload
+def run(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]: ...
+def run(plan: Plan | Contraction, blocks: Sequence[Any]) -> list[Array]:
+    """Run a plan or a contraction on blocks in this process.
 
-    If the plan rounds elements in messages, they are rounded here, too.
+    If the plan rounds elements in messages, they are rounded here, too. A contraction has the bits that ranks get.
 
     Args:
         plan: the plan.
-        blocks: one per rank, in rank order, in the plan's source; they keep their values.
+        blocks: one per rank, in rank order, in the plan's source; of a contraction such a list for each operand, of the
+            plan's dtypes. They keep their values.
 
     Returns:
-        The blocks in the plan's target, in rank order.
+        The blocks in the plan's target, or of the result, in rank order.
 
     Raises:
-        LayoutError: a block has another shape than its rank's in the plan's source.
+        LayoutError: a block has another shape than its rank's in the plan's source, or a contraction's another dtype;
+            a contraction has another number of operands.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0)] -> [(0)]", shape=5, grid=2)
     >>> [block.tolist() for block in run(plan, [np.array([1, 2, 3]), np.array([4, 5])])]
     [[1, 3, 5], [2, 4]]
+
+    >>> from rote.functions.contraction.compile import compile_einsum
+    >>> dot = compile_einsum("i,i->", [(3,), (3,)], ["block[(0)]"] * 2, grid=2, dtype="i8")
+    >>> [int(block) for block in run(dot, [scatter([1, 2, 3], dist) for dist in dot.operands])]
+    [14, 14]
     """
+    if isinstance(plan, Contraction):
+        return _run_contraction(plan, blocks)
     _check(blocks, plan.source)
     current = [np.array(block) for block in blocks]
     for step in plan.steps:
@@ -124,6 +141,26 @@ def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
             region.put(block, messages.pop((region.peer, rank)), source.layout.op)
         results.append(block)
     return results
+
+
+def _run_contraction(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]:
+    """The walks of all ranks side by side, which ask for the same moves at the same time."""
+    if len(blocks) != len(plan.operands):
+        raise LayoutError(f"{plan.subscripts} has {counted(len(plan.operands), 'operand')}, not {len(blocks)}")
+    operands = [[*map(np.asarray, each)] for each in blocks]
+    for each, dist, dtype in zip(operands, plan.operands, plan.dtypes, strict=True):
+        _check(each, dist)
+        for block in each:
+            if block.dtype != dtype:
+                raise LayoutError(f"the plan is for blocks of {dtype}, not of {block.dtype}")
+    ranks = [[*each] for each in zip(*operands, strict=True)]
+    walks = [walk_of(plan, rank) for rank in range(len(ranks))]
+    for asked in zip(*[walk.steps(values) for walk, values in zip(walks, ranks, strict=True)], strict=True):
+        numbers, lists = zip(*asked, strict=True)
+        moved = run(walks[0].moves[numbers[0]], [values.pop() for values in lists])
+        for values, block in zip(lists, moved, strict=True):
+            values.append(block)
+    return [np.array(values[-1], order="C") for values in ranks]
 
 
 def _check(blocks: Sequence[Array], dist: Distribution) -> None:

@@ -23,7 +23,10 @@ import numpy as np
 
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
-from .contraction import Term, aligned, as_matrices, common_operands, contract, extents_of, layout_of, narrowed
+from .contraction.local import matrices_of
+from .contraction.operands import Term, aligned, common_operands, lettered
+from .contraction.run import contract
+from .contraction.subscripts import Subscripts, broadcasting, without
 from .distributed import Array, Distributed
 from .moves import redistributed
 
@@ -89,20 +92,24 @@ def exact_contract(
     if dtype.kind not in "fc":
         return contract(operands, terms, result, cause, layout)
     wide = np.promote_types(_checked(dtype), "f8")
-    extents = extents_of(tensors, terms, cause)
-    joint = aligned(tensors, terms, result, extents, cause)
-    factors = [each.astype(wide, copy=False) for each in joint.blocks]
-    blocks, labels = narrowed(factors, tensors, terms, extents)
-    matrices = as_matrices(blocks[0], blocks[1], labels[0], labels[1], result)
-    first, second = _parts(matrices.first), _parts(matrices.second)
+    *letters, kept = lettered(*terms, result)
+    joint = aligned(tensors, Subscripts(tuple(letters), kept), cause)
+    narrow = [broadcasting(x, y.distribution.shape, joint.extents) for x, y in zip(letters, tensors, strict=True)]
+    a, b = (block.astype(wide, copy=False).squeeze(axes) for block, axes in zip(joint.blocks, narrow, strict=True))
+    a_term, b_term = map(without, letters, narrow)
+    matrices = matrices_of(a, b, a_term, b_term, kept)
+    stacks = matrices.first.of(a), matrices.second.of(b)
+    first, second = (_parts(each.reshape(prod(each.shape[:-2]), *each.shape[-2:])) for each in stacks)
     if wide.kind == "f":
         pairs = [[(first[0], second[0])]]
     else:
         real = [(first[0], second[0]), (-first[1], second[1])]
         pairs = [real, [(first[0], second[1]), (first[1], second[0])]]
-    sums = np.stack([matrices.restored(digit_products(each)) for each in pairs], axis=-2)
-    computed, shape = layout_of(result, joint.splits), tuple([extents[label] for label in result])
-    partial, total = (Distribution(each, shape, joint.grid) for each in (computed, replace(computed, partial=())))
+    shape = matrices.product.shape
+    digits = [digit_products(each).reshape(*shape, PRODUCTS.length) for each in pairs]
+    sums = np.stack([matrices.restored(each) for each in digits], axis=-2)
+    partial = joint.result(kept)
+    total = replace(partial, layout=replace(partial.layout, partial=()))
     return _rounded(cause, tensors[0], sums, PRODUCTS, (partial, total), dtype, layout_or_none(layout))
 
 

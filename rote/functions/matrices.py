@@ -17,7 +17,8 @@ from ..errors import LayoutError
 from ..layout.layout import Layout
 from . import reductions
 from .alignment import plain
-from .contraction import Term, contract, diagonal_of, stackwise
+from .contraction.operands import Term, diagonal_of, stackwise
+from .contraction.run import contract
 from .distributed import Distributed, linked
 from .elementwise import elementwise
 from .indexing import getitem, relabelled

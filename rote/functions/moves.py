@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -423,7 +423,7 @@ def _text(value: Any) -> str:
         return f"({', '.join(map(_text, value))})"
     if isinstance(value, Layout | Grid | np.dtype | np.generic | int | float | complex | str | bytes | slice | None):
         return str(value)
-    return getattr(value, "__name__", type(value).__name__)
+    return str(value) if is_dataclass(value) else getattr(value, "__name__", type(value).__name__)
 
 
 def _caller() -> tuple[str, int]:

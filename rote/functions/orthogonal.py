@@ -27,7 +27,8 @@ from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from . import reductions
 from .alignment import one_per_part, part_number, plain, whole_along
-from .contraction import Term, contract, stackwise
+from .contraction.operands import Term, stackwise
+from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import fetch

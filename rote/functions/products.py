@@ -10,15 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from ..caches import memoized
 from ..errors import LayoutError
+from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
-from .contraction import Term, as_text, contract, read_subscripts, stackwise
-from .distributed import Distributed, changed, linked, writable
+from .contraction.operands import Term, stackwise
+from .contraction.plan import Contraction
+from .contraction.run import contract, contraction_of_tensors
+from .contraction.subscripts import LETTERS, Subscripts, as_text, read_subscripts
+from .distributed import Distributed, changed, linked, shape_of, writable
 from .exact import exact_contract
 from .moves import redistributed
 from .rules import follows
 
-__all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
+__all__ = ["cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot"]
+__all__ += ["vecdot"]
 
 _STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
 _OTHER = 2000  # from here, labels of modes that only one operand has
@@ -31,35 +37,70 @@ def einsum(
     out: Distributed | None = None,
     optimize: Any = True,
     layout: Layout | str | None = None,
+    grid: Any = None,
+    max_bytes: int | None = None,
+    plan: Contraction | None = None,
 ) -> Any:
     """The sum of products that the subscripts describe, for tensors in any layouts, as `numpy.einsum`. Collective.
 
-    The plans that take the least time move operands until modes of one letter are split alike. Then each rank contracts
-    its blocks. If a summed mode is split, the compiled plan to `layout` combines the partial sums.
+    The contraction is planned as `rote.compile_einsum` plans it, and the plan is kept: operands are moved until modes
+    of one letter are split alike, each rank multiplies its blocks, and a reduction adds up the contributions.
 
     Args:
         subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels.
         operands: tensors, and arrays that are the same on all ranks.
         out: a tensor of the result's shape and dtype to write into.
-        optimize: accepted for compatibility with NumPy; more than two operands are always multiplied two by two.
-        layout: the layout of the result; if None, the splits that its letters have in the operands.
+        optimize: a path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
+            that NumPy takes let the plan choose.
+        layout: the layout of the result; if None, the splits that its letters have in the operands; "cheapest" for the
+            layout that costs least.
+        grid: the grid on which the ranks multiply, and `layout` is read; if None, that of the largest operand.
+        max_bytes: the most bytes that a rank may hold at any time, operands and result included.
+        plan: the contraction to run, for operands that lie as it says.
 
     Raises:
-        LayoutError: subscripts and operands do not fit each other; a move is refused by `rote.config`.
+        NotationError: the subscripts are invalid.
+        LayoutError: subscripts, plan or path and operands do not fit each other; a move is refused by `rote.config`.
+        PlanError: every contraction needs more than `max_bytes`.
 
     >>> import rote
     >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
     >>> einsum("ij,ij->i", x, x).to_global()
     array([ 5., 25.])
     """
-    arrays = [*operands]
-    if not isinstance(subscripts, str):
-        subscripts, arrays = as_text((subscripts, *operands))
-    labels = read_subscripts(subscripts, tuple(map(np.ndim, arrays)))
-    result = contract(arrays, labels.terms, labels.result, "einsum", layout)
+    subscripts, arrays, labels = _read(subscripts, operands)
+    on = None if grid is None else Grid(grid_shape(grid))
+    if plan is not None:
+        for name, value in (("layout", layout), ("grid", grid), ("max_bytes", max_bytes)):
+            if value is not None:
+                raise LayoutError(f"einsum takes plan= or {name}=\ngive {name}= to rote.compile_einsum, which plans it")
+    path = None if optimize is True else _path(optimize, len(arrays))
+    result = contract(arrays, labels.terms, labels.result, "einsum", layout, on, max_bytes, path, plan)
     if len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}:  # in NumPy a view of the operand
         return linked(result, arrays[0], None, "copy", fixed=lambda array: np.einsum(subscripts, array))
     return into(out, result, "einsum")
+
+
+@follows("fact", np.einsum_path)
+def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[list[Any], str]:
+    """`numpy.einsum_path`: the pairs in which `einsum` multiplies operands, and the plan of the contraction as text.
+
+    Args:
+        subscripts, operands, optimize: see `einsum`.
+
+    Raises:
+        NotationError, LayoutError: as for `einsum`.
+
+    >>> import rote
+    >>> x = rote.DistTensor.zeros((4, 4), "block[(0),()]")
+    >>> v = rote.DistTensor.zeros(4, "block[(0)]")
+    >>> einsum_path("ij,jk,k->i", x, x, v)[0]
+    ['einsum_path', (1, 2), (0, 1)]
+    """
+    _, arrays, labels = _read(subscripts, operands)
+    path = _path(optimize, len(arrays))
+    plan = contraction_of_tensors(arrays, labels.terms, labels.result, "einsum_path", path)
+    return ["einsum_path", *plan.path], plan.explain()
 
 
 @follows("contracted", np.matmul)
@@ -81,15 +122,27 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None 
     array([[ 7., 10.],
            [15., 22.]])
     """
-    first, second = np.ndim(x1), np.ndim(x2)
-    if not (first and second):
+    shapes = shape_of(x1), shape_of(x2)
+    orders = len(shapes[0]), len(shapes[1])
+    if not all(orders):
         raise LayoutError("matmul takes no tensor of order 0; write x1 * x2")
-    stacks = [_stack(max(order - 2, 0)) for order in (first, second)]
-    rows, summed, columns = range(3)
-    terms = ((*stacks[0], rows, summed)[-first:], (*stacks[1], summed, columns)[: len(stacks[1]) + min(second, 2)])
-    _check_summed("matmul", (x1, -1), (x2, -min(second, 2)))
-    result = (*max(stacks, key=len), *((rows,) * (first > 1)), *((columns,) * (second > 1)))
+    if shapes[0][-1] != shapes[1][-min(orders[1], 2)]:
+        _check_summed("matmul", (x1, -1), (x2, -min(orders[1], 2)))
+    terms, result = _matrix_terms(*orders)
     return into(out, contract((x1, x2), terms, result, "matmul", layout), "matmul")
+
+
+@memoized(64)
+def _matrix_terms(first: int, second: int) -> tuple[tuple[str, str], str]:
+    """The letters of matrices, or of stacks of them, and of their product.
+
+    >>> _matrix_terms(2, 2), _matrix_terms(1, 2), _matrix_terms(4, 3)
+    ((('ik', 'kj'), 'ij'), (('k', 'kj'), 'j'), (('baik', 'akj'), 'baij'))
+    """
+    letters = [letter for letter in LETTERS if letter not in "ikj"]
+    stacks = ["".join(letters[max(order - 2, 0) - 1 :: -1]) if order > 2 else "" for order in (first, second)]
+    rows, columns = "i" * (first > 1), "j" * (second > 1)
+    return (f"{stacks[0]}{rows}k", f"{stacks[1]}k{columns}"), max(stacks, key=len) + rows + columns
 
 
 @follows("contracted", np.tensordot, np.linalg.tensordot)
@@ -111,7 +164,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
     >>> float(tensordot(x, [1e200, 2.0, -1.0], 1, exact=True)), float(tensordot(x, [0.0, 0.1, 0.1], 1, exact=True))
     (inf, 0.4)
     """
-    first, second = np.ndim(x1), np.ndim(x2)
+    first, second = len(shape_of(x1)), len(shape_of(x2))
     if isinstance(axes, int | np.integer):
         summed = [[*range(first - int(axes), first)], [*range(int(axes))]]
         if not 0 <= axes <= min(first, second):
@@ -152,7 +205,7 @@ def vecdot(
     >>> float(vecdot(x, [1.0, 1.0, 0.5], exact=True))
     1.0000000000000002e+16
     """
-    first, second = np.ndim(x1), np.ndim(x2)
+    first, second = len(shape_of(x1)), len(shape_of(x2))
     along = _mode(axis, first), _mode(axis, second)
     _check_summed("vecdot", (x1, along[0]), (x2, along[1]))
     a, b = _vectors(first, along[0]), _vectors(second, along[1])
@@ -254,6 +307,38 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return stackwise(product, (x1, x2), terms, (result,), "cross", whole=(0,))[0]
 
 
+def _read(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any], Subscripts]:
+    """The text of a call of einsum, its operands, and their letters."""
+    arrays = [*operands]
+    if not isinstance(subscripts, str):
+        subscripts, arrays = as_text((subscripts, *operands))
+    return subscripts, arrays, read_subscripts(subscripts, tuple([len(shape_of(x)) for x in arrays]))
+
+
+def _path(optimize: Any, count: int) -> tuple[tuple[int, ...], ...] | None:
+    """The path that a call of einsum gives, checked for a number of operands; None to let the plan choose.
+
+    >>> _path(["einsum_path", (0, 1), (1, 0)], 3), _path("greedy", 3)
+    (((0, 1), (0, 1)), None)
+    """
+    named = optimize[0] if isinstance(optimize, tuple | list) and optimize else optimize
+    if named is None or named is True or named is False or named in ("greedy", "optimal"):
+        return None
+    left, groups = count, []
+    for group in optimize[1:] if named == "einsum_path" else [()]:
+        numbers = {*group} if isinstance(group, tuple | list) else set()
+        if not numbers or len(numbers) < len(group) or not numbers <= {*range(left)}:
+            raise LayoutError(
+                f"optimize={optimize!r} is no path of {count} operands\n"
+                "write True, or a path as of numpy.einsum_path: ['einsum_path', (0, 1), (0, 1)]"
+            )
+        groups.append(tuple(sorted(numbers)))
+        left -= len(numbers) - 1
+    if left > 1:
+        groups.append(tuple(range(left)))  # as NumPy does
+    return tuple([group for group in groups if len(group) > 1]) or None
+
+
 def conjugate(x: Any) -> Any:
     """The complex conjugate, of every contribution if the tensor is partial; real numbers are returned as they are."""
     if not isinstance(x, Distributed):
@@ -296,7 +381,7 @@ def _mode(axis: Any, order: int) -> int:
 
 def _check_summed(cause: str, *modes: tuple[Any, int]) -> None:
     """Refuse modes of different extents that are summed over together; nothing broadcasts there."""
-    extents = [np.shape(x)[mode] for x, mode in modes]
+    extents = [shape_of(x)[mode] for x, mode in modes]
     if extents[0] != extents[1]:
-        shapes = " and ".join(str(np.shape(x)) for x, _ in modes)
+        shapes = " and ".join(str(shape_of(x)) for x, _ in modes)
         raise LayoutError(f"{cause} sums over modes of one extent, not of {extents[0]} and {extents[1]}, of {shapes}")

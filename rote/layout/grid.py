@@ -12,7 +12,18 @@ from ..caches import memoized
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "Printed", "check_grid", "divisors", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
+__all__ = [
+    "Grid",
+    "Printed",
+    "check_grid",
+    "divisors",
+    "factorings",
+    "grid_shape",
+    "integer",
+    "integers",
+    "ranks_at",
+    "tensor_shape",
+]
 
 
 class Printed:
@@ -69,7 +80,7 @@ class Grid(Printed):
         order = integer(order, "the order of a grid")
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
             raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")
-        return Grid(min(_factorings(nprocs, order, nprocs)))
+        return Grid(min(factorings(nprocs, order)))
 
     @property
     def order(self) -> int:
@@ -235,14 +246,19 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _factorings(n: int, order: int, largest: int) -> Iterator[tuple[int, ...]]:
+def factorings(n: int, order: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
+    """The ways to write a number as a product of so many factors, which descend from at most `largest`.
+
+    >>> [*factorings(12, 2)]
+    [(4, 3), (6, 2), (12, 1)]
+    """
     if order == 0:
         if n == 1:
             yield ()
         return
     for first in divisors(n):
-        if first <= largest:
-            for rest in _factorings(n // first, order - 1, first):
+        if largest is None or first <= largest:
+            for rest in factorings(n // first, order - 1, first):
                 yield (first, *rest)
 
 

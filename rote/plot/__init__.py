@@ -5,6 +5,7 @@ runs of equal owners, not of elements, so that 1024 x 1024 x 1024 is drawn as fa
 the first picture is drawn; no window is opened, and no setting of matplotlib is changed.
 """
 
+from .contractions import contraction
 from .figures import layout, messages, plan, stages
 
-__all__ = ["layout", "messages", "plan", "stages"]
+__all__ = ["contraction", "layout", "messages", "plan", "stages"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
-__all__ = ["add_legend", "layout", "messages", "plan", "row", "stages"]
+__all__ = ["add_legend", "draw", "layout", "messages", "new_figure", "plan", "row", "stages"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -80,7 +80,7 @@ def layout(
         )
     chosen = _choose(dist, modes)
     if ax is None:
-        figure = _new_figure(4.6 if legend else 3.8, (1.5, 1.5, 3.6, 3.8)[len(chosen)])
+        figure = new_figure(4.6 if legend else 3.8, (1.5, 1.5, 3.6, 3.8)[len(chosen)])
         ax = figure.add_subplot()
     draw(ax, dist, chosen)
     if legend:
@@ -111,7 +111,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     matrices = _matrices(plan) if messages else []
     if messages:
         heights.append(3.4)
-    figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), sum(heights))
+    figure = new_figure(3.1 * len(dists) + 1.0 * len(names), sum(heights))
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     row(figure, rows[0], pictures, names)
     if messages:
@@ -151,7 +151,7 @@ def stages(
     ['fft(1)', 'fft(0)']
     """
     chosen = [_choose(dist, those) for dist, those in zip(dists, modes, strict=True)]
-    figure = _new_figure(3.1 * len(dists) + 1.0 * len(arrows), 4.0 if max(map(len, chosen)) > 1 else 2.4)
+    figure = new_figure(3.1 * len(dists) + 1.0 * len(arrows), 4.0 if max(map(len, chosen)) > 1 else 2.4)
     cell = figure.add_gridspec(1, 1)[0]
     for ax, caption in zip(row(figure, cell, [*zip(dists, chosen, strict=True)], arrows), captions, strict=True):
         ax.set_title("\n".join(filter(None, (ax.get_title(), caption))), fontfamily="monospace", fontsize=9, color=INK)
@@ -201,7 +201,7 @@ def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, leg
     """
     matrices = _matrices(plan, step)
     if ax is None:
-        figure = _new_figure(3.4 * len(matrices) + (0.9 if legend else 0.0), 3.7)
+        figure = new_figure(3.4 * len(matrices) + (0.9 if legend else 0.0), 3.7)
         axes = [figure.add_subplot(1, len(matrices), number) for number in range(1, len(matrices) + 1)]
     elif len(matrices) > 1:
         raise PlanError(f"one matrix is drawn on ax, but the plan has {len(matrices)} steps\nchoose one, as in step=1")
@@ -298,7 +298,8 @@ def _arrow(ax: Axes, kind: str, over: str) -> None:
         ax.text(0.5, y, text, ha="center", va=va, fontsize=9, color=INK, transform=ax.transAxes)
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
     return _figure_class()(figsize=(width, height), layout="constrained")
 
 
@@ -322,16 +323,17 @@ def _figure_class() -> type[Figure]:
 # --- one layout on axes ----------------------------------------------------------------------------------------------
 
 
-def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
-    """Draw the picture of a distribution on matplotlib's axes, without a legend."""
+def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...], names: Sequence[str] | None = None) -> None:
+    """Draw the picture of a distribution on matplotlib's axes, without a legend; its modes may have other names."""
+    names = names or drawing.mode_names(dist)
     rest = [m for m in range(dist.order) if m not in modes]
-    sides = [Side.beginning(dist, m, _MOST_RUNS) for m in modes]
+    sides = [replace(Side.beginning(dist, m, _MOST_RUNS), name=names[m]) for m in modes]
     text = str(dist.layout)
     if len(text) > _LONG:
         text = text.replace(": ", ":\n", 1)
     lines = [text]
     if rest:
-        lines.append(f"at index 0 of {', '.join([drawing.mode_names(dist)[m] for m in rest])}")
+        lines.append(f"at index 0 of {', '.join([names[m] for m in rest])}")
     lines += [side.cut for side in sides if side.cut]
     ax.set_title("\n".join(lines), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from marks import examples
 
 import rote
-from rote import DistTensor, LayoutError
-from rote.functions.contraction import read_subscripts
+from rote import DistTensor, LayoutError, NotationError
+from rote.functions.contraction.subscripts import read_subscripts
 
 
 @st.composite
@@ -63,19 +63,30 @@ def test_subscripts_are_read_as_numpy_reads_them(text, orders):
 
 
 @pytest.mark.parametrize(
-    ("text", "orders", "says"),
+    ("text", "orders", "error", "says", "under"),
     [
-        ("ij,jk", (2,), "for 2 operands, not 1"),
-        ("i,j", (1, 2), "another order"),
-        ("i.j", (2,), "no letter"),
-        ("i->ii", (1,), "comes twice"),
-        ("i->j", (1,), "belongs to no operand"),
+        ("ij,jk", (2,), LayoutError, "for 2 operands, not 1", ""),
+        ("i,j", (1, 2), LayoutError, "another order", "j"),
+        ("i.j", (2,), NotationError, "no letter", "."),
+        ("ij->i.", (2,), NotationError, "no letter", "."),
+        ("i->ii", (1,), NotationError, "the result names 'i' twice", "i"),
+        ("i->j", (1,), NotationError, "no operand has the letter 'j' of the result", "j"),
     ],
 )
-def test_wrong_subscripts_are_named(text, orders, says):
-    """A text that is none is refused with what is wrong."""
-    with pytest.raises(LayoutError, match=says):
+def test_wrong_subscripts_are_named(text, orders, error, says, under):
+    """A text that is none is refused with what is wrong, and a caret under it."""
+    with pytest.raises(error, match=says) as caught:
         read_subscripts(text, orders)
+    _, shown, caret, *_ = str(caught.value).split("\n")
+    assert shown[caret.index("^") :][:1] == under and shown.strip() == text
+
+
+def test_extents_that_differ_are_named():
+    """The caret is under the letter of the mode that has another extent."""
+    with pytest.raises(LayoutError, match="not 3 and 4") as caught:
+        read_subscripts("ij,jk->ik", (2, 2)).extents([(2, 3), (4, 5)])
+    _, shown, caret, *_ = str(caught.value).split("\n")
+    assert shown[caret.index("^") :] == "jk->ik"
 
 
 def test_operands_on_other_grids_come_to_that_of_the_largest():

@@ -88,7 +88,7 @@ def check_rule(comm, layout, every):
         if not said:
             continue
         refused.add(name)
-        hint = re.search(r"by x\.redistribute\('(.*?)'\) first, or allow it", said)
+        hint = re.search(r"by x\.redistribute\('(.*?)'\) first, (ask|or allow it)", said)
         assert hint, said
         assert any(not refusal(function, each) for each in alternatives(given, hint[1])), said
     return refused

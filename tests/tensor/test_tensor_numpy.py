@@ -44,6 +44,7 @@ NO_CALL_SUITS = {
     "unravel_index",
     *("astype", "can_cast", "reshape", "broadcast_to", "take_along_axis", "dsplit", "searchsorted", "digitize"),
     *("bincount", "cumulative_prod", "cumulative_sum", "inv", "solve", "cholesky", "outer", "einsum", "multi_dot"),
+    "einsum_path",
 }
 DEPRECATED = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # yet answered
 UNCERTAIN = (np.empty_like, np.shares_memory, np.may_share_memory)  # equal values are not what they promise

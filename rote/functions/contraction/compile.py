@@ -1,0 +1,177 @@
+"""`compile_einsum`: a contraction from text, shapes and layouts, on a grid that is given or chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy.typing as npt
+
+from ...compiler.cost import Machine, as_machine
+from ...compiler.step import as_dtype
+from ...errors import LayoutError, PlanError, counted
+from ...layout.distribution import Distribution, distribute
+from ...layout.grid import Grid, factorings, grid_shape, integer, tensor_shape
+from ...layout.layout import Layout, as_layout
+from .plan import Contraction, contraction_of
+from .search import Request
+from .subscripts import as_text, read_subscripts
+
+__all__ = ["compile_einsum"]
+
+_MOST_GRID_MODES = 4  # of a grid that the planner chooses
+
+Place = Layout | str | Distribution | None
+Labels = Sequence[Any]
+
+
+def compile_einsum(
+    subscripts: str | Sequence[Labels],
+    shapes: Sequence[Sequence[int] | int],
+    layouts: Sequence[Place] | None = None,
+    grid: Grid | Iterable[int] | int | None = None,
+    ranks: int | None = None,
+    dtype: npt.DTypeLike | Sequence[npt.DTypeLike] = "f8",
+    layout: Layout | str | None = None,
+    max_bytes: int | None = None,
+    machine: Machine | None = None,
+) -> Contraction:
+    """Plan a contraction that takes the least time, without data and without ranks.
+
+    Args:
+        subscripts: text as `numpy.einsum` takes it, "ik,kj->ij" or "...ii->..."; or a list of labels (integers, and
+            `...`) per operand, and one more for the result.
+        shapes: the shapes of the operands; extents of 1 broadcast.
+        layouts: per operand its layout on `grid`, its distribution, or None if it may lie where the contraction costs
+            least. None leaves all operands free.
+        grid: the grid of the products, of the layouts and of the result. Give either it or `ranks`.
+        ranks: the number of ranks, on the grid of one to four modes that costs least.
+        dtype: the dtype of all operands, or a list of one for each.
+        layout: the layout of the result, or "cheapest". None means "cheapest" if `layouts` is None, and otherwise the
+            splits that its letters have in the last product, where contributions are added up on all ranks.
+        max_bytes: the most bytes that a rank may hold at once: operands, result, intermediate tensors and buffers.
+        machine: the times from which the cost is computed.
+
+    Returns:
+        The contraction, which is the same on every rank. It prints itself, with what was chosen; `explain` compares it
+        with a lower bound, `verify` proves it, `bound` runs it on tensors.
+
+    Raises:
+        NotationError, LayoutError: the subscripts are no such text, or do not fit the shapes; a layout is not in the
+            language, or does not fit its shape or the grid; there are not as many layouts or dtypes as operands.
+        PlanError: both or neither of `grid` and `ranks` are given; every contraction needs more than `max_bytes`.
+        TypeError: tensors are given instead of shapes.
+
+    Source: the assignments of grid modes to letters contain SUMMA (van de Geijn and Watts 1997), the three-dimensional
+    algorithm (Agarwal et al. 1995), the 2.5-dimensional one (Solomonik and Demmel 2011), and what lies between them.
+
+    >>> plan = compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ["block[(0),()]"] * 2, grid=4)
+    >>> print(plan)
+    ik,kj->ij on grid 4: A block[(0),()] of (64, 64) float64, B block[(0),()] of (64, 64) float64
+      1. move B: block[(0),()] -> [(),()], allgather over 0
+      2. multiply A and 1: ik,kj->ij with i:0
+    >>> print(compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ranks=4))
+    ik,kj->ij on grid 4: A block[(0),()] of (64, 64) float64, B block[(0),()] of (64, 64) float64
+      chosen: grid 4, A block[(0),()], B block[(0),()], result block[(0),()]
+      1. move B: block[(0),()] -> [(),()], allgather over 0
+      2. multiply A and 1: ik,kj->ij with i:0
+    """
+    tensors = _shapes(shapes)
+    if not isinstance(subscripts, str):
+        subscripts = _text(subscripts, len(tensors))
+    letters = read_subscripts(subscripts, [*map(len, tensors)])
+    extents = letters.extents(tensors, "compile_einsum")
+    several = isinstance(dtype, list | tuple) or (isinstance(dtype, str) and "," in dtype)
+    dtypes = tuple(map(as_dtype, _one_each(dtype if several else [dtype] * len(tensors), len(tensors), "dtype")))
+    places = _one_each([None] * len(tensors) if layouts is None else layouts, len(tensors), "layout")
+    places = [each if isinstance(each, Distribution | None) else as_layout(each) for each in places]
+    most = None if max_bytes is None else integer(max_bytes, "max_bytes")
+    if most is not None and most < 0:
+        raise PlanError(f"max_bytes is a number of bytes that a rank may hold, not {most}")
+    cheapest = layout == "cheapest" or (layout is None and layouts is None)
+    end = None if layout is None or cheapest else as_layout(layout)
+    shape = tuple([extents[letter] for letter in letters.result])
+    times = as_machine(machine)
+
+    def request(on: Grid) -> Request:
+        dists = tuple(
+            [_place(lay, n, on, number) for number, (lay, n) in enumerate(zip(places, tensors, strict=True), 1)]
+        )
+        target = None if end is None else distribute(end, shape, on)
+        return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
+
+    ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
+    return contraction_of(*_on_grids(request, grid, ranks, ordered))
+
+
+def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the operands, which are not tensors."""
+    several = [*shapes] if isinstance(shapes, Iterable) and not hasattr(shapes, "dtype") else [shapes]
+    if any(hasattr(each, "dtype") for each in several):
+        raise TypeError(
+            "compile_einsum takes shapes, not tensors\n"
+            "write rote.einsum(subscripts, A, B) to contract them, or shapes=[A.shape, B.shape] to plan it"
+        )
+    if not isinstance(shapes, list | tuple):
+        raise LayoutError(f"one shape per operand is given, as in [(4, 6), (6, 8)], not {shapes!r}")
+    return tuple(map(tensor_shape, several))
+
+
+def _text(labels: Sequence[Labels], count: int) -> str:
+    """The text of lists of labels: one per operand, and one more for the result."""
+    lists = [*labels]
+    if len(lists) not in (count, count + 1):
+        raise LayoutError(
+            f"{counted(len(lists), 'list')} of labels for {counted(count, 'operand')}\n"
+            "write one for each operand, and one for the result"
+        )
+    pairs = [each for terms in lists[:count] for each in (None, terms)]
+    return as_text((*pairs, *lists[count:]))[0]
+
+
+def _one_each(values: Any, count: int, name: str) -> list[Any]:
+    if isinstance(values, str | Layout | Distribution) or not isinstance(values, Iterable):
+        raise LayoutError(f"one {name} per operand is given, in a list, not {values!r}")
+    several = [*values]
+    if len(several) != count:
+        raise LayoutError(
+            f"there are {counted(len(several), name)} for {counted(count, 'operand')}; give one for each operand"
+        )
+    return several
+
+
+def _place(place: Layout | Distribution | None, shape: tuple[int, ...], grid: Grid, number: int) -> Distribution | None:
+    """Where an operand lies."""
+    if place is None or isinstance(place, Layout):
+        return None if place is None else distribute(place, shape, grid)
+    if place.shape != shape or place.grid.size != grid.size:
+        raise LayoutError(
+            f"operand {number} has shape {shape} on {grid.size} ranks, and its distribution {place.shape} on "
+            f"{place.grid.size}"
+        )
+    return place
+
+
+def _on_grids(request: Callable[[Grid], Request], grid: Any, ranks: int | None, ordered: bool) -> list[Request]:
+    """The requests on the given grid, or on all grids of a number of ranks on which the layouts are possible."""
+    if (grid is None) == (ranks is None):
+        raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
+    if ranks is None:
+        return [request(Grid(grid_shape(grid)))]
+    count = integer(ranks, "ranks")
+    if count < 1:
+        raise LayoutError(f"there must be at least one rank, not {count}")
+    shapes = [each for order in range(1, _MOST_GRID_MODES + 1) for each in factorings(count, order)]
+    shapes = [each for each in shapes if 1 not in each or len(each) == 1]
+    if ordered:
+        shapes = sorted({each for shape in shapes for each in permutations(shape)}, key=lambda each: (len(each), each))
+    found, refused = list[Request](), list[LayoutError]()
+    for shape in shapes:
+        try:
+            found.append(request(Grid(shape)))
+        except LayoutError as error:  # a layout names more modes than this grid has
+            refused.append(error)
+    if not found:
+        raise refused[-1]
+    return found

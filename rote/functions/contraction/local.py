@@ -1,0 +1,192 @@
+"""Products of blocks: sums of products of arrays that one rank holds, by NumPy's matrix products.
+
+The letters of two arrays fall into four groups, and each array becomes a stack of matrices:
+
+    batch      in both and in the result         a[batch, rows, summed]
+    rows       in the first and the result       b[batch, summed, columns]
+    columns    in the second and the result      product[batch, rows, columns]
+    summed     in both, not in the result
+
+The order of letters within a group is free. It is chosen such that as few elements as possible are copied: a group
+becomes one mode of a view if its letters are adjacent in memory, and BLAS reads and writes matrices one of whose modes
+is contiguous. Other arrays are packed once, or the product is copied to where it belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations, pairwise, product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...caches import memoized
+from ..distributed import Array
+from .memory import strip_of
+from .subscripts import without
+
+__all__ = ["Matrices", "Stack", "add_product", "matrices_of", "multiply"]
+
+
+class Stack(NamedTuple):
+    """How an array is a stack of matrices: its modes in an order, then in a shape.
+
+    Attributes:
+        order: the modes of the array.
+        shape: the extents of the batch, then of the matrices.
+        packed: whether the matrices are not a view that BLAS can use.
+    """
+
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    packed: bool
+
+    def of(self, array: Array) -> Array:
+        """The matrices of an array; a view of it unless they are packed."""
+        array = array.transpose(self.order)
+        return (np.ascontiguousarray(array) if self.packed else array).reshape(self.shape)
+
+
+class Matrices(NamedTuple):
+    """How two arrays and their product are stacks of matrices, and the extents of the product."""
+
+    first: Stack
+    second: Stack
+    product: Stack
+    extents: tuple[int, ...]
+
+    def restored(self, product: Array) -> Array:
+        """A product of matrices with the modes of the result, and further ones behind them."""
+        order, modes = self.product.order, len(self.extents)
+        more = product.shape[len(self.product.shape) :]
+        shaped = product.reshape((*[self.extents[mode] for mode in order], *more))
+        return shaped.transpose((*[order.index(mode) for mode in range(modes)], *range(modes, modes + len(more))))
+
+
+def matrices_of(a: Array, b: Array, a_term: str, b_term: str, result: str) -> Matrices:
+    """The stacks of matrices of two arrays, each of whose letters is in the other one or in the result."""
+    return _matrices((a.shape, b.shape), (a.strides, b.strides), (a_term, b_term), result, a.itemsize)
+
+
+@memoized(1024)
+def _matrices(
+    shapes: tuple[tuple[int, ...], ...],
+    strides: tuple[tuple[int, ...], ...],
+    terms: tuple[str, str],
+    result: str,
+    itemsize: int,
+) -> Matrices:
+    extents = _extents(terms, shapes)
+    first, second = terms
+    batch = [letter for letter in result if letter in first and letter in second]
+    summed = [letter for letter in first if letter in second and letter not in result]
+    rows = [letter for letter in first if letter not in second]
+    columns = [letter for letter in second if letter not in first]
+    shape = tuple([extents[letter] for letter in result])
+    contiguous = tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
+    ends = [*zip((*terms, result), (*shapes, shape), (*strides, contiguous), strict=True)]
+    found: list[tuple[int, Matrices]] = []
+    for up, down, across in product(_orders(rows, result), _orders(summed, second), _orders(columns, result)):
+        stacks = []
+        for (term, sizes, steps), (high, wide) in zip(ends, ((up, down), (down, across), (up, across)), strict=True):
+            order = tuple([term.index(letter) for letter in (*batch, *high, *wide)])
+            groups = tuple([[(sizes[m], steps[m]) for m in map(term.index, group)] for group in (high, wide)])
+            matrix = *[extents[x] for x in batch], *[prod([n for n, _ in group]) for group in groups]
+            stacks.append(Stack(order, matrix, not _is_matrix(groups, itemsize)))
+        copied = sum([prod(stack.shape) for stack in stacks if stack.packed])
+        found.append((copied, Matrices(stacks[0], stacks[1], stacks[2], shape)))
+    return min(found, key=lambda pair: pair[0])[1]
+
+
+def _extents(terms: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    return dict(chain(*(zip(term, shape, strict=True) for term, shape in zip(terms, shapes, strict=True))))
+
+
+def _orders(group: list[str], other: str) -> list[list[str]]:
+    """The letters of a group in the order of its own term, and in that of another one."""
+    orders = [group, sorted(group, key=other.index)]
+    return orders[: 1 if orders[0] == orders[1] else 2]
+
+
+def _is_matrix(groups: Sequence[list[tuple[int, int]]], itemsize: int) -> bool:
+    """Whether two groups of modes, given by extents and strides, are those of a matrix that BLAS can use."""
+    steps, sizes = [], []
+    for group in groups:
+        modes = [(n, step) for n, step in group if n != 1]
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in pairwise(modes)):
+            return False
+        steps.append(modes[-1][1] if modes else itemsize)
+        sizes.append(prod([n for n, _ in modes]))
+    (down, across), (high, wide) = steps, sizes
+    if 1 in sizes:  # a vector
+        return min(steps) > 0
+    return any(
+        unit == itemsize and step % itemsize == 0 and step >= length * itemsize
+        for unit, step, length in ((across, down, wide), (down, across, high))
+    )
+
+
+def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: np.dtype[Any]) -> Array:
+    """The sum of the products of arrays, of a dtype, over the letters that the result lacks.
+
+    >>> multiply([np.ones((2, 3)), np.ones((3, 4))], ["ik", "kj"], "ji", np.dtype("f4"))[0]
+    array([3., 3.], dtype=float32)
+    """
+    for block in blocks:
+        if not block.size:  # an empty sum is 0, whatever the other arrays hold
+            sizes = _extents(terms, [each.shape for each in blocks])
+            return np.zeros([sizes[letter] for letter in result], dtype)
+    arrays = [block.astype(dtype, copy=False) for block in blocks]
+    while len(arrays) > 2:
+        pair = _cheapest_pair(terms, [array.shape for array in arrays])
+        others = [n for n in range(len(arrays)) if n not in pair]
+        used = result + "".join([terms[n] for n in others])
+        term = "".join([letter for letter in dict.fromkeys("".join([terms[n] for n in pair])) if letter in used])
+        made = multiply([arrays[n] for n in pair], [terms[n] for n in pair], term, dtype)
+        arrays, terms = [*[arrays[n] for n in others], made], [*[terms[n] for n in others], term]
+    if len(arrays) == 1:
+        array, term = _without_own(arrays[0], terms[0], result)
+        return array.transpose([term.index(letter) for letter in result])
+    (a, b), (a_term, b_term) = arrays, terms
+    a, a_term = _without_own(a, a_term, b_term + result)
+    b, b_term = _without_own(b, b_term, a_term + result)
+    matrices = matrices_of(a, b, a_term, b_term, result)
+    first, second, into, extents = matrices
+    out = np.empty(extents, dtype)
+    if into.packed:
+        out[...] = matrices.restored(np.matmul(first.of(a), second.of(b)))
+    else:
+        np.matmul(first.of(a), second.of(b), into.of(out))
+    return out
+
+
+def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], result: str) -> None:
+    """Add a product to an array, strip by strip, so that little of it is held beside the array."""
+    mode, strip = strip_of(total.shape)
+    add = np.logical_or if total.dtype.kind == "b" else np.add
+    for start in range(0, total.shape[mode] if result else 1, strip):
+        there = slice(start, start + strip)
+        parts = [
+            block[tuple([there if result and letter == result[mode] else slice(None) for letter in term])]
+            for block, term in zip(blocks, terms, strict=True)
+        ]
+        part = total[(slice(None),) * mode + (there,)] if result else total
+        add(part, multiply(parts, terms, result, total.dtype), out=part)
+
+
+def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:
+    """An array summed over the letters that only it has."""
+    own = [mode for mode, letter in enumerate(term) if letter not in others]
+    if not own:
+        return array, term
+    add: Callable[..., Array] = np.logical_or.reduce if array.dtype == bool else np.add.reduce
+    summed = np.asarray(add(array, axis=tuple(own), dtype=array.dtype))
+    return summed, without(term, own)
+
+
+def _cheapest_pair(terms: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
+    """The two of several arrays whose product takes the fewest operations."""
+    sizes = _extents(terms, shapes)
+    pairs = combinations(range(len(terms)), 2)
+    return min(pairs, key=lambda pair: prod([sizes[letter] for letter in {*terms[pair[0]], *terms[pair[1]]}]))

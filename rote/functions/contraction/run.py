@@ -1,0 +1,465 @@
+"""Contractions run on ranks: what a rank computes with its blocks, and the moves that it asks for between.
+
+A walk is all that one rank does. It leaves the moves to its caller, who makes them with the other ranks: here over a
+communicator, in `rote.simulate` between lists of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compiler.cost import DEFAULT
+from ...compiler.plan import Plan, kinds
+from ...errors import LayoutError, counted
+from ...layout.distribution import Distribution, distribute
+from ...layout.grid import Grid, check_grid
+from ...layout.indexset import Ints
+from ...layout.layout import Layout, as_layout
+from ...runtime.comm.agreement import CHECKS, agree, collective_errors
+from ...runtime.comm.cache import cached
+from ...runtime.comm.protocol import BoundToRun, Comm
+from ...runtime.plans import bind
+from ..distributed import Array, Distributed, changed, check_out
+from ..moves import Implicit, agree_on_call, announce, function_at_work, implicit_cause, records_open, refuse_copies
+from .diagonals import diagonal
+from .local import add_product, multiply
+from .operands import common_operands, largest_grid, lettered
+from .plan import Contraction, contraction_of
+from .search import Request
+from .stages import Move, Product, plans_of, uses
+from .subscripts import Subscripts, broadcasting, without
+
+__all__ = ["BoundContraction", "BoundTensors", "Walk", "bind_contraction", "bound_to", "contract"]
+__all__ += ["contraction_of_tensors", "walk_of"]
+
+_KEPT = 64  # contractions that one communicator keeps
+
+Path = tuple[tuple[int, ...], ...]
+Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
+
+Blocks = list[Any]
+Stage = Callable[[Blocks], Iterable[tuple[int, Blocks]]]
+"""Appends the block that a stage makes. What it yields are moves that it asks for; see `Walk`."""
+
+
+def contract(
+    operands: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    result: Sequence[Any],
+    cause: str,
+    layout: Layout | str | None = None,
+    grid: Grid | None = None,
+    max_bytes: int | None = None,
+    path: Path | None = None,
+    plan: Contraction | None = None,
+) -> Any:
+    """The sum of the products of operands over all labels that the result lacks. Collective.
+
+    Args:
+        operands: at least one tensor, and arrays that are the same on all ranks.
+        terms: per operand, a label for each mode. Modes of one label have equal extents, or one element.
+        result: the labels of the result's modes, each once.
+        cause: the function that contracts.
+        layout: the layout of the result; None follows the operands, and is never partial; "cheapest" costs least.
+        grid: the grid of the products and of the layout; that of the largest operand if None.
+        max_bytes, path: see `Request`.
+        plan: the contraction of operands that lie as it says; None to plan it.
+
+    Raises:
+        LayoutError: extents of one label differ, or operands lie on other ranks, or otherwise than the plan says.
+        CommError: the grid has another number of ranks.
+        PlanError: every contraction needs more than `max_bytes` on a rank.
+    """
+    tensors, subscripts = _as_letters(operands, terms, result, cause)
+    comm = tensors[0].comm
+    if grid is not None:
+        check_grid(grid, comm.size)
+    placed = [(x.distribution, x.local.dtype) for x in tensors]
+
+    def make() -> tuple[BoundContraction, list[_Moves]]:
+        found = plan
+        if found is None:
+            found = _planned_for(subscripts, placed, cause, layout, grid, max_bytes, path)
+        explicit = layout is not None or grid is not None or plan is not None
+        moves = _moves(found, explicit)
+        if moves:
+            agree_on_call(comm)
+        if plan is not None:
+            of, given = (lettered(*each.terms, each.result) for each in (plan.subscripts, subscripts))
+            if of != given:
+                raise LayoutError(
+                    f"the plan is for {plan.subscripts}, not for {subscripts}\nplan it by rote.compile_einsum"
+                )
+            _check_operands(plan, placed)
+        return bind_contraction(found, comm), moves
+
+    key = (cause, subscripts, layout, grid, max_bytes, path, plan, *placed)
+    bound, moves = cached(comm, "calls of contractions", key, make, _KEPT)
+    if moves:
+        agree_on_call(comm)  # the call may be of another function, with arguments of its own
+        for move in moves:
+            _announce(bound.plan, move, tensors, cause)
+    return tensors[0]._on(bound([x.local for x in tensors]), bound.plan.result)
+
+
+def contraction_of_tensors(
+    operands: Sequence[Any], terms: Sequence[str], result: str, cause: str, path: Path | None = None
+) -> Contraction:
+    """The contraction that `contract` would run."""
+    tensors, subscripts = _as_letters(operands, terms, result, cause)
+    return _planned_for(subscripts, [(x.distribution, x.local.dtype) for x in tensors], cause, path=path)
+
+
+def _planned_for(
+    subscripts: Subscripts,
+    placed: Placed,
+    cause: str,
+    layout: Layout | str | None = None,
+    grid: Grid | None = None,
+    max_bytes: int | None = None,
+    path: Path | None = None,
+) -> Contraction:
+    """The contraction of operands with these distributions and dtypes; see `contract`."""
+    dists, dtypes = zip(*placed, strict=True)
+    shapes = tuple([dist.shape for dist in dists])
+    extents = subscripts.extents(shapes, cause)
+    on = largest_grid(dists) if grid is None else grid
+    target = None
+    if layout is not None and layout != "cheapest":
+        target = distribute(as_layout(layout), tuple([extents[letter] for letter in subscripts.result]), on)
+    cheapest = layout == "cheapest"
+    plan = contraction_of(Request(subscripts, shapes, dtypes, dists, on, target, cheapest, max_bytes, DEFAULT, path))
+    if CHECKS:
+        plan.verify()
+    return plan
+
+
+def _as_letters(
+    operands: Sequence[Any], terms: Sequence[Sequence[Any]], result: Sequence[Any], cause: str
+) -> tuple[list[Distributed], Subscripts]:
+    """The operands as tensors, and their letters."""
+    tensors = common_operands(operands, cause)
+    *letters, kept = map(str, (*terms, result)) if isinstance(result, str) else lettered(*terms, result)
+    return tensors, Subscripts(tuple(letters), kept)
+
+
+def _check_operands(plan: Contraction, placed: Placed) -> None:
+    """Refuse operands that lie otherwise than a plan says."""
+    for (name, (dist, dtype)), (given, of) in zip(plan.ends().items(), placed, strict=False):
+        if given.meaning != dist.meaning or of != dtype:
+            raise LayoutError(
+                f"operand {name} is {given} {of}, but the plan takes {dist} {dtype}\n"
+                "write x.redistribute(…) first, or plan for what it is by rote.compile_einsum"
+            )
+
+
+# --- moves ------------------------------------------------------------------------------------------------------------
+
+
+class _Moves(NamedTuple):
+    """The moves of one stage of a contraction.
+
+    Attributes:
+        stage: the stage.
+        nbytes: the most that a rank receives.
+        implicit: whether they move an operand or an intermediate tensor, and the call did not ask for it.
+    """
+
+    stage: Move | Product
+    nbytes: int
+    implicit: bool
+
+
+def _moves(plan: Contraction, explicit: bool) -> list[_Moves]:
+    """The stages that move something; the moves after the last product are the function's own."""
+    last = max((number for number, stage in enumerate(plan.stages) if isinstance(stage, Product)), default=-1)
+    found = []
+    for number, stage in enumerate(plan.stages):
+        plans = [*plans_of(stage)]
+        if plans and 0 not in plan.extents.values():
+            found.append(_Moves(stage, sum([each.cost.bytes for each in plans]), number <= last and not explicit))
+    return found
+
+
+def _announce(plan: Contraction, move: _Moves, tensors: Sequence[Distributed], cause: str) -> None:
+    """Record the moves of a stage, and warn of them or refuse them if they are implicit."""
+    stage, nbytes, implicit = move
+
+    def steps() -> str:
+        return kinds(next(plans_of(stage)).steps)
+
+    if not implicit or function_at_work.get().owns:
+        announce(tensors[0], nbytes, steps, cause)
+        return
+    gathered = 0
+    if isinstance(stage, Move) and stage.value < len(tensors):
+        target = stage.plan.target
+        gathered = refuse_copies(tensors[stage.value], target.layout, target.grid, cause)
+    outer = function_at_work.get().name or cause
+    token = implicit_cause.set(Implicit(outer, gathered, lambda: _hint(plan, stage)))
+    try:
+        announce(tensors[0], nbytes, steps, cause)
+    finally:
+        implicit_cause.reset(token)
+
+
+def _hint(plan: Contraction, stage: Move | Product) -> str:
+    """What to write instead of an implicit move: the whole plan, and the move of the operand."""
+    ask = "ask for it by layout=, grid= or plan="
+    if not isinstance(stage, Move) or stage.value >= len(plan.operands):
+        return f"{plan}\n{ask}"
+    target = stage.plan.target
+    there = "" if target.grid == plan.operands[stage.value].grid else f", grid={target.grid.shape}"
+    it = "it" if len(plan.operands) == 1 else f"operand {stage.value + 1}"
+    return f"{plan}\nmove {it} by x.redistribute({str(target.layout)!r}{there}) first, {ask}"
+
+
+# --- walks ------------------------------------------------------------------------------------------------------------
+
+
+class Walk(NamedTuple):
+    """What one rank does in a contraction.
+
+    Attributes:
+        moves: the plans of its moves, the same on all ranks.
+        steps: takes a list of the rank's blocks of the operands, and appends the block of each stage, the result last.
+            For each pair of a number and a list that it yields, the last block of the list is to be moved in place, by
+            the plan of that number.
+    """
+
+    moves: list[Plan]
+    steps: Callable[[Blocks], Iterator[tuple[int, Blocks]]]
+
+
+def walk_of(plan: Contraction, rank: int) -> Walk:
+    """The walk of a rank. What later stages do not take is dropped from the list of blocks."""
+    moves, stages, count = list[Plan](), list[tuple[Stage, list[int]]](), len(plan.operands)
+    last = {value: number for number, stage in enumerate(plan.stages) for value in uses(stage)}
+    for number, stage in enumerate(plan.stages):
+        given_up = [value for value, at in last.items() if at == number and value >= count]
+        make = _moving(stage, moves) if isinstance(stage, Move) else _multiplying(plan, stage, rank, moves)
+        stages.append((make, given_up))
+    if 0 in plan.extents.values():  # every sum is empty
+        shape, dtype = plan.result.local_shape(rank), plan.dtype
+        moves, stages = [], [(_making(lambda _: np.zeros(shape, dtype)), [])]
+
+    def steps(values: Blocks) -> Iterator[tuple[int, Blocks]]:
+        for make, given_up in stages:
+            yield from make(values)
+            for value in given_up:
+                values[value] = None
+
+    return Walk(moves, steps)
+
+
+def _moving(stage: Move, moves: list[Plan]) -> Stage:
+    number, value = len(moves), stage.value
+    moves.append(stage.plan)
+
+    def run(values: Blocks) -> Iterable[tuple[int, Blocks]]:
+        values.append(values[value])
+        return ((number, values),)
+
+    return run
+
+
+def _multiplying(plan: Contraction, stage: Product, rank: int, moves: list[Plan]) -> Stage:
+    """The product of tensors without their modes that broadcast, repeated along letters that only these modes have."""
+    dists = [plan.values()[value][0] for value in stage.values]
+    if stage.is_diagonal:
+        (value,), (letters,), (dist,) = stage.values, stage.terms, dists
+        return _making(lambda values: diagonal(values[value], dist, rank, letters))
+    dtype, extents = plan.dtype, plan.extents
+    squeezed = [broadcasting(term, dist.shape, extents) for term, dist in zip(stage.terms, dists, strict=True)]
+    narrow = [without(term, axes) for term, axes in zip(stage.terms, squeezed, strict=True)]
+    new = tuple([mode for mode, letter in enumerate(stage.term) if letter not in "".join(narrow)])
+    term = without(stage.term, new)
+
+    def narrowed(blocks: Sequence[Array]) -> Sequence[Array]:
+        if not any(squeezed):
+            return blocks
+        return [block.squeeze(axes) for block, axes in zip(blocks, squeezed, strict=True)]
+
+    def multiplied(blocks: Sequence[Array], shape: tuple[int, ...] | None) -> Array:
+        product = multiply(narrowed(blocks), narrow, term, dtype)
+        if not new:
+            return product
+        product = np.expand_dims(product, new)
+        return product if shape is None else np.broadcast_to(product, shape)
+
+    def added(blocks: Sequence[Array], total: Array) -> None:
+        if new:
+            total += multiplied(blocks, None)
+        else:
+            add_product(total, narrowed(blocks), narrow, term)
+
+    if stage.panels is not None:
+        return _in_panels(plan, stage, rank, moves, multiplied, added)
+    shape = stage.result.local_shape(rank)
+    return _making(lambda values: multiplied([values[value] for value in stage.values], shape))
+
+
+def _making(make: Callable[[Blocks], Array]) -> Stage:
+    """A stage that moves nothing."""
+
+    def run(values: Blocks) -> Iterable[tuple[int, Blocks]]:
+        values.append(make(values))
+        return ()
+
+    return run
+
+
+def _in_panels(
+    plan: Contraction,
+    stage: Product,
+    rank: int,
+    moves: list[Plan],
+    multiplied: Callable[[Sequence[Array], tuple[int, ...] | None], Array],
+    added: Callable[[Sequence[Array], Array], None],
+) -> Stage:
+    """A product in panels: pieces of the operands are packed, moved and multiplied, one panel after the other.
+
+    Panels of a letter of the result are parts of it, which may move on; others are added.
+    """
+    panels, dists = stage.panels, plan.values()
+    assert panels is not None
+
+    def places(dist: Distribution, term: str) -> list[Any]:
+        mode = term.index(panels.letter)
+        indices = dist.indices(rank)[mode]
+        return [(*(slice(None),) * mode, _run(panels.among(indices, number))) for number in range(panels.count)]
+
+    def numbered(plans: Sequence[Plan]) -> list[int]:
+        """The number of the plan of each panel."""
+        first = len(moves)
+        moves.extend(plans)
+        return [first + panel % len(plans) for panel in range(panels.count)] if plans else []
+
+    sides: list[tuple[int, list[int], list[Any]]] = []
+    for value, term, plans in zip(stage.values, stage.terms, stage.plans, strict=False):
+        sides.append((value, numbered(plans), places(dists[value][0], term) if plans else []))
+    leaving = numbered(stage.plans[len(sides)]) if len(stage.plans) > len(sides) else []
+    into = places(stage.result, stage.term) if panels.letter in stage.term else []
+    shape, dtype = stage.result.local_shape(rank), plan.dtype
+
+    def run(values: Blocks) -> Iterator[tuple[int, Blocks]]:
+        total, blocks = np.zeros(shape, dtype), Blocks()
+        for panel in range(panels.count):
+            for value, numbers, parts in sides:
+                if numbers:
+                    blocks.append(values[value][parts[panel]])
+                    yield numbers[panel], blocks
+                else:
+                    blocks.append(values[value])
+            if leaving:
+                blocks[:] = [multiplied(blocks, moves[leaving[panel]].source.local_shape(rank))]
+                yield leaving[panel], blocks
+                total[into[panel]] = blocks[-1]
+            elif into:
+                total[into[panel]] = multiplied(blocks, None)
+            else:
+                added(blocks, total)
+            blocks.clear()
+        values.append(total)
+
+    return run
+
+
+def _run(places: Ints) -> slice | Ints:
+    """Places as a slice, if they are adjacent."""
+    if len(places) and places[-1] - places[0] + 1 == len(places):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+# --- bound to ranks ---------------------------------------------------------------------------------------------------
+
+
+def bind_contraction(plan: Contraction, comm: Comm) -> BoundContraction:
+    """The contraction, bound to a communicator, which keeps the last ones. Collective if it moves anything."""
+    return cached(comm, "contractions", plan, lambda: BoundContraction(plan, comm), _KEPT)
+
+
+class BoundContraction:
+    """A contraction bound to a communicator: it takes this rank's blocks of the operands to that of the result."""
+
+    __slots__ = ("_moves", "_shares", "_steps", "plan")
+
+    def __init__(self, plan: Contraction, comm: Comm) -> None:
+        self.plan: Contraction = plan
+        moves, self._steps = walk_of(plan, comm.rank)
+        self._moves = [bind(each, comm) for each in moves]
+        self._shares = all(
+            len(uses(stage)) == 1 for stage in plan.stages[-1:]
+        )  # the result may be a view of an operand
+
+    def __call__(self, blocks: Sequence[Array]) -> Array:
+        values: Blocks = [*blocks]
+        for number, moving in self._steps(values):
+            moving.append(self._moves[number](moving.pop()))
+        made: Array = values[-1]
+        if self._shares and any(np.may_share_memory(made, block) for block in blocks):
+            made = made.copy()
+        return np.asarray(made, order="C")
+
+
+class BoundTensors(BoundToRun):
+    """A contraction bound to the memory of its operands and of its result. `plan.bound` makes it. Calls are collective.
+
+    Attributes:
+        plan: the contraction.
+        operands: the tensors that it multiplies.
+        result: the tensor that each call fills and returns.
+    """
+
+    __slots__ = ("_run", "operands", "plan", "result")
+
+    def __init__(self, plan: Contraction, operands: tuple[Distributed, ...], result: Any) -> None:
+        self.plan: Contraction = plan
+        self.operands: tuple[Distributed, ...] = operands
+        self.result: Any = result
+        self._run = bind_contraction(plan, operands[0].comm)
+
+    def __call__(self) -> Any:
+        """Fill `result` with the contraction of the current values of the operands, and return it."""
+        cause = "a bound contraction"
+        if CHECKS:
+            agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
+        if records_open.get():
+            for plan in [plan for stage in self.plan.stages for plan in plans_of(stage)]:
+                announce(self.result, plan.cost.bytes, lambda plan=plan: kinds(plan.steps), cause)  # type: ignore[misc]
+        self.result.local[...] = self._run([x.local for x in self.operands])
+        if self.result._sharing is not None:
+            changed(self.result)
+        return self.result
+
+    def __repr__(self) -> str:
+        return f"BoundTensors({self.plan!r})"
+
+
+def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensors:
+    """A contraction bound to tensors; see `Contraction.bound`. Collective."""
+    for each in (*tensors, *(() if out is None else (out,))):
+        if not isinstance(each, Distributed):
+            raise TypeError(f"a contraction is bound to tensors, not to {type(each).__name__}\nwrite plan.bound(A, B)")
+    if len(tensors) != len(plan.operands):
+        raise LayoutError(
+            f"{plan.subscripts} is of {counted(len(plan.operands), 'operand')}, and {len(tensors)} are given"
+        )
+    first = tensors[0]
+    if any(x.comm is not first.comm for x in tensors):
+        raise LayoutError("a contraction is bound to tensors of one communicator; give the same comm to all")
+    with collective_errors(first.comm):
+        _check_operands(plan, [(x.distribution, x.local.dtype) for x in tensors])
+        if out is not None:
+            if out.distribution.meaning != plan.result.meaning or out.local.dtype != plan.dtype:
+                raise LayoutError(
+                    f"out is {out.distribution} {out.local.dtype}, but the plan makes {plan.result} {plan.dtype}"
+                )
+            check_out(out)
+    if out is None:
+        out = first._on(np.empty(plan.result.local_shape(first.comm.rank), plan.dtype), plan.result)
+    return BoundTensors(plan, tuple(tensors), out)

@@ -1,0 +1,596 @@
+"""The search for the cheapest contraction: a tree of products, and an assignment for each product.
+
+A subset of the operands can be multiplied to an intermediate tensor, which may lie in many ways. Dynamic programming
+over the subsets keeps, for each of them, the layouts that cost least:
+
+    {A}   {B}   {C}              as given
+    {A,B}   {B,C}   {A,C}        from each pair, in every assignment: move both operands, multiply
+    {A,B,C}                      from {A,B} and {C}, {A} and {B,C}, …; then the move of the result
+
+An intermediate tensor may stay partial, and its contributions are multiplied and added later: so operands of several
+products can lie in one assignment of all their letters.
+
+Products are looked at in the order of lower bounds, which are computed only when they are needed. Each draft opens when
+its bound is the least, and becomes drafts or products of higher bounds:
+
+    pair of subsets         the seconds of both, and an equal part of the work for each rank
+    assignment of a pair    the true work, and the bytes by which blocks of the operands grow
+    product                 a lower bound of each move, by its volumes
+    complete contraction    the plans of its moves
+
+The search ends when the least bound exceeds the best price. So for two operands no assignment is better than the one
+that is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import chain, combinations, count, product
+from math import inf, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compiler.components import TooManyPiecesError
+from ...compiler.cost import Machine, at_least, at_least_in_two, lower_bound, steps_cost
+from ...compiler.search import Route
+from ...compiler.search import Search as Moves
+from ...compiler.volumes import largest_block
+from ...grammar.nodes import Entry, Kind
+from ...layout.distribution import Distribution
+from ...layout.grid import Grid
+from ...layout.kinds import local_extents
+from ...layout.layout import Layout
+from .assignment import Assignment, all_assignments, distinct_assignments, points, refined, summed_modes
+from .diagonals import diagonal_in, distinct, plain_in, repeats
+from .panels import Panels, paired
+from .subscripts import Subscripts
+
+__all__ = ["Node", "Request", "Search", "flops_of"]
+
+_LAYOUTS = 16  # of an intermediate tensor that are kept
+_ALL_SPLITS = 5  # the most operands for which outer products are tried where others are possible
+_EXACT = 8  # the most operands for which all trees are tried
+
+Modes = tuple[tuple[Entry, ...], ...]
+
+
+class Request(NamedTuple):
+    """Everything on which a contraction depends.
+
+    Attributes:
+        subscripts: the letters.
+        shapes, dtypes: of the operands.
+        layouts: the distributions of the operands; None for one that may lie where it is cheapest.
+        grid: the grid of the products.
+        target: the distribution of the result; None to follow the products.
+        cheapest: without a target, whether contributions are scattered instead of added on all their ranks.
+        max_bytes: the most that a rank may hold; None for any number.
+        machine: the machine whose seconds are counted.
+        path: per product, the numbers of its operands as `numpy.einsum_path` gives them; None for the cheapest.
+        whole: letters that are not to be split.
+        joint: whether all operands are brought to one assignment, instead of two by two.
+    """
+
+    subscripts: Subscripts
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    layouts: tuple[Distribution | None, ...]
+    grid: Grid
+    target: Distribution | None
+    cheapest: bool
+    max_bytes: int | None
+    machine: Machine
+    path: tuple[tuple[int, ...], ...] | None = None
+    whole: str = ""
+    joint: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A tensor of a contraction: an operand, or the product of tensors that are moved before.
+
+    Attributes:
+        term, dist: the letters, and how it lies; an operand whose layout is free has no distribution.
+        dtype: of the elements.
+        seconds: a lower bound on the time in which it is made.
+        operand: the number of the operand; -1 for a product.
+        parts, moved: the tensors that are multiplied, and how they lie then.
+        assignment, panels: of the product; no panels if it is multiplied at once.
+        left: how the product of a panel lies, if each panel moves on to `dist`.
+    """
+
+    term: str
+    dist: Distribution | None
+    dtype: np.dtype[Any]
+    seconds: float = 0.0
+    operand: int = -1
+    parts: tuple[Node, ...] = ()
+    moved: tuple[Distribution, ...] = ()
+    assignment: Assignment = ()
+    panels: Panels | None = None
+    left: Distribution | None = None
+
+
+Draft = tuple[float, "Node | Callable[[], Iterable[Draft]]"]
+"""A lower bound, with a product or what gives further drafts."""
+
+
+def _in_order(drafts: Iterable[Draft]) -> Iterator[tuple[float, Node]]:
+    """Products in the order of their lower bounds. A draft opens when its bound is the least."""
+    number = count()
+    heap = [(bound, next(number), each) for bound, each in drafts]
+    heapify(heap)
+    while heap:
+        bound, _, each = heappop(heap)
+        if isinstance(each, Node):
+            yield bound, each
+        else:
+            for more, other in each():
+                heappush(heap, (max(bound, more), next(number), other))
+
+
+class Search:
+    """The search for one request.
+
+    Args:
+        wanted: if given, only contractions with a product of which this is true are ranked.
+
+    Attributes:
+        given: the request, in which a letter may name several modes of an operand.
+        request: the same for the diagonals of the operands.
+        extents: per letter, its extent.
+        dtype: of the products.
+    """
+
+    def __init__(self, request: Request, wanted: Callable[[Node], bool] | None = None) -> None:
+        self.given: Request = request
+        self.request: Request = _of_diagonals(request)
+        self._wanted = wanted
+        request = self.request
+        self.extents: dict[str, int] = request.subscripts.extents(request.shapes)
+        self.dtype: np.dtype[Any] = np.result_type(*request.dtypes)
+        self._bounds: dict[_Key, float] = {}
+        self._floors: dict[_Key, float] = {}
+        self._routes: dict[_Key, Route] = {}
+        self._dists: dict[tuple[tuple[int, ...], Modes, tuple[int, ...]], Distribution] = {}
+        self._kinds = self._kinds_of_ends()
+        self._assignments: dict[str, list[tuple[Assignment, float]]] = {}
+
+    def ranked(self) -> Iterator[tuple[float, Node]]:
+        """Complete contractions with lower bounds of their seconds, cheapest first."""
+        return ((bound, node) for bound, node in _in_order(self._last()) if self.has_wanted(node))
+
+    def has_wanted(self, node: Node) -> bool:
+        """Whether a contraction has a product that is wanted."""
+        if self._wanted is None or not node.parts:
+            return self._wanted is None
+        return self._wanted(node) or any(map(self.has_wanted, node.parts))
+
+    def final(self, dist: Distribution | None) -> Distribution:
+        """The distribution in which a result is handed out that the last product leaves in another one.
+
+        Letters keep the entries that they have in the operands, also those over one coordinate.
+        """
+        if self.request.target is not None:
+            return self.request.target
+        assert dist is not None  # it is the distribution of a product
+        if self.request.cheapest and dist.partial:
+            return refined(dist)
+        terms, result = self.request.subscripts
+        used = {entry.grid_mode for entry in chain(*dist.layout.modes)}
+        modes = [*dist.layout.modes]
+        for term, given in zip(terms, self.request.layouts, strict=True):
+            if given is None or given.layout.view is not None or given.grid != dist.grid:
+                continue
+            for letter, n, entries in zip(term, given.shape, given.layout.modes, strict=True):
+                mode = result.find(letter)
+                alone = {entry.grid_mode for entry in entries if given.grid.shape[entry.grid_mode] == 1}
+                there = tuple([entry for entry in entries if entry.grid_mode not in alone])
+                if mode >= 0 and n == dist.shape[mode] and there == modes[mode] and not used & alone:
+                    modes[mode] = entries
+                    used |= alone
+        return replace(dist, layout=replace(dist.layout, modes=tuple(modes), partial=()))
+
+    # --- subsets of the operands -------------------------------------------------------------------------------------
+
+    def _last(self) -> list[Draft]:
+        """Drafts of the last products of all contractions."""
+        terms, result = self.request.subscripts
+        number, order = len(terms), self.request.subscripts.letters
+        sides = {1 << n: _Side(self, self._leaves(n)) for n in range(number)}
+        if number == 1 or self.request.joint:
+            return [self._draft([*sides.values()], result, True)]
+        drafts: list[Draft] = []
+        for subset, pairs in self._splits(number):
+            others = result + "".join([term for n, term in enumerate(terms) if not subset >> n & 1])
+            last = subset == (1 << number) - 1
+            drafts = []
+            for pair in pairs:
+                both = [sides[each] for each in pair if each in sides]  # others do not fit into memory
+                letters = "".join([side.letters for side in both])
+                term = result if last else "".join([each for each in order if each in letters and each in others])
+                drafts += [self._draft(both, term, last)] if len(both) == 2 else []
+            nodes = [] if last else self._cheapest(drafts, _LAYOUTS)
+            if nodes:
+                sides[subset] = _Side(self, nodes)
+        return drafts
+
+    def _leaves(self, number: int) -> list[Node]:
+        """An operand, or its sums over the letters that it alone has, which are smaller."""
+        request = self.request
+        terms, result = request.subscripts
+        leaf = Node(terms[number], request.layouts[number], request.dtypes[number], operand=number)
+        others = result + "".join([term for n, term in enumerate(terms) if n != number])
+        kept = "".join([letter for letter in leaf.term if letter in others])
+        less = prod([n for letter, n in zip(leaf.term, self._shape(leaf), strict=True) if letter not in others])
+        if len(terms) == 1 or request.joint or less * leaf.dtype.itemsize <= self.dtype.itemsize:
+            return [leaf]
+        return self._cheapest([self._draft([_Side(self, [leaf])], kept, False)], inf) or [leaf]
+
+    def _splits(self, number: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """The subsets of the operands that are made, smaller ones first, each with the pairs that it is made of.
+
+        Subsets are integers with a bit for each operand.
+        """
+        path = self.request.path
+        if path is None:
+            path = (tuple(range(number)),) if number <= _EXACT else _greedy_path(self.request)
+        members = [1 << n for n in range(number)]
+        for group in path:
+            chosen = [members[n] for n in group]
+            members = [each for n, each in enumerate(members) if n not in group] + [sum(chosen)]
+            for size in range(2, len(chosen) + 1):
+                for subset in combinations(chosen, size):
+                    pairs = [(sum(half), sum(subset) - sum(half)) for half in _halves(subset)]
+                    if number > _ALL_SPLITS:
+                        pairs = [pair for pair in pairs if self._share(*pair)] or pairs
+                    yield sum(subset), pairs
+
+    def _share(self, first: int, second: int) -> bool:
+        """Whether operands of two subsets have a letter in common."""
+        terms = self.request.subscripts.terms
+        letters = [{*"".join([term for n, term in enumerate(terms) if each >> n & 1])} for each in (first, second)]
+        return bool(letters[0] & letters[1])
+
+    def _cheapest(self, drafts: Iterable[Draft], most: float) -> list[Node]:
+        """The cheapest products of distinct layouts; of wanted ones as many again."""
+        found: dict[bool, dict[Distribution | None, Node]] = {True: {}, False: {}}
+        for _, node in _in_order(drafts):
+            kept = found[self.has_wanted(node)]
+            if len(kept) < most:
+                kept.setdefault(node.dist, node)
+            if len(found[True]) >= most:
+                break
+        return sorted([*found[True].values(), *found[False].values()], key=lambda node: node.seconds)
+
+    # --- products ----------------------------------------------------------------------------------------------------
+
+    def _draft(self, sides: Sequence[_Side], term: str, last: bool) -> Draft:
+        """The products of some tensors, in all assignments."""
+        letters = "".join(dict.fromkeys("".join([side.letters for side in sides])))
+        work = self.seconds_of(-(-prod([self.extents[letter] for letter in letters]) // self.request.grid.size))
+        least = sum([side.nodes[0].seconds for side in sides])
+        return work + least, partial(self._assigned, sides, letters, term, last)
+
+    def _assigned(self, sides: Sequence[_Side], letters: str, term: str, last: bool) -> Iterator[Draft]:
+        """The products of some tensors in each assignment."""
+        if letters not in self._assignments:
+            self._assignments[letters] = self._worked(letters)
+        for assignment, work in self._assignments[letters]:
+            entries = dict(assignment)
+            modes = [side.modes(entries) for side in sides]
+            least = work + sum([side.least(each) for side, each in zip(sides, modes, strict=True)])
+            if last:
+                least += self._adding(summed_modes(assignment, term), term)
+            yield least, partial(self._products, sides, modes, assignment, work, letters, term, last)
+
+    def _adding(self, summed: Sequence[int], term: str) -> float:
+        """A lower bound on the seconds in which an average rank receives and adds contributions to the result."""
+        request = self.request
+        if not summed or (request.target is not None and request.target.partial):
+            return 0.0
+        times, extents = request.machine.along(request.grid.order), request.grid.shape
+        more = (prod([extents[g] for g in summed]) - 1) * prod([self.extents[x] for x in term]) / request.grid.size
+        seconds = more * self.dtype.itemsize * (min(times.byte_time) + min(times.reduce_time))
+        return request.machine.step_time + seconds if more else 0.0
+
+    def _worked(self, letters: str) -> list[tuple[Assignment, float]]:
+        """The assignments of some letters, with the seconds of the work of the busiest rank."""
+        request, grid = self.request, self.request.grid
+        split = "".join([letter for letter in letters if letter not in request.whole])
+        if len(request.shapes) <= 2 and request.target is None and not any(request.layouts):
+            every = distinct_assignments(split, grid)
+        else:
+            every = all_assignments(split, grid, self._kinds, self.extents)
+        return [(each, self.seconds_of(points(each, self.extents, letters, grid))) for each in every]
+
+    def _products(
+        self,
+        sides: Sequence[_Side],
+        modes: Sequence[Modes],
+        assignment: Assignment,
+        work: float,
+        letters: str,
+        term: str,
+        last: bool,
+    ) -> Iterator[Draft]:
+        """The products of some tensors in one assignment, each tensor from the layout from which it is cheapest."""
+        entries, summed = dict(assignment), summed_modes(assignment, term)
+        shape, result = tuple([self.extents[x] for x in term]), tuple([entries.get(x, ()) for x in term])
+        for partials in _contributions(sides, {entry.grid_mode for entry in chain(*entries.values())}):
+            ends = [side.nearest(each, kept) for side, each, kept in zip(sides, modes, partials, strict=True)]
+            parts, moved = tuple([node for _, node, _ in ends]), tuple([to for _, _, to in ends])
+            dist = self.dist(shape, result, (*summed, *chain(*partials)))
+            seconds = work + sum([price for price, _, _ in ends])
+            made = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
+            yield seconds + (self.bound(dist, self.final(dist), self.dtype) if last else 0.0), made
+
+    # --- prices ------------------------------------------------------------------------------------------------------
+
+    def dist(self, shape: tuple[int, ...], modes: Modes, contributions: tuple[int, ...] = ()) -> Distribution:
+        """The distribution of a tensor on the grid of the products."""
+        key = (shape, modes, contributions)
+        if key not in self._dists:
+            self._dists[key] = Distribution(Layout(modes, partial=contributions), shape, self.request.grid)
+        return self._dists[key]
+
+    def bound(self, source: Distribution | None, target: Distribution, dtype: np.dtype[Any]) -> float:
+        """A lower bound on the seconds of a move; a free operand lies where the move is an allgather."""
+        key = (refined(target) if source is None else source, target, dtype.itemsize)
+        if key not in self._bounds:
+            try:
+                self._bounds[key] = at_least(*key, self.request.machine)
+            except TooManyPiecesError:  # no plan is found for such a move either
+                self._bounds[key] = inf
+        return self._bounds[key]
+
+    def route(self, source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> Route:
+        """The steps of the plan of a move."""
+        key = source, target, dtype.itemsize
+        self._price(key, inf)
+        return self._routes[key]
+
+    def _floor(self, key: _Key) -> float:
+        """The seconds of the plan of a move, or a lower bound if it is not planned yet."""
+        if key in self._routes:
+            return self._routes[key].seconds
+        if key not in self._floors:
+            moves = Moves(*key, self.request.machine)
+            direct, two = moves.direct(), at_least_in_two(*key, self.request.machine)
+            self._floors[key] = min(direct.seconds, two)
+            if direct.seconds <= two or not direct.steps:
+                self._routes[key] = direct
+                return direct.seconds
+        return self._floors[key]
+
+    def _price(self, key: _Key, most: float) -> float:
+        """The seconds of the plan of a move, or a lower bound of at least `most`."""
+        if self._floor(key) < most and key not in self._routes:
+            found = Moves(*key, self.request.machine).cheapest(most)
+            self._floors[key] = min(found.seconds, most)
+            if found.seconds < most:
+                self._routes[key] = found
+        return self._floor(key)
+
+    def least_received(self, node: Node) -> int:
+        """A lower bound on the bytes that the busiest rank receives in each move, added up."""
+        return sum([each * lower_bound(*key[:2]) * key[2] for each, key in self._keys(node)])
+
+    def received(self, node: Node) -> tuple[int, int]:
+        """The bytes that the busiest rank receives in all moves of a priced contraction, and the most that it holds.
+
+        Tensors are counted as if they were held to the end.
+        """
+        received, held, most = 0, 0, 0
+        for each, key in self._keys(node):
+            self._price(key, inf)
+            cost = steps_cost(*key[:2], self._routes[key].steps, key[2], self.request.machine)
+            received, most = received + each * cost.bytes, max(most, held + cost.peak_bytes)
+            held += largest_block(key[1]) * key[2]
+        return received, most
+
+    def floor(self, node: Node) -> float:
+        """A lower bound on the seconds of a complete contraction, for which nothing is planned that takes long."""
+        total = node.seconds + self.bound(node.dist, self.final(node.dist), node.dtype)
+        return total + sum([each * (self._floor(key) - self._bounds[key]) for each, key in self._keys(node)])
+
+    def priced(self, node: Node, most: float = inf) -> float:
+        """The seconds of a complete contraction by the plans of its moves, or infinity if they are `most` or more."""
+        total = self.floor(node)
+        for each, key in self._keys(node):
+            if total >= most:
+                return inf
+            floor = self._floor(key)
+            total += each * (self._price(key, floor + (most - total) / each) - floor)
+        return total if total < most else inf
+
+    def _keys(self, node: Node) -> list[tuple[int, _Key]]:
+        """The moves of a complete contraction by the keys of their prices."""
+        return [
+            (each, (refined(target) if source is None else source, target, dtype.itemsize))
+            for each, source, target, dtype in self.moves(node)
+        ]
+
+    def moves(self, node: Node) -> Iterator[tuple[int, Distribution | None, Distribution, np.dtype[Any]]]:
+        """The moves of a complete contraction, each with the number of times that it is made."""
+        yield from self._moves(node)
+        yield 1, node.dist, self.final(node.dist), node.dtype
+
+    def _moves(self, node: Node) -> Iterator[tuple[int, Distribution | None, Distribution, np.dtype[Any]]]:
+        for part, to in zip(node.parts, node.moved, strict=True):
+            yield from self._moves(part)
+            panels, term = node.panels, part.term
+            if panels is not None and panels.letter in term and to.shape[term.index(panels.letter)] > 1:
+                for ends, count in paired(part.dist or refined(to), to, term.index(panels.letter), panels).items():
+                    yield count, *ends, part.dtype
+            else:
+                yield 1, part.dist, to, part.dtype
+        if node.panels is not None and node.left is not None and node.dist is not None:
+            for ends, count in paired(node.left, node.dist, node.term.index(node.panels.letter), node.panels).items():
+                yield count, *ends, node.dtype
+
+    def seconds_of(self, products: int) -> float:
+        """The seconds in which a rank multiplies and adds."""
+        return flops_of(products, self.dtype) * self.request.machine.flop_time * min(self.dtype.itemsize, 8) / 8
+
+    def _shape(self, node: Node) -> tuple[int, ...]:
+        """The shape of a tensor, in which modes that broadcast have one element."""
+        if node.operand >= 0:
+            return self.request.shapes[node.operand]
+        return tuple([self.extents[letter] for letter in node.term])
+
+    def _kinds_of_ends(self) -> dict[tuple[str, int], list[Kind]]:
+        """Per letter and grid mode, the kinds of the entries that operands and result have.
+
+        Where a grid mode has a root, all indices of a letter may stay there: other ranks are idle.
+        """
+        terms, result = self.request.subscripts
+        kinds: dict[tuple[str, int], list[Kind]] = {}
+        for term, dist in zip((*terms, result), (*self.request.layouts, self.request.target), strict=True):
+            if dist is None or dist.grid != self.request.grid:
+                continue
+            for digits, splits in zip(dist.digits, dist.splits, strict=True):
+                if len(digits) == 1 and digits[0].size == dist.shape[digits[0].mode]:  # it is a mode of the tensor
+                    for split in splits:
+                        kinds.setdefault((term[digits[0].mode], split.grid_mode), []).append(split.kind)
+            for g, at in dist.layout.rooted:
+                for letter, n in zip(term, dist.shape, strict=True):
+                    sizes = tuple([n * (place == at) for place in range(dist.grid.shape[g])])
+                    kinds.setdefault((letter, g), []).append(Kind("block", sizes))
+        return kinds
+
+
+class _Side:
+    """A tensor that a product takes: an operand or an intermediate tensor, in the layouts in which it can be made.
+
+    Attributes:
+        nodes: how it can be made, the cheapest first.
+        term: its letters.
+        letters: those that do not broadcast, which are the ones that an intermediate product of it may have.
+        contributions: the grid modes over which it may stay partial in a product.
+    """
+
+    def __init__(self, search: Search, nodes: Sequence[Node]) -> None:
+        self._search, self.nodes, self.term = search, nodes, nodes[0].term
+        self._shape = search._shape(nodes[0])
+        self._split = [n == search.extents[letter] for letter, n in zip(self.term, self._shape, strict=True)]
+        self.letters = "".join([letter for letter, split in zip(self.term, self._split, strict=True) if split])
+        self.contributions = sorted({(), *[node.dist.partial for node in nodes if node.dist and self._stays(node)]})
+        self._least: dict[Modes, float] = {}
+        self._nearest: dict[tuple[Modes, tuple[int, ...]], tuple[float, Node, Distribution]] = {}
+
+    def _stays(self, node: Node) -> bool:
+        """Whether contributions to a tensor may be multiplied before they are added.
+
+        The sum of the products of contributions with a factor that all ranks hold is the product of their sum. But if a
+        rank has no indices of a letter that was summed, its contribution is 0, and 0 times infinity is not a number. So
+        are most contributions to a diagonal.
+        """
+        dist, search = node.dist, self._search
+        terms = search.given.subscripts.terms
+        if node.operand >= 0 and len(terms) > 1 and repeats(terms[node.operand]):
+            return False
+        if dist is None or not dist.partial or dist.grid != search.request.grid or node.dtype != search.dtype:
+            return False
+        for part, to in zip(node.parts, node.moved, strict=True):
+            for letter, splits, n in zip(part.term, to.splits, to.shape, strict=True):
+                if letter not in node.term and not min(local_extents(splits, n)):
+                    return False
+        return dist.layout.op == "sum" and dist.layout.view is None
+
+    def modes(self, entries: dict[str, tuple[Entry, ...]]) -> Modes:
+        """The entries of its modes in an assignment; a mode of one element that broadcasts is not split."""
+        return tuple([entries.get(x, ()) if split else () for x, split in zip(self.term, self._split, strict=True)])
+
+    def least(self, modes: Modes) -> float:
+        """A lower bound on the seconds until the tensor lies so, by the sizes of blocks alone."""
+        if modes not in self._least:
+            grid = self._search.request.grid
+            parts = [prod([grid.shape[entry.grid_mode] for entry in entries]) for entries in modes]
+            size = prod([-(-n // number) for n, number in zip(self._shape, parts, strict=True)])
+            mean = prod(self._shape) / prod(parts)  # of the block of an average rank, and of one copy over all ranks
+            ends = [
+                (node, largest_block(node.dist), size) if node.dist else (node, mean * prod(parts) / grid.size, mean)
+                for node in self.nodes
+            ]
+            self._least[modes] = min([node.seconds + self._growing(node, *sizes) for node, *sizes in ends])
+        return self._least[modes]
+
+    def _growing(self, node: Node, given: float, size: float) -> float:
+        """A lower bound on the seconds in which a block of some elements becomes a larger one."""
+        request, dist = self._search.request, node.dist
+        if size <= given or request.max_bytes is not None:  # panels may cost less
+            return 0.0
+        times = request.machine.along(request.grid.order if dist is None else dist.grid.order)
+        seconds = min(times.byte_time) * (size - given) + min(times.copy_time) * size
+        return request.machine.step_time + min(times.latency) * (dist is not None) + node.dtype.itemsize * seconds
+
+    def nearest(self, modes: Modes, contributions: tuple[int, ...]) -> tuple[float, Node, Distribution]:
+        """How the tensor is made and moved so, for the least bound; if it stays partial, from contributions alone."""
+        key = (modes, contributions)
+        if key not in self._nearest:
+            to = self._search.dist(self._shape, modes, contributions)
+            best = inf, self.nodes[0]
+            for node in self.nodes:
+                if node.seconds >= best[0]:
+                    break
+                if not contributions or (node.dist is not None and node.dist.partial == contributions):
+                    price = node.seconds + self._search.bound(node.dist, to, node.dtype)
+                    best = min(best, (price, node), key=lambda row: row[0])
+            self._nearest[key] = (*best, to)
+        return self._nearest[key]
+
+
+_Key = tuple[Distribution, Distribution, int]
+"""A move, and the bytes of an element."""
+
+
+def _contributions(sides: Sequence[_Side], used: set[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Per tensor, the grid modes over which it stays partial in the product, which is then partial over them too.
+
+    Only one tensor may be partial over a grid mode, and no letter may be split over it.
+    """
+    for each in product(*[side.contributions for side in sides]):
+        modes = [*chain(*each)]
+        if len({*modes}) == len(modes) and not used & {*modes}:
+            yield each
+
+
+def _of_diagonals(request: Request) -> Request:
+    """A request in which operands with a letter that comes twice are replaced by their diagonals."""
+    terms, result = request.subscripts
+    if not any(map(repeats, terms)):
+        return request
+    layouts = [
+        dist if dist is None or not repeats(term) else diagonal_in(plain_in(dist), term)
+        for dist, term in zip(request.layouts, terms, strict=True)
+    ]
+    shapes = [
+        tuple([n for mode, n in enumerate(shape) if term[mode] not in term[:mode]])
+        for shape, term in zip(request.shapes, terms, strict=True)
+    ]
+    subscripts = Subscripts(tuple(map(distinct, terms)), result)
+    return request._replace(subscripts=subscripts, shapes=tuple(shapes), layouts=tuple(layouts))
+
+
+def flops_of(products: int, dtype: np.dtype[Any]) -> int:
+    """The operations of a number of products and sums: two for real numbers, eight for complex ones."""
+    return products * (8 if dtype.kind == "c" else 2)
+
+
+def _halves(members: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The first halves of all ways to part a sequence in two; each half has the first member."""
+    first, *rest = members
+    for bits in range((1 << len(rest)) - 1):
+        yield (first, *[each for n, each in enumerate(rest) if bits >> n & 1])
+
+
+def _greedy_path(request: Request) -> tuple[tuple[int, ...], ...]:
+    """NumPy's greedy path, for more operands than all trees can be tried of."""
+    arrays = [np.broadcast_to(np.zeros((), bool), shape) for shape in request.shapes]
+    path, _ = np.einsum_path(str(request.subscripts), *arrays, optimize="greedy")
+    return tuple(path[1:])

@@ -1,0 +1,168 @@
+"""The stages of a contraction: moves, and products of what is local; in words, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...compiler.plan import Plan
+from ...errors import counted
+from ...layout.distribution import Distribution, distribute
+from ...layout.grid import integer, integers
+from ...layout.layout import as_layout
+from .algorithms import family
+from .assignment import Assignment, read_assignment, write
+from .diagonals import distinct, repeats
+from .panels import Panels
+
+__all__ = ["Move", "Product", "Stage", "StageFigures", "end_tree", "is_split", "plans_of", "read_end", "read_stage"]
+__all__ += ["stage_tree", "uses"]
+
+
+class StageFigures(NamedTuple):
+    """A stage in words, and its costs.
+
+    Attributes:
+        text: the move or the product, and its tensors.
+        family: the algorithm of a product; None for a move.
+        received, peak: bytes of the busiest rank.
+        messages, flops, seconds: as in `ContractionCost`.
+    """
+
+    text: str
+    family: str | None
+    received: int
+    messages: int
+    flops: int
+    seconds: float
+    peak: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A stage that moves the tensor of number `value` by a proved plan."""
+
+    value: int
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A stage that multiplies what is local; or takes the diagonal of one tensor, in whose term a letter comes twice.
+
+    Attributes:
+        values: the numbers of the tensors.
+        terms, term: their letters, and those of the product; letters that it lacks are summed.
+        result: how the product lies: partial over the grid modes of the letters that are summed.
+        assignment: the grid modes of each letter.
+        panels: the panels in which tensors are moved and multiplied; None if all is multiplied at once.
+        plans: with panels, for each tensor the plans of its pieces (one, if all are equal), or none if it lacks the
+            letter, and is used as it is. One more if the product of each panel moves on before the next one is made:
+            that of its pieces.
+    """
+
+    values: tuple[int, ...]
+    terms: tuple[str, ...]
+    term: str
+    result: Distribution
+    assignment: Assignment
+    panels: Panels | None = None
+    plans: tuple[tuple[Plan, ...], ...] = ()
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the stage takes a diagonal."""
+        return len(self.terms) == 1 and repeats(self.terms[0])
+
+    @property
+    def verb(self) -> str:
+        """What it does, in words that the tensors follow."""
+        if len(self.values) > 1:
+            return "multiply"
+        return "diagonal of" if self.is_diagonal else "sum" if len(self.term) < len(self.terms[0]) else "rearrange"
+
+    @property
+    def family(self) -> str:
+        """The name of its algorithm in the literature."""
+        return "diagonal" if self.is_diagonal else family(self.assignment, self.terms, self.term, self.result.grid)
+
+    def __str__(self) -> str:
+        text = f"{','.join(self.terms)}->{self.term}"
+        if self.assignment:
+            text += f" with {write(self.assignment)}"
+        if self.panels is not None:
+            text += f", in {counted(self.panels.count, 'panel')} of {self.panels.letter}"
+        return text
+
+
+Stage = Move | Product
+
+
+def plans_of(stage: Stage) -> Iterator[Plan]:
+    """The plans of a stage, each as often as it runs."""
+    if isinstance(stage, Move):
+        yield stage.plan
+        return
+    for plans in stage.plans:
+        if plans and stage.panels is not None:
+            yield from plans * (stage.panels.count if len(plans) == 1 else 1)
+
+
+def uses(stage: Stage) -> tuple[int, ...]:
+    """The numbers of the tensors that a stage takes."""
+    return (stage.value,) if isinstance(stage, Move) else stage.values
+
+
+def is_split(stage: Product) -> bool:
+    """Whether the product lies as the assignment says, before it moves on."""
+    if stage.is_diagonal:
+        return not stage.assignment
+    leaving = stage.plans[len(stage.values) :]
+    split, layout = dict(stage.assignment), (leaving[0][0].source if leaving else stage.result).layout
+    summed = [entry.grid_mode for letter, entries in split.items() if letter not in stage.term for entry in entries]
+    return layout.modes == tuple([split.get(x, ()) for x in stage.term]) and {*summed} <= {*layout.partial}
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def end_tree(dist: Distribution) -> list[Any]:
+    """A distribution for JSON."""
+    return [str(dist.layout), dist.shape, dist.grid.shape]
+
+
+def stage_tree(stage: Stage) -> dict[str, Any]:
+    """A stage for JSON."""
+    if isinstance(stage, Move):
+        return {"move": stage.value, "plan": json.loads(stage.plan.to_json())}
+    tree = {"multiply": stage.values, "terms": stage.terms, "term": stage.term, "result": end_tree(stage.result)}
+    tree["assignment"] = write(stage.assignment)
+    if stage.panels is not None:
+        tree["panels"] = stage.panels
+        tree["plans"] = [[json.loads(plan.to_json()) for plan in plans] for plans in stage.plans]
+    return tree
+
+
+def read_end(layout: str, shape: Sequence[int], grid: Sequence[int]) -> Distribution:
+    """The distribution in JSON."""
+    return distribute(as_layout(layout), tuple(shape), tuple(grid))
+
+
+def read_stage(tree: Mapping[str, Any]) -> Stage:
+    """The stage in JSON."""
+
+    def plan(each: Any) -> Plan:
+        return Plan.from_json(json.dumps(each))
+
+    if "move" in tree:
+        return Move(integer(tree["move"], "move"), plan(tree["plan"]))
+    made, panels = read_end(*tree["result"]), None
+    if "panels" in tree:
+        letter, *numbers = tree["panels"]
+        panels = Panels(str(letter), *integers(numbers, least=1))
+    values, terms = integers(tree["multiply"], least=0), tuple(map(str, tree["terms"]))
+    assignment = read_assignment(tree["assignment"], distinct("".join(terms)), made.grid)
+    plans = tuple([tuple(map(plan, plans)) for plans in tree.get("plans", ())])
+    return Product(values, terms, str(tree["term"]), made, assignment, panels, plans)

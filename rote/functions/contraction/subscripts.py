@@ -1,0 +1,153 @@
+"""Subscripts: the letters that name the modes of the operands and of the result of a contraction.
+
+    "ik,kj->ij"     c[i, j] is the sum over k of a[i, k] · b[k, j]
+
+Each term is a string with a letter per mode. Letters that the result lacks are summed over. Text is that of
+`numpy.einsum`: an ellipsis stands for modes without letters, and without an arrow the result has the letters that occur
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import LayoutError, NotationError
+
+__all__ = ["LETTERS", "Subscripts", "as_text", "broadcasting", "read_subscripts", "without"]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Subscripts(NamedTuple):
+    """The letters of a contraction, without sizes.
+
+    Attributes:
+        terms: per operand, a letter for each of its modes; a letter that comes twice takes a diagonal.
+        result: the letters of the result, each once.
+    """
+
+    terms: tuple[str, ...]
+    result: str
+
+    def __str__(self) -> str:
+        return f"{','.join(self.terms)}->{self.result}"
+
+    @property
+    def letters(self) -> str:
+        """Every letter once, in the order of the text."""
+        return "".join(dict.fromkeys("".join(self.terms)))
+
+    def extents(self, shapes: Sequence[tuple[int, ...]], cause: str = "einsum") -> dict[str, int]:
+        """The extent of each letter; modes of one element broadcast.
+
+        Raises:
+            LayoutError: one letter names modes of different extents, neither of which is 1; or of one operand.
+
+        >>> Subscripts(("ik", "kj"), "ij").extents([(2, 3), (3, 4)])
+        {'i': 2, 'k': 3, 'j': 4}
+        """
+        extents: dict[str, int] = {}
+        place = 0
+        for term, shape in zip(self.terms, shapes, strict=True):
+            for mode, (letter, n) in enumerate(zip(term, shape, strict=True)):
+                first = term.index(letter)
+                known = shape[first] if first < mode else extents.setdefault(letter, n)
+                if n != known and (first < mode or 1 not in (n, known)):
+                    given = " and ".join(map(str, shapes))
+                    rule = f"{cause} takes modes of equal extents together, not {known} and {n} of {given}"
+                    hint = "give each letter one extent; modes of one element broadcast against other operands"
+                    raise LayoutError(str(_mistake("extents", str(self), place + mode, rule, hint)))
+                if n != 1:
+                    extents[letter] = n
+            place += len(term) + 1
+        return extents
+
+
+def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
+    """Read the text of `numpy.einsum`; modes of an ellipsis take letters that the text does not use.
+
+    Args:
+        text: one letter per mode, with commas between terms, and the result behind `->`. Without `->`, the result has
+            the modes of the ellipsis, then the letters that occur once, in alphabetical order.
+        orders: the orders of the operands.
+
+    Raises:
+        NotationError: the text is invalid.
+        LayoutError: it does not fit the orders.
+
+    >>> print(read_subscripts("ij,jk", (2, 2)), read_subscripts("...i->...", (3,)))
+    ij,jk->ik yzi->yz
+    """
+    given, text = text, text.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(orders):
+        rule = f"these are subscripts for {len(parts)} operands, not {len(orders)}"
+        raise LayoutError(str(_mistake("operands", given, len(given), rule, "write one term per operand, with commas")))
+    spare = [letter for letter in reversed(LETTERS[26:] + LETTERS[:26]) if letter not in text]
+    terms, place, widest = [], 0, 0
+    for part, order in zip(parts, orders, strict=True):
+        _check_letters(text, part, place)
+        missing = order - len(part.replace("...", ""))
+        if missing < 0 or (missing and "..." not in part):
+            rule = f"{part!r} is for an operand of another order, which has {order}"
+            hint = "write a letter per mode, or ... for modes without letters"
+            raise LayoutError(str(_mistake("order", text, place, rule, hint)))
+        terms.append(part.replace("...", "".join(spare[:missing][::-1])))  # the first is the fastest mode
+        widest = max(widest, missing)
+        place += len(part) + 1
+    loose = "".join(spare[:widest][::-1])
+    if not arrow:
+        named = "".join(parts).replace(".", "")
+        return Subscripts(tuple(terms), loose + "".join(sorted(x for x in {*named} if named.count(x) == 1)))
+    place = len(left) + len(arrow)
+    _check_letters(text, right, place)
+    for letter in right.replace(".", ""):
+        at = place + right.rindex(letter)
+        if right.count(letter) > 1:
+            raise _mistake("repeated", text, at, f"the result names {letter!r} twice", "name each letter once")
+        if letter not in left:
+            rule = f"no operand has the letter {letter!r} of the result"
+            raise _mistake("unknown", text, at, rule, "write only letters of the operands behind the arrow")
+    return Subscripts(tuple(terms), right.replace("...", loose))
+
+
+def _check_letters(text: str, part: str, place: int) -> None:
+    """Refuse a term, at a place of the text, of anything but letters and one ellipsis."""
+    for n, letter in enumerate(part.replace("...", LETTERS[:3], 1), place):
+        if letter not in LETTERS:
+            rule = f"{letter!r} is no letter; a mode is named by one letter"
+            raise _mistake("no-letter", text, n, rule, "write one letter per mode, as in ij,jk->ik")
+
+
+def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The subscripts and operands of a call with lists of labels, `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
+
+    >>> as_text(("x", [0, 1], "y", [1, ...], [0, ...]))
+    ('ab,b...->a...', ['x', 'y'])
+    """
+    pairs = len(given) // 2
+    lists = [*given[1 : 2 * pairs : 2], *given[2 * pairs :]]
+    try:
+        texts = ["".join("..." if label is Ellipsis else LETTERS[label] for label in labels) for labels in lists]
+    except (TypeError, IndexError):
+        raise LayoutError(
+            f"einsum takes text such as 'ij,jk->ik' and operands, or operands each with a list of labels from 0 to "
+            f"{len(LETTERS) - 1}, not {lists}"
+        ) from None
+    return "->".join([",".join(texts[:pairs]), *texts[pairs:]]), [*given[0 : 2 * pairs : 2]]
+
+
+def broadcasting(term: str, shape: tuple[int, ...], extents: Mapping[str, int]) -> tuple[int, ...]:
+    """The modes of a tensor that have one element, and broadcast."""
+    return tuple([mode for mode, letter in enumerate(term) if shape[mode] != extents[letter]])
+
+
+def without(term: str, modes: Sequence[int]) -> str:
+    """The letters of a term but those of some modes."""
+    return "".join([letter for mode, letter in enumerate(term) if mode not in modes])
+
+
+def _mistake(name: str, text: str, position: int, rule: str, hint: str) -> NotationError:
+    return NotationError(name, text, position, rule, hint)
