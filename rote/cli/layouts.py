@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -17,6 +17,7 @@ from ..compiler.cost import DEFAULT
 from ..compiler.plan import figures, in_bytes, in_seconds, on_machine, table
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
+from ..functions.contraction.compile import compile_einsum
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
 from .options import DTYPES, Bytes, PictureFile, force_option, integers, known, of_ffts, refuse_target
@@ -25,6 +26,7 @@ from .output import Answer, coloured, json_option, on_rank_0, print_answer
 if TYPE_CHECKING:
     from ..compiler.plan import Plan
     from ..fft.families.choose import Choice
+    from ..functions.contraction.plan import Contraction
     from ..io.stored import Contents
 
 __all__ = ["contents", "explain", "predict", "show"]
@@ -110,21 +112,29 @@ def _draw(dist: Distribution, path: str) -> None:
 
 
 @click.command()
-@click.argument("transition", required=False)
-@_shape
+@click.argument("transition", metavar="TEXT", required=False)
+@click.option(
+    "--shape",
+    metavar="8x9x10",
+    multiple=True,
+    callback=integers(),
+    help="The tensor's shape; default: a small one that fits. Of a contraction: one for each operand.",
+)
 @_grid
 @_dtype
 @click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most memory of a rank: 100000, 64K, 1.5GiB.")
 @click.option(
     "--why-not",
-    metavar="KIND",
+    metavar="WAY",
     shell_complete=known(lambda: KINDS),
-    help="Show the cost of a plan with such a step: allgather, exchange, ...",
+    help="Show the cost of a plan with such a step (allgather, exchange, ...) or product (SUMMA, i:0,j:1, ...).",
 )
 @click.option("--wire", type=click.Choice(("f4",)), help="Round double precision to single while it travels.")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare FFTs of a tensor of this shape instead.")
-@click.option("--ranks", type=click.IntRange(1), help="With --fft: the number of ranks, on any grid.")
+@click.option("--layout", multiple=True, help="The layout of an operand of a contraction, or free; one for each.")
+@click.option("--out-layout", metavar="LAYOUT", help="The layout of a contraction's result, or cheapest.")
+@click.option("--ranks", type=click.IntRange(1), help="With --fft or a contraction: the number of ranks, on any grid.")
 @click.option("--why", is_flag=True, help="With --fft: for every grid, say why a family has no walk.")
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
@@ -132,13 +142,16 @@ def _draw(dist: Distribution, path: str) -> None:
 def explain(
     transition: str | None, fft: Extents, ranks: int | None, why: bool, as_json: bool, force: bool, **options: Any
 ) -> None:
-    """Show the plan from one layout to another, and its cost; or which FFT costs least.
+    """Show the plan from one layout to another, or of a contraction, and its cost; or which FFT costs least.
+
+    A text without brackets, such as ik,kj->ij, is a contraction.
 
     \b
     Examples:
       rote explain "block[(0),()] -> block[(),(0)]"
       rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4 --verify
       rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
+      rote explain "ik,kj->ij" --shape 4096x4096 --shape 4096x4096 --ranks 64 --why-not SUMMA
       rote explain --fft 64x64x64 --ranks 8 --dtype c16
       rote explain "block[(0),()] -> block[(),(0)]" --json
       rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
@@ -146,12 +159,20 @@ def explain(
     if options["html"] is not None:
         on_rank_0(refuse_target, options["html"], force)
     if fft is None:
-        if transition is None or ranks is not None or why:
+        of_contraction = transition is not None and "[" not in transition
+        if transition is None or (ranks is not None and not of_contraction) or why:
             raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-        _explain(transition, as_json, **options)
+        if of_contraction:
+            _explain_contraction(transition, as_json, ranks, **options)
+            return
+        if options.pop("layout") or options.pop("out_layout") or len(options["shape"]) > 1:
+            raise click.UsageError(
+                '--layout, --out-layout and several --shape are of contractions, such as "ik,kj->ij"'
+            )
+        _explain(transition, as_json, **{**options, "shape": next(iter(options["shape"]), None)})
         return
-    for name in ("shape", "max_bytes", "why_not", "wire", "verify"):
-        if options[name] is not None and options[name] is not False:
+    for name in ("shape", "max_bytes", "why_not", "wire", "verify", "layout", "out_layout"):
+        if options[name]:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} is of a transition, and --fft has a shape of its own; leave one out")
     if transition is not None or ranks is None:
@@ -204,19 +225,71 @@ def _explain(
     on = grid or example_grid(ends.source, ends.target)
     extents = shape or example_shape(ends.source, on, ends.target)
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
+    _tell(plan, _plan_answer, "every element arrives exactly once", as_json, why_not, verify, html)
+
+
+def _tell(
+    plan: Any,
+    answer: Callable[[Any], Answer],
+    proved: str,
+    as_json: bool,
+    why_not: str | None,
+    verify: bool,
+    html: str | None,
+) -> None:
+    """Print a plan as `rote explain` was asked to; `proved` is what its proof says."""
     reason = None if why_not is None else plan.why_not(why_not)
     lines = [plan.explain()]
     if reason is not None:
         lines.append(f"why not {why_not}: {reason}")
     if verify:
         plan.verify()
-        lines.append("verified: every element arrives exactly once")
+        lines.append(f"verified: {proved}")
     if html is not None:
         lines.append(_kept(plan.to_html(), html))
     if as_json:
-        print_answer(_plan_answer(plan) | {"why_not": reason, "verified": verify or None})
+        print_answer(answer(plan) | {"why_not": reason, "verified": verify or None})
     else:
         click.echo("\n".join(lines))
+
+
+def _explain_contraction(
+    subscripts: str,
+    as_json: bool,
+    ranks: int | None,
+    shape: Sequence[tuple[int, ...]],
+    grid: Extents,
+    dtype: str,
+    layout: Sequence[str],
+    out_layout: str | None,
+    max_bytes: int | None,
+    why_not: str | None,
+    wire: str | None,
+    verify: bool,
+    html: str | None,
+) -> None:
+    if not shape or (grid is None) == (ranks is None) or wire is not None:
+        raise click.UsageError(
+            f"{subscripts} is a contraction: write a --shape for each operand, and --grid or --ranks, and no --wire"
+        )
+    layouts = [None if text == "free" else text for text in layout] or None
+    plan = compile_einsum(subscripts, shape, layouts, grid, ranks, dtype, out_layout, max_bytes)
+    _tell(plan, _contraction_answer, "every product of elements enters exactly once", as_json, why_not, verify, html)
+
+
+def _contraction_answer(plan: Contraction) -> Answer:
+    """A contraction, as `rote.Contraction.from_json` reads it, and its figures."""
+    stages = []
+    for row in plan.figures():
+        about: Answer = {"stage": row.text, "family": row.family, "received_bytes": row.received}
+        stages.append({**about, "flops": row.flops, "seconds": row.seconds, "peak_bytes": row.peak})
+    return {
+        "plan": json.loads(plan.to_json()),
+        "cost": plan.cost._asdict(),
+        "lower_bound": plan.lower_bound,
+        "bound_source": plan.bound_source,
+        "stages": stages,
+    }
 
 
 def _plan_answer(plan: Plan) -> Answer:

@@ -58,6 +58,8 @@ def integers(signed: bool = False) -> Callable[[click.Context, click.Parameter, 
             return None
         if isinstance(text, tuple):
             return tuple([read(context, option, each) for each in text])
+        if text == "()":
+            return ()
         parts = [part.strip() for part in re.split("[,x]", text)]
         if not all(map(integer.fullmatch, parts)):
             raise click.BadParameter(f"{text!r} is not made of integers; write it as {option.metavar}", context, option)

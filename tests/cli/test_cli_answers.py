@@ -116,6 +116,19 @@ def test_explain() -> None:
     assert (still["steps"], still["why_not"], still["verified"]) == ([], None, None)
 
 
+def test_explain_of_a_contraction() -> None:
+    """The contraction itself, which reads back to what `compile_einsum` makes, and the figures of each stage."""
+    tiles, options = "block[(0),(1)]", ("--shape", "6x4", "--shape", "4x8", "--grid", "2x2", "--verify")
+    layouts = ("--layout", tiles, "--layout", tiles)
+    plan = rote.compile_einsum("ik,kj->ij", [(6, 4), (4, 8)], [tiles, tiles], (2, 2))
+    told = answer("explain ik,kj->ij", "explain", "ik,kj->ij", *options, *layouts, "--why-not", "inner")
+    assert rote.Contraction.from_json(json.dumps(told["plan"])) == plan
+    assert told["cost"] == plan.cost._asdict() and told["verified"] is True and told["why_not"] == plan.why_not("inner")
+    assert (told["lower_bound"], told["bound_source"]) == (plan.lower_bound, plan.bound_source)
+    assert [stage["stage"] for stage in told["stages"]] == [row.text for row in plan.figures()]
+    assert sum(stage["received_bytes"] for stage in told["stages"]) == plan.cost.bytes
+
+
 @pytest.mark.parametrize("command", [("explain", "--fft"), ("predict",)])
 def test_explain_of_ffts(command: tuple[str, ...]) -> None:
     """Every family on every grid, with figures, or with the reason why there is none; by either name."""

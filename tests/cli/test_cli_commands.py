@@ -174,6 +174,68 @@ def test_explain_wants_a_transition() -> None:
     assert 'write "block[(0),()] -> …"' in done.output
 
 
+def test_explain_of_a_contraction() -> None:
+    """A text without brackets is a contraction: what `compile_einsum` plans, and what the plan says of it."""
+    tiles, shapes = "block[(0),(1)]", [(40, 40), (40, 40)]
+    sizes = ("--shape", "40x40", "--shape", "40x40")
+    options = (*sizes, "--layout", tiles, "--layout", tiles, "--out-layout", tiles, "--grid", "2x2")
+    plan = rote.compile_einsum("ik,kj->ij", shapes, [tiles, tiles], (2, 2), layout=tiles)
+    assert run("explain", "ik,kj->ij", *options).output == plan.explain() + "\n"
+    done = run("explain", "ik,kj->ij", *options, "--why-not", "stationary a", "--verify")
+    lines = plan.explain(), f"why not stationary a: {plan.why_not('stationary a')}"
+    assert done.output == "\n".join([*lines, "verified: every product of elements enters exactly once\n"])
+    lean = rote.compile_einsum("ik,kj->ij", shapes, [tiles, tiles], (2, 2), layout=tiles, max_bytes=17_000)
+    assert (
+        lean != plan and run("explain", "ik,kj->ij", *options, "--max-bytes", "17000").output == lean.explain() + "\n"
+    )
+    free = rote.compile_einsum("ik,kj->ij", shapes, [None, tiles], ranks=4, dtype="c8", layout="cheapest")
+    options = (
+        *sizes,
+        "--layout",
+        "free",
+        "--layout",
+        tiles,
+        "--ranks",
+        "4",
+        "--dtype",
+        "c8",
+        "--out-layout",
+        "cheapest",
+    )
+    assert run("explain", "ik,kj->ij", *options).output == free.explain() + "\n"
+    dots = rote.compile_einsum("...i,->...", [(4, 6), ()], grid=2)
+    assert (
+        run("explain", "...i,->...", "--shape", "4x6", "--shape", "()", "--grid", "2").output == dots.explain() + "\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "part"),
+    [
+        (("ik,kj->ij",), 2, "write a --shape for each operand, and --grid or --ranks"),
+        (("ik,kj->ij", "--shape", "4x4", "--shape", "4x4"), 2, "--grid or --ranks"),
+        (("i->i", "--shape", "4", "--ranks", "2", "--grid", "2"), 2, "--grid or --ranks"),
+        (("i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "no --wire"),
+        (("i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "write a transition"),
+        (("ik,kj->ij", "--shape", "4x4", "--ranks", "2"), 1, "subscripts for 2 operands, not 1"),
+        (("i->j", "--shape", "4", "--ranks", "2"), 1, "no operand has the letter 'j'"),
+        (
+            ("i->i", "--shape", "4", "--ranks", "2", "--layout", "[(0)]", "--layout", "[(0)]"),
+            1,
+            "2 layouts for 1 operand",
+        ),
+        (("i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"), 1, "write one of stationary C (SUMMA)"),
+        (("[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are of contractions"),
+        (("[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout, --out-layout and several --shape are of contractions"),
+        (("--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"), 2, "--out-layout is of a transition"),
+    ],
+)
+def test_wrong_options_of_a_contraction(args: tuple[str, ...], status: int, part: str) -> None:
+    """One error, which says what to write."""
+    done = run("explain", *args)
+    assert (done.exit_code, part in " ".join(done.output.split()), "Traceback" in done.output) == (status, True, False)
+
+
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
