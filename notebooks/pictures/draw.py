@@ -65,8 +65,28 @@ def messages() -> Figure:
     return rote.plot.plan(plan, messages=True)
 
 
+CUBOIDS = {  # an assignment of ik,kj->ij -> the layout of the points (i, j, k), and the grid
+    "SUMMA\ni:0,j:1": ("block[(0),(1),()]", (4, 2)),
+    "stationary A\ni:0,k:1": ("block[(0),(),(1)]", (4, 2)),
+    "inner\nk:0": ("block[(),(),(0)]", 8),
+    "3-D\ni:0,j:1,k:2": ("block[(0),(1),(2)]", (2, 2, 2)),
+}
+
+
+def cuboids() -> Figure:
+    """The points (i, j, k) of a matrix product on eight ranks: which rank multiplies which cuboid of them."""
+    figure = Figure((10.4, 3.0), layout="constrained")
+    for ax, (title, (text, grid)) in zip(figure.subplots(1, len(CUBOIDS)), CUBOIDS.items(), strict=True):
+        rote.plot.layout(rote.parse(text).on((8, 8, 8), grid), ax, legend=False)
+        ax.set_title(title)
+        for label in ax.texts:
+            if label.get_text().startswith("mode "):
+                label.set_text("ijk"[int(label.get_text()[-1])])
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
-    f"{picture.__name__}.svg": picture for picture in (walk, kinds, refinement, matrices, views, messages)
+    f"{picture.__name__}.svg": picture for picture in (walk, kinds, refinement, matrices, views, messages, cuboids)
 }
 
 

@@ -116,6 +116,50 @@ def test_a_volume_is_smoothed_from_file_to_file(tmp_path):
     np.testing.assert_allclose(result, np.fft.ifftn(factor * np.fft.fftn(volume)).real, atol=1e-14)
 
 
+def test_coupled_cluster_is_that_of_numpy():
+    """Law: amplitudes and energies are NumPy's on any grid, and a solution leaves no residual."""
+    for ranks, occupied, virtual in ((4, 4, 6), (3, 3, 5), (6, 2, 7)):
+        energy, expected, left = rote.run(app("ccd").program, ranks, (occupied, virtual, 8))[0]
+        assert abs(energy - expected) < 1e-12
+        assert energy < 0
+        assert left < 1e-4
+
+
+def test_two_electrons_have_no_pairs_of_pairs():
+    """Law: of two electrons CCD is exact, so its terms of second order leave -E t for any amplitudes t."""
+    ccd = app("ccd")
+    V, gaps = ccd.random_molecule(2, 6)
+    t = V["oovv"] + np.linspace(1, 2, 6) * np.linspace(1, 2, 6)[:, None] * V["oovv"]
+    every = ccd.residual(np.einsum, V, gaps, t)
+    ccd.TERMS = [term for term in ccd.TERMS if term[1].count(",") == 1]
+    assert len(ccd.TERMS) == 3
+    energy = (V["oovv"] * t).sum() / 4
+    np.testing.assert_allclose(every - ccd.residual(np.einsum, V, gaps, t), -energy * t, atol=1e-14)
+
+
+@pytest.mark.parametrize(("ranks", "orbitals"), [(4, 8), pytest.param(3, 7, marks=pytest.mark.slow)])
+def test_mp2_is_that_of_numpy(ranks, orbitals):
+    """Law: the energy of integrals that went to molecular orbitals over the ranks is NumPy's."""
+    energy, expected = rote.run(app("mp2").program, ranks, (orbitals, 3))[0]
+    assert energy < 0
+    assert abs(energy - expected) < 1e-12 * abs(expected)
+
+
+def test_a_tensor_comes_apart_into_its_outer_products():
+    """Law: sweep by sweep the errors are NumPy's, and they fall."""
+    for ranks, shape in ((4, (8, 7, 6)), (3, (9, 5, 4)), (6, (6, 6, 6))):
+        errors, expected = rote.run(app("mttkrp").program, ranks, (shape, 2, 4))[0]
+        np.testing.assert_allclose(errors, expected, rtol=1e-6)
+        assert errors == sorted(errors, reverse=True)
+
+
+def test_attention_over_heads_moves_nothing():
+    """Law: where batch letters are split a rank has all that it multiplies; where positions are, it has not."""
+    for ranks, shape in ((4, (2, 4, 10, 3)), (6, (2, 3, 7, 4))):
+        heads, positions = rote.run(app("attention").program, ranks, (shape,))[0].values()
+        assert heads == 0 < positions
+
+
 @pytest.mark.parametrize(
     "name", ["every_element_has_one_owner", "columns_are_centred", "any_tensor_comes_into_the_layout"]
 )
@@ -128,7 +172,15 @@ def test_a_layout_of_ones_own(name):
 @pytest.mark.parametrize("job", [2], indirect=True)
 @pytest.mark.parametrize(
     "command",
-    [("taylor_green", "--n", "16", "--steps", "2"), ("poisson", "--shape", "12", "16", "10"), ("heat", "--steps", "5")],
+    [
+        ("taylor_green", "--n", "16", "--steps", "2"),
+        ("poisson", "--shape", "12", "16", "10"),
+        ("heat", "--steps", "5"),
+        ("ccd", "--virtual", "6", "--iterations", "2"),
+        ("mp2", "--orbitals", "8"),
+        ("mttkrp", "--sweeps", "2"),
+        ("attention",),
+    ],
     ids=lambda c: c[0],
 )
 def test_the_same_file_runs_under_mpi(job, command, monkeypatch, capsys):
