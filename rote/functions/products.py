@@ -71,6 +71,8 @@ def einsum(
     subscripts, arrays, labels = _read(subscripts, operands)
     on = None if grid is None else Grid(grid_shape(grid))
     if plan is not None:
+        if not isinstance(plan, Contraction):
+            raise LayoutError(f"plan= takes a contraction of rote.compile_einsum, not {plan!r}")
         for name, value in (("layout", layout), ("grid", grid), ("max_bytes", max_bytes)):
             if value is not None:
                 raise LayoutError(f"einsum takes plan= or {name}=\ngive {name}= to rote.compile_einsum, which plans it")
