@@ -15,7 +15,7 @@ is contiguous. Other arrays are packed once, or the product is copied to where i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, combinations, pairwise, product
+from itertools import chain, pairwise, product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,10 +23,13 @@ import numpy as np
 
 from ...caches import memoized
 from ..distributed import Array
-from .memory import strip_of
 from .subscripts import without
 
-__all__ = ["Matrices", "Stack", "add_product", "matrices_of", "multiply"]
+__all__ = ["Matrices", "Stack", "add_product", "in_order", "matrices_of", "multiply", "stacks_of"]
+__all__ += ["strip_of"]
+
+
+_STRIPS = 8  # of a product that is added to others: one is computed, and added, at a time
 
 
 class Stack(NamedTuple):
@@ -66,17 +69,18 @@ class Matrices(NamedTuple):
 
 def matrices_of(a: Array, b: Array, a_term: str, b_term: str, result: str) -> Matrices:
     """The stacks of matrices of two arrays, each of whose letters is in the other one or in the result."""
-    return _matrices((a.shape, b.shape), (a.strides, b.strides), (a_term, b_term), result, a.itemsize)
+    return stacks_of((a.shape, b.shape), (a.strides, b.strides), (a_term, b_term), result, a.itemsize)
 
 
 @memoized(1024)
-def _matrices(
+def stacks_of(
     shapes: tuple[tuple[int, ...], ...],
     strides: tuple[tuple[int, ...], ...],
     terms: tuple[str, str],
     result: str,
     itemsize: int,
 ) -> Matrices:
+    """The same for arrays of some shapes and strides."""
     extents = _extents(terms, shapes)
     first, second = terms
     batch = [letter for letter in result if letter in first and letter in second]
@@ -84,8 +88,7 @@ def _matrices(
     rows = [letter for letter in first if letter not in second]
     columns = [letter for letter in second if letter not in first]
     shape = tuple([extents[letter] for letter in result])
-    contiguous = tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
-    ends = [*zip((*terms, result), (*shapes, shape), (*strides, contiguous), strict=True)]
+    ends = [*zip((*terms, result), (*shapes, shape), (*strides, in_order(shape, itemsize)), strict=True)]
     found: list[tuple[int, Matrices]] = []
     for up, down, across in product(_orders(rows, result), _orders(summed, second), _orders(columns, result)):
         stacks = []
@@ -97,6 +100,11 @@ def _matrices(
         copied = sum([prod(stack.shape) for stack in stacks if stack.packed])
         found.append((copied, Matrices(stacks[0], stacks[1], stacks[2], shape)))
     return min(found, key=lambda pair: pair[0])[1]
+
+
+def in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides of an array in C order."""
+    return tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
 
 
 def _extents(terms: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
@@ -128,7 +136,7 @@ def _is_matrix(groups: Sequence[list[tuple[int, int]]], itemsize: int) -> bool:
 
 
 def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: np.dtype[Any]) -> Array:
-    """The sum of the products of arrays, of a dtype, over the letters that the result lacks.
+    """The sum of the products of one or two arrays, of a dtype, over the letters that the result lacks.
 
     >>> multiply([np.ones((2, 3)), np.ones((3, 4))], ["ik", "kj"], "ji", np.dtype("f4"))[0]
     array([3., 3.], dtype=float32)
@@ -138,13 +146,6 @@ def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: 
             sizes = _extents(terms, [each.shape for each in blocks])
             return np.zeros([sizes[letter] for letter in result], dtype)
     arrays = [block.astype(dtype, copy=False) for block in blocks]
-    while len(arrays) > 2:
-        pair = _cheapest_pair(terms, [array.shape for array in arrays])
-        others = [n for n in range(len(arrays)) if n not in pair]
-        used = result + "".join([terms[n] for n in others])
-        term = "".join([letter for letter in dict.fromkeys("".join([terms[n] for n in pair])) if letter in used])
-        made = multiply([arrays[n] for n in pair], [terms[n] for n in pair], term, dtype)
-        arrays, terms = [*[arrays[n] for n in others], made], [*[terms[n] for n in others], term]
     if len(arrays) == 1:
         array, term = _without_own(arrays[0], terms[0], result)
         return array.transpose([term.index(letter) for letter in result])
@@ -159,6 +160,16 @@ def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: 
     else:
         np.matmul(first.of(a), second.of(b), into.of(out))
     return out
+
+
+def strip_of(shape: Sequence[int]) -> tuple[int, int]:
+    """The mode along which a product is added to others in strips, the longest one, and the length of a strip.
+
+    >>> strip_of((3, 40)), strip_of(())
+    ((1, 5), (0, 1))
+    """
+    mode = max(range(len(shape)), key=shape.__getitem__, default=0)
+    return mode, max(1, -(-shape[mode] // _STRIPS)) if shape else 1
 
 
 def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], result: str) -> None:
@@ -183,10 +194,3 @@ def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:
     add: Callable[..., Array] = np.logical_or.reduce if array.dtype == bool else np.add.reduce
     summed = np.asarray(add(array, axis=tuple(own), dtype=array.dtype))
     return summed, without(term, own)
-
-
-def _cheapest_pair(terms: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
-    """The two of several arrays whose product takes the fewest operations."""
-    sizes = _extents(terms, shapes)
-    pairs = combinations(range(len(terms)), 2)
-    return min(pairs, key=lambda pair: prod([sizes[letter] for letter in {*terms[pair[0]], *terms[pair[1]]}]))

@@ -25,12 +25,11 @@ from ...compiler.step import Step
 from ...layout.distribution import Distribution
 from .assignment import refined
 from .diagonals import repeats, spread
+from .local import in_order, stacks_of, strip_of
 from .panels import Panels, most_panels, paired, panels_of, pieces
 from .search import Node, Search
 
-__all__ = ["Fitting", "Need", "bytes_of", "moving", "next_panels", "packed", "panel_bytes", "peaks", "strip_of"]
-
-STRIPS = 8  # of a product that is added to others: one is computed, and added, at a time
+__all__ = ["Fitting", "Need", "bytes_of", "moving", "next_panels", "packed", "panel_bytes", "peaks"]
 
 
 class Need(NamedTuple):
@@ -73,70 +72,41 @@ def peaks(given: Sequence[int], stages: Sequence[Need]) -> list[int]:
 
 
 def packed(
-    shapes: Sequence[Sequence[int]],
+    shapes: Sequence[tuple[int, ...]],
     terms: Sequence[str],
     term: str,
     dtypes: Sequence[np.dtype[Any]],
     dtype: np.dtype[Any],
-    ordered: bool = True,
-) -> int:
-    """The bytes of copies in a product of blocks, beside the blocks and the product.
+) -> tuple[int, int]:
+    """The bytes of copies of blocks in their product, and of a copy of the product, as `multiply` makes them.
 
-    A block is copied if its dtype differs, and once more if its letters, in their order, are no stack of matrices.
+    A block is copied if its dtype differs, if it is summed over letters of its own, and if it is no stack of matrices.
 
     Args:
         shapes, terms, dtypes: of the blocks.
         term, dtype: of the product.
-        ordered: whether the product is copied into the order of its letters, too.
 
     >>> f8 = np.dtype("f8")
-    >>> [packed([(4, 5), (5, 6)], ["ik", "kj"], term, [f8, f8], f8) for term in ("ij", "ji")]
-    [0, 192]
+    >>> [packed([(2, 3, 4), (4, 5)], ["ijk", "kl"], term, [f8, f8], f8) for term in ("ijl", "lij", "ilj")]
+    [(0, 0), (0, 0), (0, 240)]
     """
-    extents = dict(zip("".join(terms), chain(*shapes), strict=True))
-    held = 0
-    narrow = []
+    held, item = 0, dtype.itemsize
+    blocks: list[tuple[tuple[int, ...], str]] = []
     for number, (shape, each, had) in enumerate(zip(shapes, terms, dtypes, strict=True)):
-        held += prod(shape) * dtype.itemsize * (had != dtype)
-        others = {*term}.union(*[other for place, other in enumerate(terms) if place != number])
-        short = "".join([letter for letter in each if letter in others])
-        if len(short) < len(each):
-            held += prod([extents[letter] for letter in short]) * dtype.itemsize
-        narrow.append(short)
-    size = prod([extents[letter] for letter in term]) * dtype.itemsize
-    if len(narrow) == 1:
-        return held
-    first, second = narrow
-    batch = [letter for letter in term if letter in first and letter in second]
-    summed = [letter for letter in first if letter in second and letter not in term]
-    rows, columns = ([x for x in each if x not in other] for each, other in ((first, second), (second, first)))
-    for each, groups in ((first, (batch, rows, summed)), (second, (batch, summed, columns))):
-        if not _stacked(each, groups, extents):
-            held += prod([extents[letter] for letter in each]) * dtype.itemsize
-    order = [letter for letter in (*batch, *rows, *columns) if extents[letter] > 1]
-    return held + size * (ordered and order != [letter for letter in term if extents[letter] > 1])
-
-
-def _stacked(term: str, groups: Sequence[Sequence[str]], extents: dict[str, int]) -> bool:
-    """Whether a block with some letters is a stack of matrices in memory: each group of letters is one stride."""
-    there = "".join([letter for letter in term if extents[letter] > 1])
-    names = ["".join([letter for letter in group if extents[letter] > 1]) for group in groups]
-    last = names[0] and names[0] != there and there.endswith(names[0])  # then no matrix has adjacent elements
-    return all(name in there for name in names) and not last
-
-
-def strip_of(shape: Sequence[int]) -> tuple[int, int]:
-    """The mode along which a product is added to others in strips, the longest one, and the length of a strip.
-
-    >>> strip_of((3, 40)), strip_of(())
-    ((1, 5), (0, 1))
-    """
-    mode = max(range(len(shape)), key=shape.__getitem__, default=0)
-    return mode, max(1, -(-shape[mode] // STRIPS)) if shape else 1
+        others = term + "".join([other for place, other in enumerate(terms) if place != number])
+        kept = [mode for mode, letter in enumerate(each) if letter in others]
+        blocks.append((tuple([shape[mode] for mode in kept]), "".join([each[mode] for mode in kept])))
+        held += item * (prod(shape) * (had != dtype) + prod(blocks[-1][0]) * (len(kept) < len(each)))
+    if len(blocks) == 1 or not all(prod(shape) for shape, _ in blocks):
+        return held, 0
+    (first, a), (second, b) = blocks
+    matrices = stacks_of((first, second), (in_order(first, item), in_order(second, item)), (a, b), term, item)
+    copies = [item * prod(stack.shape) * stack.packed for stack in (matrices.first, matrices.second, matrices.product)]
+    return held + copies[0] + copies[1], copies[2]
 
 
 def panel_bytes(
-    shapes: Sequence[Sequence[int]],
+    shapes: Sequence[tuple[int, ...]],
     terms: Sequence[str],
     term: str,
     dtypes: Sequence[np.dtype[Any]],
@@ -152,7 +122,8 @@ def panel_bytes(
     """
     extents = dict(zip("".join(terms), chain(*shapes), strict=True))
     shape = [extents[letter] for letter in term]
-    held, size = packed(shapes, terms, term, dtypes, dtype, ordered=False), prod(shape) * dtype.itemsize
+    held, again = packed(shapes, terms, term, dtypes, dtype)
+    size = prod(shape) * dtype.itemsize + again
     if kept or not size or not term:
         return held + size
     mode, strip = strip_of(shape)
@@ -281,7 +252,7 @@ class _Product:
         node = self.node
         shapes = [to.max_local_shape() for to in node.moved]
         more = bytes_of(self.result, node.dtype)
-        more += packed(shapes, self.terms, node.term, self.dtypes, node.dtype)
+        more += sum(packed(shapes, self.terms, node.term, self.dtypes, node.dtype))
         for planned in (False, True):
             before = self._before("", planned)
             if max(before.peak, before.size + more) > self.fitting.most:
@@ -386,7 +357,7 @@ class _Product:
     def _in_panels(self, before: Fitted, panels: Panels, numbers: int | None, buffers: float | None) -> Fitted | None:
         """The product in panels, of which the first ones are looked at; None if they are nowhere as a layout says."""
         node, letter, dtype = self.node, panels.letter, self.node.dtype
-        shapes: list[Sequence[int]] = [to.max_local_shape() for to in node.moved]
+        shapes: list[tuple[int, ...]] = [to.max_local_shape() for to in node.moved]
         moves: list[tuple[int, int, bool]] = []
         seconds, least, dist, left = 0.0, before.node.seconds, self.result, None
         for number, source, to, mode, of in self._ends(letter):

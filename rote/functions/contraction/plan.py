@@ -193,7 +193,7 @@ class Contraction:
             if stage.is_diagonal:
                 more = size
             elif stage.panels is None:
-                more = packed(shapes, stage.terms, stage.term, dtypes, dtype)
+                more = sum(packed(shapes, stage.terms, stage.term, dtypes, dtype))
             else:
                 kept = stage.panels.letter in stage.term
                 more = panel_bytes(shapes, stage.terms, stage.term, dtypes, dtype, kept)
@@ -598,6 +598,7 @@ def _check(plan: Contraction) -> None:
             if stage.is_diagonal:
                 shape, term = diagonal_in(values[stage.values[0]][0], stage.terms[0]).shape, distinct(stage.terms[0])
             fits = [terms[value] for value in stage.values] == [*stage.terms] and not repeats(term)
+            fits = fits and len(stage.terms) <= 2
             fits = fits and (stage.result.shape, stage.term) == (shape, term) and is_split(stage)
             if fits and stage.panels is not None:
                 fits = len(stage.plans) - len(stage.values) in (0, 1) and stage.panels.letter in {*"".join(stage.terms)}

@@ -7,6 +7,7 @@ communicator, in `rote.simulate` between lists of blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -430,7 +431,7 @@ class BoundTensors(BoundToRun):
             agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
         if records_open.get():
             for plan in [plan for stage in self.plan.stages for plan in plans_of(stage)]:
-                announce(self.result, plan.cost.bytes, lambda plan=plan: kinds(plan.steps), cause)  # type: ignore[misc]
+                announce(self.result, plan.cost.bytes, partial(kinds, plan.steps), cause)
         self.result.local[...] = self._run([x.local for x in self.operands])
         if self.result._sharing is not None:
             changed(self.result)
