@@ -343,6 +343,14 @@ def _prove_sums(
         ijk->i with j:0,k:1 on 2x2            j 0 0 1 1    all four combinations:
                                               k 0 1 0 1    every point (j, k) once
     """
+    needed = np.ones(result.grid.size, bool)
+    for sets in kept:
+        needed &= np.array([bool(held) for held in sets.members])[sets.ids]
+    if not result.partial:  # each rank is alone
+        for letter, sets in summed.items():
+            if any(len(sets.members[n]) != len(points[letter]) for n in np.unique(sets.ids[needed]).tolist()):
+                _fail(number, f"the contributions have not every index of {letter!r} once")
+        return
     grid = result.grid.shape or (1,)
     coordinates = np.array(np.unravel_index(np.arange(result.grid.size), grid))
     columns = [sets.ids for sets in summed.values()] + [coordinates[g] for g in over]
@@ -351,9 +359,6 @@ def _prove_sums(
     group = np.zeros(result.grid.size, np.int64)
     for g in alone:
         group = group * grid[g] + coordinates[g]
-    needed = np.ones(result.grid.size, bool)
-    for sets in kept:
-        needed &= np.array([bool(held) for held in sets.members])[sets.ids]
     rows, group = rows[needed], group[needed]
     full = [np.array([bool(held) for held in sets.members]) for sets in summed.values()]
     seen: set[tuple[int, bytes]] = set()
