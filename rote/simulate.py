@@ -154,10 +154,10 @@ def _run_contraction(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> li
             if block.dtype != dtype:
                 raise LayoutError(f"the plan is for blocks of {dtype}, not of {block.dtype}")
     ranks = [[*each] for each in zip(*operands, strict=True)]
-    walks = [walk_of(plan, rank) for rank in range(len(ranks))]
-    for asked in zip(*[walk.steps(values) for walk, values in zip(walks, ranks, strict=True)], strict=True):
-        numbers, lists = zip(*asked, strict=True)
-        moved = run(walks[0].moves[numbers[0]], [values.pop() for values in lists])
+    walks = [walk_of(plan, rank, lambda move: move)(values) for rank, values in enumerate(ranks)]
+    for asked in zip(*walks, strict=True):
+        (move, *_), lists = zip(*asked, strict=True)
+        moved = run(move, [values.pop() for values in lists])
         for values, block in zip(lists, moved, strict=True):
             values.append(block)
     return [np.array(values[-1], order="C") for values in ranks]

@@ -213,8 +213,13 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str 
     implicit, records, settings = implicit_cause.get(), records_open.get(), _settings.get()
     if not nbytes or not (records or (implicit and settings.implicit != "allow")):
         return
+    silent = not records and settings.implicit == "warn"  # unless rank 0 has not warned of it yet
+    if silent and x.comm.rank:
+        return
     file, line = _caller()
     cause = function_at_work.get().name or (implicit.cause if implicit else by_call)
+    if silent and (file, line, cause) in _warned:
+        return
     move = DataMove(cause, plan(), nbytes, implicit is not None, f"{os.path.basename(file)}:{line}")
     for moves in records:
         moves.append(move)

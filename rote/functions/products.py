@@ -14,9 +14,9 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
-from .contraction.operands import Term, stackwise
+from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
-from .contraction.run import contract, contraction_of_tensors
+from .contraction.run import contract, planned
 from .contraction.subscripts import LETTERS, Subscripts, as_text, read_subscripts
 from .distributed import Distributed, changed, linked, shape_of, writable
 from .exact import exact_contract
@@ -101,7 +101,8 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     """
     _, arrays, labels = _read(subscripts, operands)
     path = _path(optimize, len(arrays))
-    plan = contraction_of_tensors(arrays, labels.terms, labels.result, "einsum_path", path)
+    placed = [(x.distribution, x.local.dtype) for x in common_operands(arrays, "einsum_path")]
+    plan = planned(labels, placed, "einsum_path", path=path)
     return ["einsum_path", *plan.path], plan.explain()
 
 

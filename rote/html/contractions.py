@@ -8,7 +8,7 @@ from math import prod
 from ..compiler.plan import in_bytes, in_seconds, kinds, on_machine
 from ..errors import counted
 from ..functions.contraction.plan import Contraction
-from ..functions.contraction.stages import Move, Product, plans_of
+from ..functions.contraction.stages import Move, Product
 from .page import Scene, card, page, start_scene, step_scenes
 
 __all__ = ["contraction_card", "contraction_page"]
@@ -32,15 +32,14 @@ def contraction_page(plan: Contraction) -> str:
 def _product_scene(plan: Contraction, number: int, stage: Product) -> Scene:
     """The scene of a product, which shows how its result lies."""
     dist, item = stage.result, plan.dtype.itemsize
-    verb = stage.verb.removesuffix(" of")
+    verb = stage.verb.replace(" of", "").replace(" {}", "")
     facts = [("Product", str(stage)), ("Algorithm", stage.family), ("Result", str(dist.layout))]
-    moves = [each.cost for each in plans_of(stage)]
+    moves = [each for _, plans in plan.moves(number) for each in plans]
     talk = "No rank talks to another."
     if moves:
-        received, seconds = sum([cost.bytes for cost in moves]), sum([cost.seconds for cost in moves])
-        first = next(plans_of(stage))
+        received, seconds = sum([each.cost.bytes for each in moves]), sum([each.cost.seconds for each in moves])
         talk = f"Panels of the operands are moved first; a rank receives at most {in_bytes(received)}."
-        facts += [("Moves", f"{len(moves)}, such as {kinds(first.steps)}"), ("Cost", f"about {in_seconds(seconds)}")]
+        facts += [("Moves", f"{len(moves)}, such as {kinds(moves[0].steps)}"), ("Cost", f"about {in_seconds(seconds)}")]
     facts.append(("Largest block", f"{dist.max_local_shape()}, {in_bytes(prod(dist.max_local_shape()) * item)}"))
     summary = f"{stage}: each rank computes with the blocks that it holds. {talk}"
     return Scene(f"{number}. {verb}", f"Stage {number}: {verb}", summary, tuple(facts), dist, dist, item)

@@ -15,9 +15,9 @@ import numpy as np
 import rote
 from rote.errors import PlanError
 from rote.functions.contraction.plan import contraction_of
-from rote.functions.contraction.search import Request
 from rote.functions.contraction.stages import Move, Product
 from rote.functions.contraction.subscripts import read_subscripts
+from rote.functions.contraction.tree import Request
 from rote.grammar.nodes import BLOCK, CYCLIC, Entry, Kind
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import tracemalloc
-from itertools import product
+from itertools import cycle, product
 from math import inf, prod
 from random import Random
 from time import process_time
 
 import numpy as np
 import pytest
+from contraction.contractions import request_of
 
 import rote
 from rote import PlanError, compile_einsum
 from rote.functions.contraction.panels import Panels, panels_of, pieces
-from rote.functions.contraction.plan import Contraction
+from rote.functions.contraction.plan import Contraction, contraction_of
 from rote.functions.contraction.run import bind_contraction
 from rote.functions.contraction.stages import Product
 
@@ -108,6 +109,22 @@ def test_ranks_hold_no_more_than_is_planned(seed):
     assert within.cost.peak_bytes <= free.cost.peak_bytes
 
 
+@pytest.mark.parametrize("seed", [85, 87, 91, 95, 99])
+def test_no_plan_holds_more_than_it_may(seed):
+    """Also several products, of operands that are summed, or whose diagonals are taken, first."""
+    request = request_of(seed, large=True)
+    free = contraction_of(request)
+    least = sum([held(dist, dtype) for dist, dtype in zip(free.operands, free.dtypes, strict=True)])
+    for some in (0.4, 0.6, 0.8, 0.95):
+        within = least + int((free.cost.peak_bytes - least) * some)
+        try:
+            plan = contraction_of(request._replace(max_bytes=within))
+        except PlanError as error:
+            assert f"max_bytes={within};" in str(error)
+            continue
+        assert plan.cost.peak_bytes <= within
+
+
 SPLITS = "[(0)]", "block[(0)]", "[(0:cyclic(3))]", "[(0:block(9,2,0))]", "block[()]", "block(5)[(0)]"
 
 
@@ -157,10 +174,15 @@ def least_words(m: int, k: int, n: int, ranks: int, room: float) -> float:
     return found
 
 
-@pytest.mark.parametrize("ranks", [4, 8, pytest.param(64, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("factor", [1.25, 2, 8])
-def test_no_assignment_that_fits_receives_less(name, ranks, factor):
+@pytest.mark.parametrize(
+    ("factor", "name", "ranks"),
+    [
+        *product((1.25, 2, 8), SHAPES, (4,)),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in product((1.25, 2, 8), SHAPES, (8,))),
+        *(pytest.param(*each, 64, marks=pytest.mark.slow) for each in zip(cycle((1.25, 2, 8)), SHAPES, strict=False)),
+    ],
+)
+def test_no_assignment_that_fits_receives_less(factor, name, ranks):
     """Nor does SUMMA on any grid of two modes, in panels."""
     m, k, n = SHAPES[name]
     least = (m * k + k * n + m * n) / ranks

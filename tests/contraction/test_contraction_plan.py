@@ -64,7 +64,7 @@ def product(**others: Any) -> rote.Contraction:
         ({"max_bytes": -1}, PlanError, "not -1"),
         ({"max_bytes": "much"}, LayoutError, "max_bytes is an integer"),
         ({"max_bytes": 100}, PlanError, "max_bytes=100"),
-        ({"machine": "fast"}, PlanError, "a machine is"),
+        ({"machine": "fast"}, PlanError, "no machine 'fast'"),
     ],
 )
 def test_wrong_arguments_are_named(change: dict[str, Any], kind: type[Exception], text: str) -> None:
@@ -192,6 +192,61 @@ def test_the_ratio_stands_beside_its_bound() -> None:
     assert plan.bound_source and isinstance(plan.lower_bound, int)
 
 
+def test_what_stays_does_not_move() -> None:
+    """A replicated operand is cut where it is, and a result that no layout was asked for says why it lies there."""
+    plan = product(shapes=[(64, 64)] * 2, layouts=["[(),()]"] * 2, layout=TILES)
+    assert "  1. keep part of A: [(),()] -> block[(0),()], slice over 0, nothing travels" in str(plan).splitlines()
+    assert "asked for" not in plan.explain()
+    inner = product(layouts=[COLUMNS, ROWS], grid=4)
+    assert "no layout was asked for: the result is split as in stage 1, and its contrib" in inner.explain()
+    assert "asked for" not in product(layout="cheapest").explain() and "asked for" not in str(inner)
+    for text, line in (("ij->ji", "relayout A: ij->ji with i:0"), ("ij->j", "reduce A locally: ij->j with i:0")):
+        assert str(rote.compile_einsum(text, [(4, 4)], [ROWS], 2)).splitlines()[1] == f"  1. {line}"
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_trace_names_what_moves(bound: bool) -> None:
+    """Operands, products and panels, with their layouts and bytes, which are those of the plan."""
+    sizes, dense = [(8, 8), (8, 8), (8,)], [TILES, TILES, "block[(0)]"]
+    chain = rote.compile_einsum("ij,jk,k->i", sizes, dense, (2, 2), layout="block[(0)]")
+    whole = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, [TILES] * 2, (2, 2), layout=TILES)
+    panels = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, [TILES] * 2, (2, 2), layout=TILES, max_bytes=40_000)
+
+    def program(comm: Any, plan: rote.Contraction) -> list[tuple[str, int, bool]]:
+        ends = [rote.DistTensor.zeros(x.shape, str(x.layout), grid=x.grid, comm=comm) for x in plan.operands]
+        with rote.trace() as moves:
+            plan.bound(*ends)() if bound else rote.einsum(str(plan.subscripts), *ends, plan=plan)
+        return [(move.plan, move.nbytes, move.implicit) for move in moves]
+
+    for plan, names in (
+        (
+            chain,
+            "C",
+        ),
+        (whole, "AB"),
+        (panels, "AB"),
+    ):
+        found = rote.run(program, 4, (plan,))[0]
+        assert sum(nbytes for _, nbytes, _ in found) == plan.cost.bytes and not any(each for *_, each in found)
+        assert [text[0] for text, *_ in found[: len(names)]] == [*names]
+        for text, *_ in found[len(names) :]:
+            assert text.startswith("product ") and " -> " in text
+        if plan is panels:
+            assert found[0][0] == "A in 8 panels of k: block[(0),(1)] -> block[(0),()], allgather over 1"
+
+
+def test_expect_takes_contractions() -> None:
+    """The steps of all moves in order, and the figures of the busiest rank; of other values one line says what."""
+    plan = product(layout=TILES)
+    rote.expect(plan, steps=("allgather", "allgather"), max_bytes=plan.cost.bytes, max_peak_bytes=plan.cost.peak_bytes)
+    with pytest.raises(
+        AssertionError, match=f"bytes: at most 1 expected, but it has {plan.cost.bytes}\n\nik,kj->ij on"
+    ):
+        rote.expect(plan, max_bytes=1)
+    with pytest.raises(TypeError, match="takes a plan or a contraction, not str\n"):
+        rote.expect("ik,kj->ij")  # type: ignore[arg-type]
+
+
 # --- why not ---------------------------------------------------------------------------------------------------------
 
 
@@ -263,6 +318,17 @@ def test_why_not_finds_intermediate_products() -> None:
     plan = rote.compile_einsum("ij,jk,k->i", shapes, [TILES, TILES, "block[(0)]"], (2, 2))
     assert "ij,jk->ik with i:0,k:1" in plan.why_not("i:0,k:1") or "jk,k" in str(plan)
     assert "with i:0,j:1" in plan.why_not("i:0,j:1") + str(plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "grid"),
+    [("kli,ljk->l", [(3, 1, 3), (5, 1, 3)], (2, 2, 2)), ("j,ji->", [(2,), (1, 4)], (1, 2))],
+)
+def test_an_operand_that_is_summed_first_still_broadcasts(text: str, shapes: Any, grid: tuple[int, ...]) -> None:
+    """Its sum has no letter along which it has one element; the proof had refused such a plan."""
+    plan = rote.compile_einsum(text, shapes, grid=grid)
+    plan.verify()
+    check_on_ranks_of_one_process(plan)
 
 
 # --- as a value ------------------------------------------------------------------------------------------------------
@@ -494,7 +560,7 @@ def test_bound_takes_as_many_tensors_as_the_plan() -> None:
     """Fewer tensors, arrays, and tensors of several communicators are refused."""
     plan = rote.compile_einsum("ik,kj->ij", [(7, 5), (5, 6)], [ROWS, ROWS], 1)
     x, y = rote.DistTensor.zeros((7, 5), ROWS), rote.DistTensor.zeros((5, 6), ROWS)
-    with pytest.raises(LayoutError, match="is of 2 operands, and 1 are given"):
+    with pytest.raises(LayoutError, match="takes 2 operands, not 1"):
         plan.bound(x)
     with pytest.raises(TypeError, match="bound to tensors, not to ndarray"):
         plan.bound(x, np.zeros((5, 6)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import einsums
 import pytest
 from marks import PARTS, make_checks, mpi_parts
-from parts import share
+from parts import SOME, share
 
 import rote
 
@@ -19,8 +19,8 @@ RANKS = (1, 2, 3, 4, 6, 8, 4, 8)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("turn", range(8))
 def test_random_einsums_are_numpys(turn, part):
-    """On in-process ranks, every 81st of the cases, or all others."""
-    for seed in share(range(CASES)[turn :: len(RANKS)], part, 40, of=50):
+    """On in-process ranks, every 161st of the cases, or all others."""
+    for seed in share(range(CASES)[turn :: len(RANKS)], part, 80, of=50):
         with rote.config(implicit="allow", gather="allow"):
             try:
                 rote.run(einsums.check_case, RANKS[turn], (seed,))
@@ -30,7 +30,9 @@ def test_random_einsums_are_numpys(turn, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "part"), mpi_parts(4), indirect=["job"])
+@pytest.mark.parametrize(
+    ("job", "part"), [*mpi_parts(3), pytest.param(4, SOME, marks=pytest.mark.slow)], indirect=["job"]
+)
 def test_random_einsums_on_mpi_ranks(job, part):
     """On MPI ranks, other cases."""
     make_checks(job, PROGRAM, einsums.CHECKS, part)

@@ -28,14 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import repeat
 from math import exp, log, prod
 from typing import Any, NamedTuple
 
 from ...layout.distribution import Distribution
 from .assignment import points
 from .diagonals import distinct
-from .stages import Move, Product, Stage
+from .stages import Move, Stage
 from .subscripts import broadcasting, without
 
 __all__ = ["Bound", "contraction_bound", "exponents", "memory_dependent", "memory_independent"]
@@ -188,40 +187,34 @@ def contraction_bound(
         values: how each tensor lies: the operands, and what each stage makes.
         memory: the most words that a rank holds.
     """
-    bounds, count = [Bound(0.0, "")], len(values) - len(stages)
+    count = len(values) - len(stages)
+    first = [*range(len(values))]  # per tensor, the one that it was before it moved
+    last = [*values]  # per tensor, how it lies when it is multiplied, or in the end
+    for number, stage in enumerate(stages, count):
+        if isinstance(stage, Move):
+            first[number] = first[stage.value]
+            last[first[number]] = stage.plan.target
+        else:
+            for value, plans in zip(stage.values, stage.plans, strict=False):
+                last[first[value]] = plans[0].target if plans else last[first[value]]
+    bounds = [Bound(0.0, "")]
     for number, stage in enumerate(stages, count):
         if isinstance(stage, Move) or stage.is_diagonal:
             continue
         terms, held = [], 0
-        for value, term, plans in zip(stage.values, stage.terms, stage.plans or repeat(()), strict=False):
-            last, shape = plans[0].target if plans else values[value], values[value].shape
-            terms.append(without(term, broadcasting(term, shape, extents)))
-            while value >= count and isinstance(move := stages[value - count], Move):
-                value = move.value
-            if last.partial or not values[value].partial:  # else no rank has an element before contributions come
-                roles = zip(values[value].roles, values[value].grid.shape, strict=True)
-                held += prod(shape) * prod([n for role, n in roles if role.name in ("replicated", "partial")])
-        letters = distinct("".join(terms))
+        for value, term in zip(stage.values, stage.terms, strict=True):
+            dist = values[first[value]]
+            terms.append(without(term, broadcasting(term, dist.shape, extents)))
+            if last[first[value]].partial or not dist.partial:  # else no rank has an element before contributions come
+                roles = zip(dist.roles, dist.grid.shape, strict=True)
+                held += prod(dist.shape) * prod([n for role, n in roles if role.name in ("replicated", "partial")])
+        letters, end = distinct("".join(terms)), last[number]
         terms.append("".join([letter for letter in stage.term if letter in letters]))
-        kept, ranks = _kept(stages, number, values, count), stage.result.grid.size
-        most = points(stage.assignment, extents, letters, stage.result.grid)
+        # If t ranks contribute to an element, t - 1 contributions are received before they are one. Ranks may compute
+        # the same contribution, and keep it; but one of them is enough for the sum, and is counted.
+        kept = prod(stage.result.shape) * prod([end.grid.shape[g] for g in end.partial])
+        most, ranks = points(stage.assignment, extents, letters, stage.result.grid), stage.result.grid.size
         bounds.append(memory_independent(terms, extents, ranks, most, held + kept))
         bounds.append(memory_dependent(terms, extents, ranks, memory, kept))
     best = max(bounds, key=lambda bound: bound.words)
     return best if best.words else bounds[0]
-
-
-def _kept(stages: Sequence[Stage], value: int, values: Sequence[Distribution], count: int) -> int:
-    """The contributions to the product `value` that need not be received, over all ranks: those that stay apart.
-
-    If t ranks contribute to an element, t - 1 contributions are received before they are one. Ranks may compute the
-    same contribution, and keep it; but one of them is enough for the sum, and is counted.
-    """
-    last = values[value]
-    for number, stage in enumerate(stages, count):
-        if isinstance(stage, Move) and stage.value == value:
-            value, last = number, stage.plan.target
-        elif isinstance(stage, Product) and value in stage.values and stage.plans:
-            plans = stage.plans[stage.values.index(value)]
-            last = plans[0].target if plans else last
-    return prod(values[value].shape) * prod([last.grid.shape[g] for g in last.partial])

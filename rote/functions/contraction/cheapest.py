@@ -12,7 +12,8 @@ from math import inf
 
 from ...errors import PlanError
 from .memory import Fitting
-from .search import Node, Request, Search
+from .search import Search
+from .tree import Node, Request
 
 __all__ = ["cheapest_of"]
 
@@ -62,7 +63,7 @@ def _within(requests: Sequence[Request]) -> tuple[tuple[Search, Node] | None, in
         if most is not None:
             if search.floor(node) >= about * least:  # in panels it takes longer
                 continue
-            node, _, held, _ = fitting(node, about * least)
+            node, held = fitting(node, about * least)
             if held > most:
                 lowest = min(lowest, held)
                 continue

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...compiler.cost import Machine, as_machine
 from ...compiler.step import as_dtype
 from ...errors import LayoutError, PlanError, counted
 from ...layout.distribution import Distribution, distribute
 from ...layout.grid import Grid, factorings, grid_shape, integer, tensor_shape
 from ...layout.layout import Layout, as_layout
+from ...machines.machine import Machine, as_machine
 from .plan import Contraction, contraction_of
-from .search import Request
 from .subscripts import as_text, read_subscripts
+from .tree import Request
 
-__all__ = ["compile_einsum"]
+__all__ = ["compile_einsum", "contractions"]
 
 _MOST_GRID_MODES = 4  # of a grid that the planner chooses
 
@@ -35,7 +35,7 @@ def compile_einsum(
     dtype: npt.DTypeLike | Sequence[npt.DTypeLike] = "f8",
     layout: Layout | str | None = None,
     max_bytes: int | None = None,
-    machine: Machine | None = None,
+    machine: Machine | str | None = None,
 ) -> Contraction:
     """Plan a contraction that takes the least time, without data and without ranks.
 
@@ -77,6 +77,36 @@ def compile_einsum(
       1. move B: block[(0),()] -> [(),()], allgather over 0
       2. multiply A and 1: ik,kj->ij with i:0
     """
+    return contraction_of(*_requests(subscripts, shapes, layouts, grid, ranks, dtype, layout, max_bytes, machine))
+
+
+def contractions(
+    subscripts: str | Sequence[Labels], shapes: Sequence[Sequence[int] | int], **options: Any
+) -> tuple[Contraction, ...]:
+    """The cheapest contraction on each grid of a number of ranks, the cheapest of all first.
+
+    Arguments are those of `compile_einsum`.
+
+    >>> plans = contractions("ik,kj->ij", [(64, 64), (64, 64)], ranks=4)
+    >>> [str(plan.grid) for plan in plans]
+    ['4', '2x2']
+    """
+    found = [contraction_of(request) for request in _requests(subscripts, shapes, **options)]
+    return tuple(sorted(found, key=lambda plan: plan.cost.seconds))
+
+
+def _requests(
+    subscripts: str | Sequence[Labels],
+    shapes: Sequence[Sequence[int] | int],
+    layouts: Sequence[Place] | None = None,
+    grid: Grid | Iterable[int] | int | None = None,
+    ranks: int | None = None,
+    dtype: npt.DTypeLike | Sequence[npt.DTypeLike] = "f8",
+    layout: Layout | str | None = None,
+    max_bytes: int | None = None,
+    machine: Machine | str | None = None,
+) -> list[Request]:
+    """The requests that the arguments of `compile_einsum` make: one for each grid."""
     tensors = _shapes(shapes)
     if not isinstance(subscripts, str):
         subscripts = _text(subscripts, len(tensors))
@@ -102,7 +132,7 @@ def compile_einsum(
         return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
 
     ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
-    return contraction_of(*_on_grids(request, grid, ranks, ordered))
+    return _on_grids(request, grid, ranks, ordered)
 
 
 def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:

@@ -25,8 +25,7 @@ from ...caches import memoized
 from ..distributed import Array
 from .subscripts import without
 
-__all__ = ["Matrices", "Stack", "add_product", "in_order", "matrices_of", "multiply", "stacks_of"]
-__all__ += ["strip_of"]
+__all__ = ["LocalProduct", "Matrices", "Stack", "add_product", "matrices_of", "multiply"]
 
 
 _STRIPS = 8  # of a product that is added to others: one is computed, and added, at a time
@@ -69,11 +68,11 @@ class Matrices(NamedTuple):
 
 def matrices_of(a: Array, b: Array, a_term: str, b_term: str, result: str) -> Matrices:
     """The stacks of matrices of two arrays, each of whose letters is in the other one or in the result."""
-    return stacks_of((a.shape, b.shape), (a.strides, b.strides), (a_term, b_term), result, a.itemsize)
+    return _stacks_of((a.shape, b.shape), (a.strides, b.strides), (a_term, b_term), result, a.itemsize)
 
 
 @memoized(1024)
-def stacks_of(
+def _stacks_of(
     shapes: tuple[tuple[int, ...], ...],
     strides: tuple[tuple[int, ...], ...],
     terms: tuple[str, str],
@@ -88,7 +87,7 @@ def stacks_of(
     rows = [letter for letter in first if letter not in second]
     columns = [letter for letter in second if letter not in first]
     shape = tuple([extents[letter] for letter in result])
-    ends = [*zip((*terms, result), (*shapes, shape), (*strides, in_order(shape, itemsize)), strict=True)]
+    ends = [*zip((*terms, result), (*shapes, shape), (*strides, _in_order(shape, itemsize)), strict=True)]
     found: list[tuple[int, Matrices]] = []
     for up, down, across in product(_orders(rows, result), _orders(summed, second), _orders(columns, result)):
         stacks = []
@@ -102,7 +101,7 @@ def stacks_of(
     return min(found, key=lambda pair: pair[0])[1]
 
 
-def in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """The strides of an array in C order."""
     return tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
 
@@ -162,10 +161,10 @@ def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: 
     return out
 
 
-def strip_of(shape: Sequence[int]) -> tuple[int, int]:
+def _strip_of(shape: Sequence[int]) -> tuple[int, int]:
     """The mode along which a product is added to others in strips, the longest one, and the length of a strip.
 
-    >>> strip_of((3, 40)), strip_of(())
+    >>> _strip_of((3, 40)), _strip_of(())
     ((1, 5), (0, 1))
     """
     mode = max(range(len(shape)), key=shape.__getitem__, default=0)
@@ -174,7 +173,7 @@ def strip_of(shape: Sequence[int]) -> tuple[int, int]:
 
 def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], result: str) -> None:
     """Add a product to an array, strip by strip, so that little of it is held beside the array."""
-    mode, strip = strip_of(total.shape)
+    mode, strip = _strip_of(total.shape)
     add = np.logical_or if total.dtype.kind == "b" else np.add
     for start in range(0, total.shape[mode] if result else 1, strip):
         there = slice(start, start + strip)
@@ -184,6 +183,66 @@ def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], res
         ]
         part = total[(slice(None),) * mode + (there,)] if result else total
         add(part, multiply(parts, terms, result, total.dtype), out=part)
+
+
+class LocalProduct(NamedTuple):
+    """The product of the blocks of one or two tensors on a rank, as `multiply` and `add_product` compute it.
+
+    Attributes:
+        shapes, terms, dtypes: of the blocks.
+        term, dtype: of the product.
+    """
+
+    shapes: Sequence[tuple[int, ...]]
+    terms: Sequence[str]
+    dtypes: Sequence[np.dtype[Any]]
+    term: str
+    dtype: np.dtype[Any]
+
+    def packed(self) -> tuple[int, int]:
+        """The bytes of copies of the blocks, and of a copy of the product.
+
+        A block is copied if its dtype differs, if it is summed over letters of its own, and if it is no stack of
+        matrices.
+
+        >>> f8 = np.dtype("f8")
+        >>> shapes, terms = [(2, 3, 4), (4, 5)], ["ijk", "kl"]
+        >>> [LocalProduct(shapes, terms, [f8, f8], term, f8).packed() for term in ("ijl", "lij", "ilj")]
+        [(0, 0), (0, 0), (0, 240)]
+        """
+        held, item = 0, self.dtype.itemsize
+        blocks: list[tuple[tuple[int, ...], str]] = []
+        for number, (shape, term, dtype) in enumerate(zip(self.shapes, self.terms, self.dtypes, strict=True)):
+            others = self.term + "".join([other for place, other in enumerate(self.terms) if place != number])
+            kept = [mode for mode, letter in enumerate(term) if letter in others]
+            blocks.append((tuple([shape[mode] for mode in kept]), "".join([term[mode] for mode in kept])))
+            held += item * (prod(shape) * (dtype != self.dtype) + prod(blocks[-1][0]) * (len(kept) < len(term)))
+        if len(blocks) == 1 or not all(prod(shape) for shape, _ in blocks):
+            return held, 0
+        (first, a), (second, b) = blocks
+        steps = _in_order(first, item), _in_order(second, item)
+        matrices = _stacks_of((first, second), steps, (a, b), self.term, item)
+        copies = [item * prod(each.shape) * each.packed for each in (matrices.first, matrices.second, matrices.product)]
+        return held + copies[0] + copies[1], copies[2]
+
+    def held(self, letter: str = "") -> int:
+        """The bytes of packed copies; in panels of a letter, also of the product of a panel.
+
+        Each panel of a letter of the product has its own part of the result. Otherwise it is added strip by strip.
+        """
+        held, again = self.packed()
+        if not letter:
+            return held + again
+        extents = dict(zip("".join(self.terms), chain(*self.shapes), strict=True))
+        shape = [extents[each] for each in self.term]
+        size = prod(shape) * self.dtype.itemsize + again
+        if letter in self.term or not size or not self.term:
+            return held + size
+        mode, strip = _strip_of(shape)
+        for block, term in zip(self.shapes, self.terms, strict=True):
+            if self.term[mode] in term and len([n for n in block if n > 1]) > 2:  # its strips may be no matrices
+                held += prod(block) * self.dtype.itemsize * strip // shape[mode]
+        return held + size // shape[mode] * strip
 
 
 def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:

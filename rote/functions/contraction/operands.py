@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...caches import memoized
-from ...compiler.cost import DEFAULT
 from ...errors import LayoutError
 from ...layout.distribution import Distribution
 from ...layout.grid import Grid
+from ...machines.machine import DEFAULT
 from ...runtime.comm.agreement import collective_errors
 from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
@@ -22,8 +22,8 @@ from ..moves import agree_on_call, moved
 from .assignment import Assignment, operand_in, result_in
 from .cheapest import cheapest_of
 from .diagonals import along, keeping
-from .search import Request
 from .subscripts import LETTERS, Subscripts
+from .tree import Request
 
 __all__ = ["Joint", "Term", "aligned", "common_operands", "diagonal_of", "largest_grid", "lettered", "stackwise"]
 

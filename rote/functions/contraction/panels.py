@@ -21,13 +21,13 @@ The elements of a panel stay where they are until it moves. They lie as a layout
 
 so several uneven splits of one mode, and modes of views, are not cut.
 
-While a panel is multiplied the next one travels: memory is counted with two panels of each operand that moves.
+A panel of each operand moves, then these are multiplied, and then the next ones move: the moves and the products do not
+overlap.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import lcm, prod
 from typing import NamedTuple
@@ -40,7 +40,7 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Ints
 from ...layout.kinds import Split, part_extents
 
-__all__ = ["Ends", "Panels", "most_panels", "paired", "panels_of", "pieces"]
+__all__ = ["Ends", "Panels", "most_panels", "panels_of", "pieces"]
 
 Ends = tuple[Distribution, Distribution]
 """The distributions between which a tensor moves."""
@@ -53,6 +53,10 @@ class Panels(NamedTuple):
     count: int  # type: ignore[assignment]
     tile: int
     period: int
+
+    def cut(self, term: str, shape: Sequence[int]) -> bool:
+        """Whether a tensor is cut into them; not if it lacks the letter, or broadcasts along it."""
+        return self.letter in term and shape[term.index(self.letter)] > 1
 
     def among(self, indices: Ints, number: int) -> Ints:
         """The positions of those indices that are in a panel."""
@@ -133,13 +137,6 @@ def pieces(dist: Distribution, mode: int, panels: Panels, numbers: int | None = 
     rows, which = np.unique(sizes, axis=0, return_inverse=True)
     made = [_of_extent(dist, mode, int(row.sum()), _kind(row)) for row in rows]
     return tuple([made[row] for row in which.reshape(-1).tolist()])
-
-
-def paired(
-    source: Distribution, target: Distribution, mode: int, panels: Panels, numbers: int | None = None
-) -> Mapping[Ends, int]:
-    """The ends of the moves of the first panels of a tensor, and how often they are the same; {} if there are none."""
-    return Counter(zip(pieces(source, mode, panels, numbers), pieces(target, mode, panels, numbers), strict=False))
 
 
 def _continues(splits: Sequence[Split], n: int, period: int, tile: int) -> bool:

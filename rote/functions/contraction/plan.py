@@ -12,7 +12,7 @@ no rank and holds no data; all ranks make the same one.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from textwrap import fill
@@ -22,40 +22,40 @@ import numpy as np
 
 from ...caches import memoized
 from ...compiler.compile import compile
-from ...compiler.cost import DEFAULT, Machine
-from ...compiler.plan import Plan, in_bytes, in_seconds, kinds, on_machine, table
-from ...compiler.step import as_dtype
-from ...errors import PlanError, counted
+from ...compiler.plan import FORMAT, OnPage, Plan, in_bytes, in_seconds, kinds, on_machine, read_json, table
+from ...compiler.step import LOCAL, Step, as_dtype
+from ...compiler.tasks import Task, Tasks, transfers
+from ...errors import counted
 from ...layout.distribution import Distribution
 from ...layout.grid import Grid
 from ...lazy import late
+from ...machines.machine import DEFAULT, Machine
+from ...machines.work import Work
+from ...prediction import Prediction, predict
 from .algorithms import family, reason
 from .algorithms import wanted as wanted_by
-from .assignment import points, refined
+from .assignment import points
 from .bounds import contraction_bound
 from .cheapest import cheapest_of
-from .diagonals import diagonal_in, distinct, plain_in, repeats, spread
-from .memory import Need, bytes_of, moving, next_panels, packed, panel_bytes, peaks
-from .panels import Panels, pieces
-from .search import Node, Request, Search, flops_of
+from .diagonals import distinct
+from .memory import bytes_of, peaks, stage_needs
+from .search import Search, flops_of
 from .stages import (
     Move,
     Product,
     Stage,
     StageFigures,
     end_tree,
-    is_split,
-    plans_of,
     read_end,
     read_stage,
     stage_tree,
     uses,
 )
 from .subscripts import LETTERS, Subscripts, broadcasting, without
+from .tree import Node, Request, Unplanned, UnplannedMove, places, unplanned
 
 __all__ = ["Contraction", "ContractionCost", "contraction_of"]
 
-_FORMAT = 1  # of contractions as JSON; another one is refused
 _WIDTH = 120  # of a line, in characters
 
 
@@ -77,7 +77,7 @@ class ContractionCost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Contraction:
+class Contraction(OnPage):
     """A planned contraction. `compile_einsum` makes it.
 
     Attributes:
@@ -86,7 +86,8 @@ class Contraction:
         result: the distribution of the result.
         stages: the moves and products, in order.
         machine: the machine whose seconds are counted.
-        chosen: what was not given, and was chosen together with the stages: "grid", operands by name, "result".
+        chosen: what was not given, and was chosen together with the stages: "grid", operands by name, "result"; or
+            "splits" if the result keeps those of the last product.
 
     >>> from .compile import compile_einsum
     >>> plan = compile_einsum("ik,kj->ij", [(8, 8)] * 2, ["block[(0),()]"] * 2, grid=2)
@@ -157,6 +158,12 @@ class Contraction:
         return ContractionCost(seconds, received, messages, flops, max([row.peak for row in rows]))
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of all moves, in order; of panels, those of the first."""
+        moves = [plans[0] for number in range(1, len(self.stages) + 1) for _, plans in self.moves(number)]
+        return tuple([step for plan in moves for step in plan.steps])
+
+    @property
     def lower_bound(self) -> int:
         """The bytes that some rank must receive in any plan with the same products.
 
@@ -177,30 +184,8 @@ class Contraction:
 
     def _peaks(self) -> list[int]:
         """The most bytes that a rank holds, at first and during each stage."""
-        values, given = self.values(), [*map(bytes_of, self.operands, self.dtypes)]
-        needs = []
-        for stage, (made, dtype) in zip(self.stages, values[len(given) :], strict=True):
-            size = bytes_of(made, dtype)
-            if isinstance(stage, Move):
-                buffers = _moving(stage.plan) - size - bytes_of(*values[stage.value])
-                needs.append(Need((stage.value,), size, buffers))
-                continue
-            ends, dtypes = zip(*[values[value] for value in stage.values], strict=True)
-            shapes = [
-                plans[0].target.max_local_shape() if plans else dist.max_local_shape()
-                for dist, plans in zip(ends, stage.plans or ((),) * len(ends), strict=False)
-            ]
-            if stage.is_diagonal:
-                more = size
-            elif stage.panels is None:
-                more = sum(packed(shapes, stage.terms, stage.term, dtypes, dtype))
-            else:
-                kept = stage.panels.letter in stage.term
-                more = panel_bytes(shapes, stage.terms, stage.term, dtypes, dtype, kept)
-                more += sum([held for _, held, _ in map(_panel_memory, stage.plans[len(ends) :])])
-                more += next_panels([_panel_memory(plans) for plans in stage.plans[: len(ends)] if plans])
-            needs.append(Need(stage.values, size, more))
-        return peaks(given, needs)
+        given = [*map(bytes_of, self.operands, self.dtypes)]
+        return [*peaks(given, stage_needs(self.stages, self.values()))]
 
     def __repr__(self) -> str:
         shapes, dtype = ", ".join([str(dist.shape) for dist in self.operands]), self.dtype
@@ -208,18 +193,15 @@ class Contraction:
         return f"Contraction({self.subscripts} of {shapes} {dtype} on grid {self.grid}, {stages})"
 
     def __str__(self) -> str:
-        names = self._names()
-        ends = [
-            f"{name} {dist.layout} of {dist.shape} {dtype}"
-            for name, dist, dtype in zip(names, self.operands, self.dtypes, strict=False)
-        ]
+        ends = [f"{name} {dist.layout} of {dist.shape} {dtype}" for name, (dist, dtype) in self.ends().items()][:-1]
         head = f"{self.subscripts} on grid {self.grid}:"
         lines = [f"{head} {', '.join(ends)}"]
         if len(lines[0]) > _WIDTH:
             lines = [head, *[f"  {end}" for end in ends]]
-        if self.chosen:
-            lines.append(f"  {self._choice()}")
-        lines += [f"  {number}. {self._described(stage, names)}" for number, stage in enumerate(self.stages, 1)]
+        lines += self._choices()
+        for number in range(1, len(self.stages) + 1):
+            first, *more = self._described(number)
+            lines += [f"  {number}. {first}", *[f"     {each}" for each in more]]
         return "\n".join(lines)
 
     @property
@@ -228,25 +210,39 @@ class Contraction:
         grids = [stage.result.grid for stage in self.stages if isinstance(stage, Product)]
         return grids[-1] if grids else self.result.grid
 
-    def _choice(self) -> str:
-        """What was chosen by the planner."""
-        names = self._names()
-        layouts = [
-            f"{name} {dist.layout}"
-            for name, dist in (*zip(names, self.operands, strict=False), ("result", self.result))
-            if name in self.chosen
-        ]
-        return f"chosen: {', '.join([f'grid {self.grid}'] * ('grid' in self.chosen) + layouts)}"
+    def _choices(self) -> list[str]:
+        """A line of what the planner chose."""
+        found = [f"grid {self.grid}"] * ("grid" in self.chosen)
+        found += [f"{name} {dist.layout}" for name, (dist, _) in self.ends().items() if name in self.chosen]
+        return [f"  chosen: {', '.join(found)}"] if found else []
 
     def _names(self) -> list[str]:
         return [*_operand_names(len(self.operands)), *map(str, range(1, len(self.stages) + 1))]
 
-    def _described(self, stage: Stage, names: Sequence[str]) -> str:
+    def _described(self, number: int) -> list[str]:
+        """A stage in words, and the moves of its panels."""
+        names, stage = self._names(), self.stages[number - 1]
         if isinstance(stage, Move):
-            plan = stage.plan
-            return f"move {names[stage.value]}: {plan.source.layout} -> {plan.target.layout}, {kinds(plan.steps)}"
-        tensors = " and ".join([names[value] for value in stage.values])
-        return f"{stage.verb} {tensors}: {stage}"
+            return [_in_words(names[stage.value], stage.plan)]
+        moves = [(names[value], plans[0]) for value, plans in self.moves(number) if plans[0].steps]
+        panels = [_in_words(f"panels of {name}", plan) for name, plan in moves]
+        return [f"{stage.verb.format(' and '.join([names[value] for value in stage.values]))}: {stage}", *panels]
+
+    def moves(self, number: int) -> list[tuple[int, tuple[Plan, ...]]]:
+        """The moves of the stage of a number, from 1: of each tensor that moves its number, and its plans in order.
+
+        >>> from .compile import compile_einsum
+        >>> [(value, plans)] = compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).moves(2)
+        >>> print(value, *plans)
+        1 []+(0) -> [] of () float64 on grid 2
+          1. allreduce over 0: []+(0) -> []
+        """
+        stage, made = self.stages[number - 1], len(self.operands) + number - 1
+        if isinstance(stage, Move):
+            return [(stage.value, (stage.plan,))]
+        count = 1 if stage.panels is None else stage.panels.count
+        all_plans = zip((*stage.values, made), stage.plans, strict=False)
+        return [(value, plans * (count if len(plans) == 1 else 1)) for value, plans in all_plans if plans]
 
     def explain(self) -> str:
         """A table of the stages with their costs and algorithms, and the distance from the lower bound.
@@ -272,15 +268,20 @@ class Contraction:
             text = f"{row.text}, {row.family}" if row.flops else row.text
             received, flops = in_bytes(row.received) if row.received else "", f"{row.flops:.3g}" if row.flops else ""
             rows.append((f"{number}", text, received, flops, in_seconds(row.seconds), in_bytes(row.peak)))
+            rows += [("", f"  {each}", "", "", "", "") for each in self._described(number)[1:]]
         cost, (bound, source) = self.cost, self._bound()
         ratio = f" (ratio {cost.bytes / bound:.2f})" if bound else ""
         lines = [f"{self.subscripts} on grid {self.grid}", *table(ends, ())]
-        if self.chosen:
-            lines.append(f"  {self._choice()}")
+        lines += self._choices()
+        if "splits" in self.chosen:
+            last = max([n for n, stage in enumerate(self.stages, 1) if isinstance(stage, Product)])
+            made, _ = self.values()[len(self.operands) + last - 1]
+            added = ", and its contributions are added on all ranks" * bool(made.partial)
+            lines.append(f"  no layout was asked for: the result is split as in stage {last}{added}")
         lines += table(rows, {2, 3, 4, 5})
+        received = f"receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"
         lines.append(
-            f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
-            f"lower bound {in_bytes(bound)}{ratio}"
+            f"each rank {received if cost.bytes else 'receives nothing'}, lower bound {in_bytes(bound)}{ratio}"
         )
         if source:
             lines.append(f"bound: {source}")
@@ -295,9 +296,9 @@ class Contraction:
         >>> [(row.text, row.flops) for row in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).figures()]
         [('multiply A and B: i,i->', 8)]
         """
-        names, extents, rows, values = self._names(), self.extents, [], self.values()
-        for stage, peak in zip(self.stages, self._peaks()[1:], strict=True):
-            costs = [plan.cost for plan in plans_of(stage)]
+        extents, rows, values = self.extents, [], self.values()
+        for number, (stage, peak) in enumerate(zip(self.stages, self._peaks()[1:], strict=True), 1):
+            costs = [plan.cost for _, plans in self.moves(number) for plan in plans]
             seconds, received = sum([cost.seconds for cost in costs]), sum([cost.bytes for cost in costs])
             flops, name = 0, None
             if isinstance(stage, Product):
@@ -308,8 +309,30 @@ class Contraction:
                     flops = flops_of(points(stage.assignment, extents, letters, stage.result.grid), self.dtype)
                 seconds += flops * self.machine.flop_time * min(self.dtype.itemsize, 8) / 8
             messages = sum([cost.messages for cost in costs])
-            rows.append(StageFigures(self._described(stage, names), name, received, messages, flops, seconds, peak))
+            rows.append(StageFigures(self._described(number)[0], name, received, messages, flops, seconds, peak))
         return rows
+
+    def tasks(self) -> Tasks:
+        """The moves and the products, as `rote.predict` sees them.
+
+        >>> from .compile import compile_einsum
+        >>> [task.kind for task in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).tasks().every]
+        ['product']
+        """
+        every, rows = list[Task](), self.figures()
+        for number, row in enumerate(rows, 1):
+            for _, plans in self.moves(number):
+                for plan in plans:
+                    every += transfers(plan.steps, plan.dtype.itemsize)
+            if row.flops:  # the machine's time is of numbers of 8 bytes
+                every.append(Work("product", 0, flops=row.flops * min(self.dtype.itemsize, 8) // 8))
+        name = f"{self.subscripts} of {', '.join([str(dist.shape) for dist in self.operands])} {self.dtype}"
+        return Tasks(name, self.grid, self.machine, tuple(every), max([row.peak for row in rows]))
+
+    @property
+    def prediction(self) -> Prediction:
+        """The seconds by cause and range, and the memory (see `rote.predict`)."""
+        return predict(self)
 
     def ends(self) -> dict[str, tuple[Distribution, np.dtype[Any]]]:
         """The distributions and dtypes of the operands and of the result, by name.
@@ -334,9 +357,7 @@ class Contraction:
 
         >>> from .compile import compile_einsum
         >>> plan = compile_einsum("ik,kj->ij", [(256, 256)] * 2, ["block[(0),(1)]"] * 2, grid=(2, 2))
-        >>> print(plan.why_not("Stationary A"))
-        ik,kj->ij on grid 2x2: A block[(0),(1)] of (256, 256) float64, B block[(0),(1)] of (256, 256) float64
-          1. move B: block[(0),(1)] -> block[(1),()], exchange over 0,1
+        >>> print(*plan.why_not("Stationary A").splitlines()[2:], sep="\\n")
           2. multiply A and 1: ik,kj->ij with i:0,k:1
           3. move 2: block[(0),()]+(1) -> block[(0),(1)], reduce_scatter over 1
           about 600 us, 1.10 times as long: a rank receives 384.0 KiB (not 256.0 KiB), holds 1.0 MiB (not 1.1 MiB)
@@ -382,12 +403,10 @@ class Contraction:
             out: a tensor of the result's distribution and dtype to write into; a new one if None.
 
         Returns:
-            A callable. Each call computes the result of the operands' current values and returns it, always in the
-            same tensor, which is its attribute `result`.
+            A callable. Each call fills its attribute `result` from the operands' current values, and returns it.
 
         Raises:
-            LayoutError: there are more or fewer operands than in the plan; or a tensor is of another distribution or
-                dtype. The error is the same on all ranks.
+            LayoutError: the tensors are not those of the plan, in number, distributions or dtypes; on all ranks.
 
         >>> import rote
         >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
@@ -409,21 +428,6 @@ class Contraction:
         """
         return late("contraction figure")(self)
 
-    def to_html(self) -> str:
-        """A page for a browser that steps through the stages and shows owners, messages and costs.
-
-        The page is self-contained; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
-
-        >>> from .compile import compile_einsum
-        >>> page = compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).to_html()
-        >>> page[:15], "multiply" in page
-        ('<!DOCTYPE html>', True)
-        """
-        return str(late("contraction page")(self))
-
-    def _repr_html_(self) -> str:
-        return str(late("contraction card")(self))
-
     def to_json(self) -> str:
         """The contraction as JSON text, for `from_json`.
 
@@ -433,7 +437,7 @@ class Contraction:
         """
         return json.dumps(
             {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "subscripts": str(self.subscripts),
                 "operands": [
                     [*end_tree(dist), dtype.str] for dist, dtype in zip(self.operands, self.dtypes, strict=True)
@@ -447,23 +451,17 @@ class Contraction:
 
     @staticmethod
     def from_json(text: str) -> Contraction:
-        """The contraction that a JSON text holds. Reading does not prove it; `verify` does that.
+        """The contraction that a JSON text holds, which is proved as by `verify`.
 
         Raises:
-            PlanError: the text is not a contraction, or one of another version of Rote's, or its stages do not lead
-                from the operands to the result.
+            PlanError: the text is not a contraction, or one of another version of Rote's, or the proof fails.
 
         >>> from .compile import compile_einsum
         >>> plan = compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2)
         >>> Contraction.from_json(plan.to_json()) == plan
         True
         """
-        try:
-            return _read(json.loads(text))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise PlanError(
-                f"this text is no contraction ({type(error).__name__}: {error}); plan.to_json() writes one"
-            ) from None
+        return read_json(text, "contraction", _read)
 
     def verify(self) -> None:
         """Prove that every product of elements enters exactly once, and that each element of the result is complete.
@@ -485,59 +483,27 @@ def contraction_of(*requests: Request) -> Contraction:
 
 
 def _from_node(search: Search, root: Node, chosen: tuple[str, ...] = ()) -> Contraction:
-    """The stages of a tree of products."""
-    request = search.given
-    count = len(request.shapes)
-    operands = list(request.layouts)
-    stages: list[Stage] = []
+    """The contraction of a tree of products."""
+    request, final = search.given, search.final(root.dist)
+    stages = [_planned(stage, request.machine) for _, stage in unplanned(request, root, final)]
+    names = _operand_names(len(request.shapes))
+    chosen += tuple([name for name, lay in zip(names, request.layouts, strict=True) if lay is None])
+    if request.target is None:
+        chosen += ("result" if request.cheapest else "splits",)
+    lies = places(request, root)
+    return Contraction(request.subscripts, lies, request.dtypes, final, tuple(stages), request.machine, chosen)
 
-    def add(stage: Stage) -> int:
-        stages.append(stage)
-        return count + len(stages) - 1
 
-    def moved(value: int, source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> int:
-        if source.meaning == target.meaning:
-            return value
-        return add(Move(value, compile(source, target, dtype, machine=request.machine)))
-
-    def begun(number: int, to: Distribution) -> tuple[int, Distribution]:
-        """An operand, or its diagonal if a letter names several of its modes."""
-        term, dist = request.subscripts.terms[number], operands[number]
-        if dist is None:
-            dist = operands[number] = spread(refined(to), term, request.shapes[number])
-        if not repeats(term):
-            return number, dist
-        plain = plain_in(dist)
-        value = moved(number, dist, plain, request.dtypes[number])
-        made = diagonal_in(plain, term)
-        return add(Product((value,), (term,), distinct(term), made, ())), made
-
-    def made(node: Node, to: Distribution) -> tuple[int, Distribution]:
-        if node.operand >= 0:
-            return begun(node.operand, to)
-        assert node.dist is not None  # it is a product
-        values, plans, panels = list[int](), list[tuple[Plan, ...]](), node.panels
-        ends = [made(part, target) for part, target in zip(node.parts, node.moved, strict=True)]  # before any is moved
-        for (value, source), part, target in zip(ends, node.parts, node.moved, strict=True):
-            if panels is not None and dict(zip(part.term, target.shape, strict=True)).get(panels.letter, 1) > 1:
-                plans.append(_piece_plans(source, target, part, panels, request.machine))
-            else:
-                value = moved(value, source, target, part.dtype)
-                plans.append(())
-            values.append(value)
-        if panels is not None and node.left is not None:
-            plans.append(_piece_plans(node.left, node.dist, node, panels, request.machine))
-        terms, moves = tuple([part.term for part in node.parts]), tuple(plans if panels is not None else ())
-        return add(Product(tuple(values), terms, node.term, node.dist, node.assignment, panels, moves)), node.dist
-
-    assert root.dist is not None  # it is a product
-    value, dist = made(root, root.dist)
-    final = search.final(dist)
-    moved(value, dist, final, search.dtype)
-    chosen += tuple([name for name, lay in zip(_operand_names(count), request.layouts, strict=True) if lay is None])
-    chosen += ("result",) * (request.target is None and request.cheapest)
-    places = tuple([dist for dist in operands if dist is not None])  # now all
-    return Contraction(request.subscripts, places, request.dtypes, final, tuple(stages), request.machine, chosen)
+def _planned(stage: Unplanned, machine: Machine) -> Stage:
+    """A stage with the plans of its moves; in panels, those of the pieces, or one, if all are equal."""
+    if isinstance(stage, UnplannedMove):
+        return Move(stage.value, compile(stage.source, stage.target, stage.dtype, machine=machine))
+    node, plans = stage.node, list[tuple[Plan, ...]]()
+    for move in (*stage.takes, *stage.leaves) if node.panels is not None else ():
+        found = [compile(*ends, move.dtype, machine=machine) for ends in move.pieces() if move.panels is not None]
+        plans.append(tuple(found[:1] if len({*found}) == 1 else found))
+    values, terms = tuple([move.value for move in stage.takes]), tuple([move.term for move in stage.takes])
+    return Product(values, terms, node.term, stage.result, node.assignment, node.panels, tuple(plans))
 
 
 def _operand_names(count: int) -> list[str]:
@@ -545,33 +511,16 @@ def _operand_names(count: int) -> list[str]:
     return list((LETTERS[26:] * (1 + count // 26))[:count])
 
 
-def _piece_plans(
-    source: Distribution, target: Distribution, part: Node, panels: Panels, machine: Machine
-) -> tuple[Plan, ...]:
-    """The plans of the pieces of an operand; one, if all are equal."""
-    mode = part.term.index(panels.letter)
-    ends = zip(pieces(source, mode, panels), pieces(target, mode, panels), strict=True)
-    plans = [compile(*each, part.dtype, machine=machine) for each in ends]
-    return tuple(plans[:1]) if all(plan == plans[0] for plan in plans) else tuple(plans)
-
-
-def _moving(plan: Plan) -> int:
-    return moving(plan.steps, plan.cost.peak_bytes, plan.dtype)
-
-
-def _panel_memory(plans: Sequence[Plan]) -> tuple[int, int, bool]:
-    """The most bytes of a panel at its target and during its move, and whether panels move."""
-    distinct = [*dict.fromkeys(plans)]
-    panel = max([bytes_of(plan.target, plan.dtype) for plan in distinct])
-    return panel, max(map(_moving, distinct)), any(plan.steps for plan in distinct)
+def _in_words(name: str, plan: Plan) -> str:
+    """The move of a tensor in a line."""
+    way = f"{plan.source.layout} -> {plan.target.layout}, {kinds(plan.steps)}"
+    if plan.cost.bytes or not all(step.kind in LOCAL for step in plan.steps):
+        return f"move {name}: {way}"
+    part = "part of " * any(step.kind == "slice" for step in plan.steps)
+    return f"keep {part}{name}: {way}, nothing travels"
 
 
 def _read(tree: Mapping[str, Any]) -> Contraction:
-    if tree.get("format") != _FORMAT:
-        raise PlanError(
-            f"this contraction is of format {tree.get('format')!r}, and this version of Rote reads format {_FORMAT}\n"
-            "compile it again; plan.to_json() writes one"
-        )
     terms, result = tree["subscripts"].split("->")
     letters = Subscripts(tuple(terms.split(",")), result)
     operands = tuple([read_end(*end) for *end, _ in tree["operands"]])
@@ -579,37 +528,8 @@ def _read(tree: Mapping[str, Any]) -> Contraction:
     machine, chosen = Machine(**tree["machine"]), tuple(map(str, tree["chosen"]))
     stages = tuple(map(read_stage, tree["stages"]))
     found = Contraction(letters, operands, dtypes, read_end(*tree["result"]), stages, machine, chosen)
-    _check(found)
+    found.verify()
     return found
-
-
-def _check(plan: Contraction) -> None:
-    """Refuse a text whose stages do not fit each other, so that all else may rely on them."""
-    extents, count = plan.extents, len(plan.operands)
-    terms, values = [*plan.subscripts.terms], [*zip(plan.operands, plan.dtypes, strict=True)]
-    for number, stage in enumerate(plan.stages, 1):
-        fits = all(0 <= value < count + number - 1 for value in uses(stage))
-        if fits and isinstance(stage, Move):
-            dist, dtype = values[stage.value]
-            fits = (stage.plan.source.meaning, stage.plan.dtype) == (dist.meaning, dtype)
-            terms.append(terms[stage.value])
-        elif fits and isinstance(stage, Product):
-            shape, term = tuple([extents.get(letter, -1) for letter in stage.term]), stage.term
-            if stage.is_diagonal:
-                shape, term = diagonal_in(values[stage.values[0]][0], stage.terms[0]).shape, distinct(stage.terms[0])
-            fits = [terms[value] for value in stage.values] == [*stage.terms] and not repeats(term)
-            fits = fits and len(stage.terms) <= 2
-            fits = fits and (stage.result.shape, stage.term) == (shape, term) and is_split(stage)
-            if fits and stage.panels is not None:
-                fits = len(stage.plans) - len(stage.values) in (0, 1) and stage.panels.letter in {*"".join(stage.terms)}
-            terms.append(term)
-        if not fits:
-            raise PlanError(f"this text is no contraction: its stage {number} does not fit those before it")
-        values = plan.values()[: count + number]
-    (dist, dtype), result = values[-1], plan.result
-    made = (terms[-1], dist.meaning, dtype)
-    if not plan.stages or made != (plan.subscripts.result, result.meaning, plan.dtype):
-        raise PlanError("this text is no contraction: its last stage does not make the result")
 
 
 def _versus(cost: ContractionCost, best: ContractionCost) -> str:

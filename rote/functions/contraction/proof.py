@@ -3,27 +3,31 @@
 It shares no code with the search, and reads the stages as they are. On each rank a block holds a set of indices per
 mode, so a product of blocks is a box of points: one set per letter. A contraction is right if, stage by stage,
 
-1. the tensors of a product have the same set of each letter on each rank, so that their elements match, and the result
+1. every move keeps its tensor (`Plan.verify`), and starts where the tensor is;
+2. the tensors of a product have the same set of each letter on each rank, so that their elements match, and the result
    has these sets of the letters that it keeps;
-2. over the ranks whose contributions are added for an element of the result, the boxes are disjoint, and together they
+3. over the ranks whose contributions are added for an element of the result, the boxes are disjoint, and together they
    have all points of the element: every product of elements enters once;
-3. every move keeps its tensor (`Plan.verify`), and starts where the tensor is;
 4. every tensor is used once, a letter is summed where no other tensor and not the result needs it, and the last tensor
    is the result.
 
-    ik,kj->ij with i:0,k:1        rank (0,0)  i 0..3  k 0..3        added over grid mode 1: k 0..3 and k 4..7
-                                  rank (0,1)  i 0..3  k 4..7        are disjoint, and all of k
+The third law is proved by counting. Two ranks have the same set of a letter, or disjoint ones, as a layout deals out
+each index once. So the sets have names, boxes of different names are disjoint, and disjoint boxes have all points if
+their volumes add up to the number of points:
+
+    ijk->i with j:0,k:1 on 2x2            j 0 0 1 1    four boxes of four names, added over both grid modes,
+                                          k 0 1 0 1    with a quarter of the points (j, k) each
 
 The other cases are these, too:
 
 - A mode of one element that broadcasts has no set: every rank must hold the element, which then matches all others.
 - A sum over no index is 0 on every rank, and ranks without elements of the result add none: nothing is asked there.
-- An operand that is partial over a grid mode is a sum of contributions. A point is then a product with one of them, and
-  each element of the result needs all of them: the coordinate of the grid mode is one more letter that is summed. So no
-  second operand may be partial there, and no letter may be split there.
 - Where the result is replicated, each group of ranks whose contributions are added must be complete by itself.
+- An operand that is partial over a grid mode is a sum of contributions, all of which an element of the result needs:
+  the coordinate of the grid mode is one more letter that is summed. A second operand that is partial there, or a letter
+  that is split there, leaves points out.
 - A letter that names several modes of a tensor takes a diagonal: each rank adds those elements of it that it holds, and
-  zeros. Just one rank of a group has the index along all modes, because the sets of each are disjoint and complete.
+  zeros. The other modes are letters of their own, which are summed: just one rank of a group holds the index there.
 - In panels, index k is in panel (k mod period) div tile. The panels are disjoint and have every index, so it is enough
   that each panel is complete. The moves of a panel start from those elements of a tensor that are in it; a tensor
   without moves must not depend on the letter, because it enters each panel. The product of a panel may move as well: to
@@ -32,28 +36,25 @@ The other cases are these, too:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from ...compiler.plan import Plan
 from ...errors import PlanError
 from ...layout.distribution import Distribution
 from ...layout.indexset import IndexSet
-
-if TYPE_CHECKING:
-    from .plan import Contraction
-    from .stages import Product
+from .plan import Contraction
+from .stages import Move, Product
 
 __all__ = ["prove"]
 
 Ints = npt.NDArray[np.int64]
+Label = str | tuple[str, int]
+"""A letter; or its further mode in a tensor whose diagonal is taken."""
 
 
 class _Tensor(NamedTuple):
@@ -70,39 +71,30 @@ def prove(plan: Contraction) -> None:
     Raises:
         PlanError: the proof fails; the text names the stage and what is wrong.
     """
-    ends = zip(plan.operands, plan.subscripts.terms, plan.dtypes, strict=False)
-    tensors = [_Tensor(*end) for end in ends]
-    if not len(tensors) == len(plan.operands) == len(plan.subscripts.terms):
+    if not len(plan.operands) == len(plan.subscripts.terms) == len(plan.dtypes):
         _fail(0, f"{plan.subscripts} has {len(plan.operands)} operands")
-    extents = _extents(tensors)
-    uses = Counter[int]()
-    stages: Sequence[Any] = plan.stages  # moves have one `value`, products have `values`
-    for number, stage in enumerate(stages, 1):
-        moves = hasattr(stage, "value")
-        values = (stage.value,) if moves else stage.values
-        uses.update(values)
-        if not values or not all(0 <= value < len(tensors) for value in values):
-            _fail(number, "it takes a tensor that is not made yet")
-        given = [tensors[value] for value in values]
-        if moves:
-            _prove_move(number, stage.plan, given[0])
-            tensors.append(given[0]._replace(dist=stage.plan.target))
+    if not plan.stages:
+        _fail(0, "it has no stages")
+    tensors = [*map(_Tensor, plan.operands, plan.subscripts.terms, plan.dtypes)]
+    extents, waiting = _extents(tensors), dict(enumerate(tensors))
+    for number, stage in enumerate(plan.stages, 1):
+        values = (stage.value,) if isinstance(stage, Move) else stage.values
+        if not values or len({*values} & {*waiting}) < len(values):
+            _fail(number, "it takes a tensor twice, or one that is not made yet")
+        given = [waiting.pop(value) for value in values]
+        if isinstance(stage, Move):
+            made = _moved(number, stage, given[0])
         else:
-            waiting = "".join([tensor.term for value, tensor in enumerate(tensors) if not uses[value]])
-            _prove_letters(number, stage, given, waiting + plan.subscripts.result, extents)
-            made = _Tensor(stage.result, stage.term, plan.dtype)
-            if any(len({*tensor.term}) < len(tensor.term) for tensor in given):
-                made = made._replace(dtype=given[0].dtype)
-                _prove_diagonal(number, given, made)
-            else:
-                _prove_product(number, stage, given, made, extents)
-            tensors.append(made)
-    wrong = [value for value in range(len(tensors)) if uses[value] != (value < len(tensors) - 1)]
-    if wrong:
-        _fail(len(plan.stages), f"tensor {wrong[0]} is used {uses[wrong[0]]} times")
-    last = tensors[-1]
-    if last.term != plan.subscripts.result or last.dist.meaning != plan.result.meaning:
-        _fail(len(plan.stages), f"it leaves {last.term} in {last.dist}, not {plan.subscripts.result} in {plan.result}")
+            needed = "".join([tensor.term for tensor in waiting.values()]) + plan.subscripts.result
+            _prove_letters(number, stage, given, needed, extents)
+            made = _Tensor(stage.result, stage.term, given[0].dtype if stage.is_diagonal else plan.dtype)
+            _prove_product(number, stage, given, made, extents)
+        waiting[len(tensors) + number - 1] = made
+    if len(waiting) > 1:
+        _fail(len(plan.stages), f"{len(waiting) - 1} tensors are not used")
+    ((last, term, _),) = waiting.values()
+    if term != plan.subscripts.result or last.meaning != plan.result.meaning:
+        _fail(len(plan.stages), f"it leaves {term} in {last}, not {plan.subscripts.result} in {plan.result}")
 
 
 def _fail(number: int, why: str) -> NoReturn:
@@ -123,15 +115,17 @@ def _extents(tensors: Sequence[_Tensor]) -> dict[str, int]:
     return extents
 
 
-def _prove_move(number: int, move: Plan, tensor: _Tensor) -> None:
-    """A move keeps its tensor, and starts where it is."""
+def _moved(number: int, stage: Move, tensor: _Tensor) -> _Tensor:
+    """What a move makes: it keeps its tensor, and starts where it is."""
+    move = stage.plan
     if move.source.meaning != tensor.dist.meaning or move.dtype != tensor.dtype:
         _fail(number, f"it moves {move.source} of {move.dtype}, but the tensor lies as {tensor.dist} of {tensor.dtype}")
     move.verify()
+    return tensor._replace(dist=move.target)
 
 
 def _prove_letters(
-    number: int, stage: Product, tensors: Sequence[_Tensor], needed: str, extents: dict[str, int]
+    number: int, stage: Product, tensors: Sequence[_Tensor], needed: str, extents: Mapping[str, int]
 ) -> None:
     """The letters of a product are those of its tensors, and those that it sums are needed nowhere else.
 
@@ -141,13 +135,21 @@ def _prove_letters(
         _fail(number, "its letters are not those of its tensors")
     if len({*stage.term}) < len(stage.term) or len(stage.term) != len(stage.result.shape):
         _fail(number, f"its result of {stage.result.shape} has the letters {stage.term!r}")
-    given = {*"".join(stage.terms)}
+    if stage.is_diagonal:
+        (dist, term, _), kept = tensors[0], "".join(dict.fromkeys(tensors[0].term))
+        alike = all(n == dist.shape[term.index(letter)] for letter, n in zip(term, dist.shape, strict=True))
+        if stage.term != kept or stage.panels or not alike:
+            _fail(number, f"it takes no diagonal of {term!r} of {dist.shape}")
+        return
+    given = "".join(stage.terms)
     ends = [pair for tensor in tensors for pair in zip(tensor.term, tensor.dist.shape, strict=True)]
-    spread = given - {letter for letter, n in ends if n == extents[letter]}
-    kept = given if any(len({*term}) < len(term) for term in stage.terms) else given & {*needed}  # a diagonal sums none
-    wrong = sorted(({*stage.term} ^ kept) - (spread & {*needed} - {*stage.term}))
-    if wrong:
-        _fail(number, f"it {'keeps' if wrong[0] in stage.term else 'sums'} {wrong[0]!r}")
+    spread = {*given} - {letter for letter, n in ends if n == extents[letter]}
+    wrong = sorted(({*stage.term} ^ ({*given} & {*needed})) - (spread & {*needed} - {*stage.term}))
+    if wrong or any(len({*term}) < len(term) for term in stage.terms):
+        _fail(number, f"it keeps or sums {wrong or given}, or multiplies a diagonal")
+
+
+# --- sets of indices --------------------------------------------------------------------------------------------------
 
 
 class _Sets(NamedTuple):
@@ -158,26 +160,37 @@ class _Sets(NamedTuple):
 
     def at(self, points: IndexSet) -> _Sets:
         """The indices at these positions of some points."""
-        if points.start == 0 and points.period == 1:
-            return self
         return _Sets(self.ids, [points.select(held) for held in self.members])
 
     def within(self, points: IndexSet) -> _Sets:
         """The indices that are points."""
-        if points.start == 0 and points.period == 1 and all(held.stop <= points.stop for held in self.members):
-            return self
         return _Sets(self.ids, [held & points for held in self.members])
 
     def differs(self, other: _Sets) -> bool:
         """Whether some rank holds other indices there."""
-        if self is other:
-            return False
-        pairs = {*zip(self.ids.tolist(), other.ids.tolist(), strict=True)}
-        return not all(_equal(self.members[a], other.members[b]) for a, b in pairs)
+        pairs = set() if self is other else {*zip(self.ids.tolist(), other.ids.tolist(), strict=True)}
+        return any(self.members[a] != other.members[b] for a, b in pairs)
+
+    def sizes(self) -> Ints:
+        """The number of indices on each rank."""
+        return np.array([len(held) for held in self.members])[self.ids]
 
 
-def _equal(a: IndexSet, b: IndexSet) -> bool:
-    return (a.start, a.stop, a.period, a.runs) == (b.start, b.stop, b.period, b.runs) or a == b
+class _Block(NamedTuple):
+    """What ranks multiply, or make: how it lies, and per mode its letter (None if it broadcasts) and the indices."""
+
+    dist: Distribution
+    labels: Sequence[Label | None]
+    sets: Sequence[_Sets]
+
+    def along(self, letter: str, change: Callable[[_Sets, IndexSet], _Sets], points: IndexSet) -> _Block:
+        """The block with other indices of a letter."""
+        pairs = zip(self.labels, self.sets, strict=True)
+        return self._replace(sets=[change(sets, points) if label == letter else sets for label, sets in pairs])
+
+    def held(self) -> dict[Label, _Sets]:
+        """The indices of each letter."""
+        return {label: sets for label, sets in zip(self.labels, self.sets, strict=True) if label is not None}
 
 
 @memoized(64)  # panels ask for the same ones
@@ -193,192 +206,107 @@ def _sets(dist: Distribution, mode: int) -> _Sets:
     return _Sets(ids.reshape(-1), [dist.index_sets(rank)[mode] for rank in ranks.tolist()])
 
 
-def _prove_diagonal(number: int, tensors: Sequence[_Tensor], made: _Tensor) -> None:
-    """The diagonal lies as the first mode of each letter does; one rank of a group has an element, the others zero."""
-    (dist, term, _), result = tensors[0], made.dist
-    first = [mode for mode, letter in enumerate(term) if letter not in term[:mode]]
-    if len(tensors) > 1 or made.term != "".join([term[mode] for mode in first]):
-        _fail(number, f"{term!r} names several modes by one letter, and this is no diagonal")
-    for each in (dist, result):
-        added = not each.partial or each.layout.op == "sum"
-        if each.layout.view is not None or each.layout.rooted or each.grid != dist.grid or not added:
-            _fail(number, f"it takes the diagonal of {dist}, and makes {result}")
-    if any(n != dist.shape[term.index(letter)] for n, letter in zip(dist.shape, term, strict=True)):
-        _fail(number, f"it takes the diagonal of a tensor of {dist.shape}")
-    if result.shape != tuple([dist.shape[mode] for mode in first]) or any(
-        _sets(result, at).differs(_sets(dist, mode)) for at, mode in enumerate(first)
-    ):
-        _fail(number, "the diagonal has other indices than the tensor on some rank")
-    others = [split.grid_mode for mode, splits in enumerate(dist.splits) if mode not in first for split in splits]
-    if sorted([*dist.partial, *others]) != sorted(result.partial):
-        _fail(number, "the diagonal is not partial over the grid modes that split the other modes of its letters")
+def _block(number: int, dist: Distribution, labels: Sequence[Label | None]) -> _Block:
+    if dist.layout.view is not None or len(dist.shape) != len(labels):
+        _fail(number, f"it multiplies or makes {dist}, whose modes have no letters")
+    return _Block(dist, labels, [_sets(dist, mode) for mode in range(len(labels))])
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _labels(term: str) -> list[Label]:
+    """The letters of modes; a letter that comes again is one more."""
+    return [(letter, mode) if letter in term[:mode] else letter for mode, letter in enumerate(term)]
 
 
 def _prove_product(
-    number: int, stage: Product, tensors: Sequence[_Tensor], made: _Tensor, extents: dict[str, int]
+    number: int, stage: Product, tensors: Sequence[_Tensor], made: _Tensor, extents: Mapping[str, int]
 ) -> None:
     """A product is complete, at once or panel by panel."""
-    panels, terms = stage.panels, []
+    panels, wholes = stage.panels, list[_Block]()
+    sizes: dict[Label, int] = dict(extents.items())
+    if stage.is_diagonal:
+        sizes = dict(zip(_labels(stage.terms[0]), tensors[0].dist.shape, strict=True))
     for dist, term, _ in (*tensors, made):
-        if dist.layout.view is not None:
-            _fail(number, f"it multiplies blocks of a view, {dist.layout}")
-        spread = [n == 1 != extents[letter] for letter, n in zip(term, dist.shape, strict=True)]
-        terms.append("".join([" " if one else letter for one, letter in zip(spread, term, strict=True)]))
-    points = {letter: IndexSet.interval(0, n) for letter, n in extents.items()}
+        modes = [*zip(_labels(term), dist.shape, strict=True)]
+        if any(n not in (1, sizes[label]) for label, n in modes):
+            _fail(number, f"it makes a tensor of {dist.shape} with the letters {term!r}")
+        wholes.append(_block(number, dist, [label if n == sizes[label] else None for label, n in modes]))
     if panels is None:
-        _prove_boxes(number, stage, [tensor.dist for tensor in (*tensors, made)], terms, points, points)
+        _prove_blocks(number, stage, wholes, sizes)
         return
-    plans = (*stage.plans, ()) if len(stage.plans) == len(tensors) else stage.plans
-    fits = len(plans) == len(terms) and min(panels.count, panels.tile) >= 1 <= panels.period
-    fits = fits and panels.letter in extents and panels.period <= panels.count * panels.tile
-    if not fits or not any(stage.plans):
+    letter, plans = panels.letter, (*stage.plans, ()) if len(stage.plans) == len(tensors) else stage.plans
+    fits = len(plans) == len(wholes) and any(plans[:-1]) and min(panels[1:]) >= 1
+    if not fits or letter not in sizes or panels.period > panels.count * panels.tile:
         _fail(number, f"{panels} are no panels of its tensors")
-    for k, (each, term) in enumerate(zip(plans, terms, strict=True)):
-        cut = panels.letter in term if k < len(tensors) else bool(each) and panels.letter in term
+    for each, whole in zip(plans, wholes, strict=True):
+        cut = letter in whole.labels and (bool(each) or whole is not wholes[-1])  # the product may be added as it is
         if bool(each) != cut or len(each) not in (0, 1, panels.count):
-            _fail(number, f"it has {len(each)} plans for {panels.count} panels of {panels.letter!r} in {term!r}")
+            _fail(number, f"it has {len(each)} plans for {panels.count} panels of {letter!r} in {whole.dist}")
     for move in {move: None for each in plans for move in each}:
         move.verify()
     for panel in range(panels.count):
         run = (panel * panels.tile, min((panel + 1) * panels.tile, panels.period))
-        here = IndexSet.of_runs([run], panels.period, extents[panels.letter])
-        ends = []
-        for tensor, each, term in zip((*tensors, made), plans, terms, strict=True):
+        here = IndexSet.of_runs([run], panels.period, sizes[letter])
+        blocks = [whole.along(letter, _Sets.within, here) for whole in wholes]
+        for k, (each, tensor) in enumerate(zip(plans, (*tensors, made), strict=True)):
             if each:
                 move = each[panel % len(each)]
-                inside, outside = (move.target, move.source) if tensor is not made else (move.source, move.target)
-                _prove_piece(number, outside, move.dtype, tensor, term.index(panels.letter), here)
-            ends.append(inside if each else tensor.dist)
-        some = {**points, panels.letter: here}
-        _prove_boxes(number, stage, ends, terms, some, some if plans[-1] else points)
+                ends = (move.source, move.target) if tensor is not made else (move.target, move.source)
+                outside, inside = [_block(number, end, blocks[k].labels).along(letter, _Sets.at, here) for end in ends]
+                if move.dtype != tensor.dtype or not _lies_in(outside, blocks[k], letter, len(here)):
+                    _fail(number, f"it moves panels of {outside.dist} of {move.dtype}, but the tensor lies as {tensor}")
+                blocks[k] = inside
+        _prove_blocks(number, stage, blocks, {**sizes, letter: len(here)})
 
 
-def _prove_piece(
-    number: int, piece: Distribution, dtype: np.dtype[Any], tensor: _Tensor, mode: int, here: IndexSet
-) -> None:
-    """A piece of a tensor has its elements whose indices along a mode are in a panel, where they are in the tensor."""
-    dist = tensor.dist
-    extents = (*dist.shape[:mode], len(here), *dist.shape[mode + 1 :])
-    same = (piece.grid, piece.roles, piece.layout.op, piece.shape, dtype)
-    if same != (dist.grid, dist.roles, dist.layout.op, extents, tensor.dtype) or piece.layout.view is not None:
-        _fail(number, f"it moves panels of {piece} of {dtype}, but the tensor lies as {dist} of {tensor.dtype}")
-    for other in range(len(dist.shape)):
-        cut, whole = _sets(piece, other), _sets(dist, other)
-        if other == mode:
-            cut, whole = cut.at(here), whole.within(here)
-        if cut.differs(whole):
-            _fail(number, f"a panel of {piece} is not where the tensor lies, {dist}")
+def _lies_in(piece: _Block, block: _Block, letter: str, n: int) -> bool:
+    """Whether a panel of a tensor, with n indices of a letter, has its elements where they are in the tensor."""
+    a, b = piece.dist, block.dist
+    shape = tuple([n if label == letter else m for label, m in zip(block.labels, b.shape, strict=True)])
+    same = (a.grid, a.roles, a.layout.op, a.shape) == (b.grid, b.roles, b.layout.op, shape)
+    return same and not any(cut.differs(whole) for cut, whole in zip(piece.sets, block.sets, strict=True))
 
 
-def _prove_boxes(
-    number: int,
-    stage: Product,
-    dists: Sequence[Distribution],
-    terms: Sequence[str],
-    points: dict[str, IndexSet],
-    whole: dict[str, IndexSet],
-) -> None:
-    """Every point of every element of the product is in the box of one rank whose contribution is added.
+def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: Mapping[Label, int]) -> None:
+    """Every point of every element of the last block is in the box of one rank whose contribution is added.
 
     Args:
-        dists, terms: of the blocks that are multiplied, and of the product; modes that broadcast have no letter.
-        points: per letter, the indices that are multiplied.
-        whole: per letter, the indices that the modes of the product stand for, of which it gets those of the points.
+        blocks: the ones that are multiplied, and the product.
+        sizes: per letter, the number of its indices.
     """
-    *dists, result = dists
-    *terms, term = terms
-    found = dict[str, _Sets]()
-    claimed = {
-        letter: tuple([entry.grid_mode for entry in entries if result.grid.shape[entry.grid_mode] > 1])
-        for letter, entries in stage.assignment
-    }
-    for dist, letters in zip((*dists, result), (*terms, term), strict=True):
-        if dist.grid != result.grid or dist.layout.rooted or dist.layout.view is not None:
-            _fail(number, f"it multiplies tensors in {dist} and makes one in {result}")
-        if dist.partial and dist.layout.op != "sum":
-            _fail(number, f"it multiplies contributions that are no sums, {dist.layout}")
-        if any(letter == " " and splits for letter, splits in zip(letters, dist.splits, strict=True)):
-            _fail(number, f"{dist.layout} has an element that broadcasts on some ranks alone")
-    for dist, letters in zip(dists, terms, strict=True):
-        for mode, letter in enumerate(letters):
-            if letter == " ":
-                continue
-            if dist.shape[mode] != len(points[letter]):
-                _fail(number, f"it multiplies {dist.shape[mode]} of {len(points[letter])} indices of {letter!r}")
-            if tuple([split.grid_mode for split in dist.splits[mode]]) != claimed.get(letter, ()):
-                _fail(number, f"its assignment splits {letter!r} in another way than {dist.layout}")
-            here = _sets(dist, mode).at(points[letter])
-            if here.differs(found.setdefault(letter, here)):
-                _fail(number, f"two operands have different indices of {letter!r} on some rank")
-    kept: dict[str, _Sets] = {}
-    for mode, letter in enumerate(term):
-        if letter != " ":
-            kept[letter] = _sets(result, mode).at(whole[letter]).within(points[letter])
-            if result.shape[mode] != len(whole[letter]) or letter not in found or kept[letter].differs(found[letter]):
-                _fail(number, f"the result has other indices of {letter!r} than the operands on some rank")
-    for letter in "".join(stage.terms):
-        if letter in stage.term and (letter in found) != (letter in kept):
-            _fail(number, f"operands or result have one element along {letter!r}, which is {len(points[letter])} long")
-    over = [g for dist in dists for g in dist.partial]
-    if not {*over} <= {*result.partial} or len({*over}) < len(over):
-        _fail(number, "contributions of operands are multiplied with each other, or get lost")
-    summed = [letter for letter in found if letter not in kept]
-    if all(points[letter] for letter in summed):
-        _prove_sums(number, result, {letter: found[letter] for letter in summed}, over, [*kept.values()], points)
-
-
-def _prove_sums(
-    number: int,
-    result: Distribution,
-    summed: dict[str, _Sets],
-    over: Sequence[int],
-    kept: Sequence[_Sets],
-    points: dict[str, IndexSet],
-) -> None:
-    """In each group of ranks whose contributions are added, the summed indices are all there, each once.
-
-    A rank is a row of numbers: of its set of each summed letter, and of its coordinate along each grid mode over which
-    an operand is partial. As the sets of a letter are disjoint, the rows of a group must be all combinations, once.
-
-        ijk->i with j:0,k:1 on 2x2            j 0 0 1 1    all four combinations:
-                                              k 0 1 0 1    every point (j, k) once
-    """
-    needed = np.ones(result.grid.size, bool)
-    for sets in kept:
-        needed &= np.array([bool(held) for held in sets.members])[sets.ids]
-    if not result.partial:  # each rank is alone
-        for letter, sets in summed.items():
-            if any(len(sets.members[n]) != len(points[letter]) for n in np.unique(sets.ids[needed]).tolist()):
-                _fail(number, f"the contributions have not every index of {letter!r} once")
-        return
-    grid = result.grid.shape or (1,)
-    coordinates = np.array(np.unravel_index(np.arange(result.grid.size), grid))
-    columns = [sets.ids for sets in summed.values()] + [coordinates[g] for g in over]
-    rows = np.array(columns, np.int64).reshape(len(columns), result.grid.size).T
-    alone = [g for g in range(len(grid)) if g not in result.partial]
-    group = np.zeros(result.grid.size, np.int64)
-    for g in alone:
-        group = group * grid[g] + coordinates[g]
-    rows, group = rows[needed], group[needed]
-    full = [np.array([bool(held) for held in sets.members]) for sets in summed.values()]
-    seen: set[tuple[int, bytes]] = set()
-    order = np.argsort(group, kind="stable")
-    rows, group = rows[order], group[order]
-    for start, stop in pairwise([0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(rows)] if len(rows) else []):
-        part = rows[start:stop]
-        key = len(part), part.tobytes()
-        if key in seen:
-            continue
-        seen.add(key)
-        for column, has in enumerate(full):
-            part = part[has[part[:, column]]]
-        boxes = {*map(tuple, part.tolist())}
-        numbers = [sorted({box[column] for box in boxes}) for column in range(len(columns))]
-        if len(boxes) < len(part) or len(boxes) != prod(map(len, numbers)):
-            _fail(number, "some products are added twice, or never")
-        for (letter, sets), some in zip(summed.items(), numbers, strict=False):
-            if sum([len(sets.members[n]) for n in some]) != len(points[letter]):
-                _fail(number, f"the contributions have not every index of {letter!r} once")
-        for g, some in zip(over, numbers[len(summed) :], strict=True):
-            if len(some) != grid[g]:
-                _fail(number, f"contributions of an operand over grid mode {g} are missing")
+    *operands, result = blocks
+    grid, added = result.dist.grid, result.dist.partial
+    claimed = {letter: [entry.grid_mode for entry in entries] for letter, entries in stage.assignment}
+    for dist, labels, _ in blocks:
+        if dist.grid != grid or dist.layout.rooted or (dist.partial and dist.layout.op != "sum"):
+            _fail(number, f"it multiplies or makes blocks of {dist}, which are no sums on {grid}")
+        for label, splits in zip(labels, dist.splits, strict=True):
+            modes = [g for g in claimed.get(str(label), []) if grid.shape[g] > 1]
+            checked = label is None or not (dist is result.dist or stage.is_diagonal)
+            if checked and modes != [split.grid_mode for split in splits]:
+                _fail(number, f"its assignment splits {label!r} in another way than {dist}")
+    found, kept = dict[Label, _Sets](), result.held()
+    for block in blocks:
+        for label, sets in block.held().items():
+            if sets.differs(found.setdefault(label, sets)):
+                _fail(number, f"two of its tensors have different indices of {label!r} on some rank")
+    if {label for block in operands for label in block.held()} & {*stage.term} != {*kept}:
+        _fail(number, f"operands or result have one element along a letter of {stage.term!r}, which is longer")
+    coordinates = np.unravel_index(np.arange(grid.size), grid.shape or (1,))
+    group = np.zeros(grid.size, np.int64)  # of ranks whose contributions are added
+    for g in [g for g in range(grid.order) if g not in added]:
+        group = group * grid.shape[g] + coordinates[g]
+    summed = [label for label in found if label not in kept]
+    over = [g for block in operands for g in block.dist.partial]
+    needed = prod([sets.sizes() > 0 for sets in kept.values()], start=np.ones(grid.size, bool))
+    volumes = prod([found[label].sizes() for label in summed], start=np.ones(grid.size, object))  # exact integers
+    boxes = np.flatnonzero(needed & (volumes > 0))
+    columns = [group, *[found[label].ids for label in summed], *[coordinates[g] for g in over]]
+    names = {*zip(*[column[boxes].tolist() for column in columns], strict=True)}
+    totals = np.zeros(grid.size, object)
+    np.add.at(totals, group[boxes], volumes[boxes])
+    points = prod([sizes[label] for label in summed] + [grid.shape[g] for g in over])
+    if points and (len(names) < len(boxes) or (totals[group[needed]] != points).any()):
+        _fail(number, "some products of elements enter twice, or never")

@@ -7,18 +7,18 @@ communicator, in `rote.simulate` between lists of blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ...compiler.cost import DEFAULT
+from ...caches import memoized
 from ...compiler.plan import Plan, kinds
 from ...errors import LayoutError, counted
 from ...layout.distribution import Distribution, distribute
 from ...layout.grid import Grid, check_grid
 from ...layout.indexset import Ints
 from ...layout.layout import Layout, as_layout
+from ...machines.machine import DEFAULT
 from ...runtime.comm.agreement import CHECKS, agree, collective_errors
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import BoundToRun, Comm
@@ -29,21 +29,23 @@ from .diagonals import diagonal
 from .local import add_product, multiply
 from .operands import common_operands, largest_grid, lettered
 from .plan import Contraction, contraction_of
-from .search import Request
-from .stages import Move, Product, plans_of, uses
+from .stages import Move, Product, uses
 from .subscripts import Subscripts, broadcasting, without
+from .tree import Request
 
-__all__ = ["BoundContraction", "BoundTensors", "Walk", "bind_contraction", "bound_to", "contract"]
-__all__ += ["contraction_of_tensors", "walk_of"]
+__all__ = ["BoundContraction", "BoundTensors", "bind_contraction", "bound_to", "contract"]
+__all__ += ["planned", "walk_of"]
 
 _KEPT = 64  # contractions that one communicator keeps
 
 Path = tuple[tuple[int, ...], ...]
 Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
 
+T = TypeVar("T")
 Blocks = list[Any]
-Stage = Callable[[Blocks], Iterable[tuple[int, Blocks]]]
-"""Appends the block that a stage makes. What it yields are moves that it asks for; see `Walk`."""
+Asked = tuple[T, Blocks]
+Stage = Callable[[Blocks], Iterable[Asked[T]]]
+"""Appends the block that a stage makes. What it yields are moves that it asks for; see `walk_of`."""
 
 
 def contract(
@@ -68,22 +70,15 @@ def contract(
         grid: the grid of the products and of the layout; that of the largest operand if None.
         max_bytes, path: see `Request`.
         plan: the contraction of operands that lie as it says; None to plan it.
-
-    Raises:
-        LayoutError: extents of one label differ, or operands lie on other ranks, or otherwise than the plan says.
-        CommError: the grid has another number of ranks.
-        PlanError: every contraction needs more than `max_bytes` on a rank.
     """
-    tensors, subscripts = _as_letters(operands, terms, result, cause)
+    tensors, subscripts = common_operands(operands, cause), _letters(tuple(terms), result)
     comm = tensors[0].comm
     if grid is not None:
         check_grid(grid, comm.size)
     placed = [(x.distribution, x.local.dtype) for x in tensors]
 
-    def make() -> tuple[BoundContraction, list[_Moves]]:
-        found = plan
-        if found is None:
-            found = _planned_for(subscripts, placed, cause, layout, grid, max_bytes, path)
+    def make() -> tuple[BoundContraction, list[_Move]]:
+        found = plan or planned(subscripts, placed, cause, layout, grid, max_bytes, path)
         explicit = layout is not None or grid is not None or plan is not None
         moves = _moves(found, explicit)
         if moves:
@@ -106,15 +101,7 @@ def contract(
     return tensors[0]._on(bound([x.local for x in tensors]), bound.plan.result)
 
 
-def contraction_of_tensors(
-    operands: Sequence[Any], terms: Sequence[str], result: str, cause: str, path: Path | None = None
-) -> Contraction:
-    """The contraction that `contract` would run."""
-    tensors, subscripts = _as_letters(operands, terms, result, cause)
-    return _planned_for(subscripts, [(x.distribution, x.local.dtype) for x in tensors], cause, path=path)
-
-
-def _planned_for(
+def planned(
     subscripts: Subscripts,
     placed: Placed,
     cause: str,
@@ -123,28 +110,24 @@ def _planned_for(
     max_bytes: int | None = None,
     path: Path | None = None,
 ) -> Contraction:
-    """The contraction of operands with these distributions and dtypes; see `contract`."""
+    """The contraction that `contract` runs, of operands with these distributions and dtypes."""
     dists, dtypes = zip(*placed, strict=True)
     shapes = tuple([dist.shape for dist in dists])
-    extents = subscripts.extents(shapes, cause)
-    on = largest_grid(dists) if grid is None else grid
-    target = None
-    if layout is not None and layout != "cheapest":
+    extents, on = subscripts.extents(shapes, cause), largest_grid(dists) if grid is None else grid
+    target, cheapest = None, layout == "cheapest"
+    if layout is not None and not cheapest:
         target = distribute(as_layout(layout), tuple([extents[letter] for letter in subscripts.result]), on)
-    cheapest = layout == "cheapest"
     plan = contraction_of(Request(subscripts, shapes, dtypes, dists, on, target, cheapest, max_bytes, DEFAULT, path))
     if CHECKS:
         plan.verify()
     return plan
 
 
-def _as_letters(
-    operands: Sequence[Any], terms: Sequence[Sequence[Any]], result: Sequence[Any], cause: str
-) -> tuple[list[Distributed], Subscripts]:
-    """The operands as tensors, and their letters."""
-    tensors = common_operands(operands, cause)
+@memoized(256)
+def _letters(terms: tuple[Sequence[Any], ...], result: Sequence[Any]) -> Subscripts:
+    """The letters of text, or of labels of any kind."""
     *letters, kept = map(str, (*terms, result)) if isinstance(result, str) else lettered(*terms, result)
-    return tensors, Subscripts(tuple(letters), kept)
+    return Subscripts(tuple(letters), kept)
 
 
 def _check_operands(plan: Contraction, placed: Placed) -> None:
@@ -160,114 +143,113 @@ def _check_operands(plan: Contraction, placed: Placed) -> None:
 # --- moves ------------------------------------------------------------------------------------------------------------
 
 
-class _Moves(NamedTuple):
-    """The moves of one stage of a contraction.
+class _Move(NamedTuple):
+    """The move of one tensor in a contraction.
 
     Attributes:
-        stage: the stage.
+        value: the number of the tensor.
+        target: where an operand moves as a whole; None for panels and intermediate tensors.
+        text: the way in words.
         nbytes: the most that a rank receives.
-        implicit: whether they move an operand or an intermediate tensor, and the call did not ask for it.
+        implicit: whether it is an operand or an intermediate tensor, and the call did not ask for it.
     """
 
-    stage: Move | Product
+    value: int
+    target: Distribution | None
+    text: str
     nbytes: int
     implicit: bool
 
 
-def _moves(plan: Contraction, explicit: bool) -> list[_Moves]:
-    """The stages that move something; the moves after the last product are the function's own."""
-    last = max((number for number, stage in enumerate(plan.stages) if isinstance(stage, Product)), default=-1)
-    found = []
-    for number, stage in enumerate(plan.stages):
-        plans = [*plans_of(stage)]
-        if plans and 0 not in plan.extents.values():
-            found.append(_Moves(stage, sum([each.cost.bytes for each in plans]), number <= last and not explicit))
+def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
+    """The moves of all stages; those after the last product are the function's own."""
+    names, found = [*plan.ends()][:-1], list[_Move]()
+    last = max((number for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)), default=0)
+    for number, stage in enumerate(plan.stages, 1) if 0 not in plan.extents.values() else ():
+        panels, whole = "", isinstance(stage, Move) and stage.value < len(plan.operands)
+        if isinstance(stage, Move):
+            names.append(names[stage.value])
+        else:
+            names.append(f"product {number} ({','.join(stage.terms)}->{stage.term})")
+            panels = (
+                "" if stage.panels is None else f" in {counted(stage.panels.count, 'panel')} of {stage.panels.letter}"
+            )
+        for value, plans in plan.moves(number):
+            source, target = plans[0].source, plans[0].target
+            text = f"{names[value]}{panels}: {source.layout} -> {target.layout}, {kinds(plans[0].steps)}"
+            nbytes = sum([each.cost.bytes for each in plans])
+            found.append(_Move(value, target if whole else None, text, nbytes, number <= last and not explicit))
     return found
 
 
-def _announce(plan: Contraction, move: _Moves, tensors: Sequence[Distributed], cause: str) -> None:
-    """Record the moves of a stage, and warn of them or refuse them if they are implicit."""
-    stage, nbytes, implicit = move
-
-    def steps() -> str:
-        return kinds(next(plans_of(stage)).steps)
-
+def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], cause: str) -> None:
+    """Record a move, and warn of it or refuse it if it is implicit."""
+    value, target, text, nbytes, implicit = move
     if not implicit or function_at_work.get().owns:
-        announce(tensors[0], nbytes, steps, cause)
+        announce(tensors[0], nbytes, text.__str__, cause)
         return
-    gathered = 0
-    if isinstance(stage, Move) and stage.value < len(tensors):
-        target = stage.plan.target
-        gathered = refuse_copies(tensors[stage.value], target.layout, target.grid, cause)
-    outer = function_at_work.get().name or cause
-    token = implicit_cause.set(Implicit(outer, gathered, lambda: _hint(plan, stage)))
+    gathered = 0 if target is None else refuse_copies(tensors[value], target.layout, target.grid, cause)
+
+    def hint() -> str:
+        """What to write instead: the whole plan, and the move of the operand."""
+        ask = "ask for it by layout=, grid= or plan="
+        if target is None:
+            return f"{plan}\n{ask}"
+        there = "" if target.grid == plan.operands[value].grid else f", grid={target.grid.shape}"
+        it = "it" if len(plan.operands) == 1 else f"operand {value + 1}"
+        return f"{plan}\nmove {it} by x.redistribute({str(target.layout)!r}{there}) first, {ask}"
+
+    token = implicit_cause.set(Implicit(function_at_work.get().name or cause, gathered, hint))
     try:
-        announce(tensors[0], nbytes, steps, cause)
+        announce(tensors[0], nbytes, text.__str__, cause)
     finally:
         implicit_cause.reset(token)
-
-
-def _hint(plan: Contraction, stage: Move | Product) -> str:
-    """What to write instead of an implicit move: the whole plan, and the move of the operand."""
-    ask = "ask for it by layout=, grid= or plan="
-    if not isinstance(stage, Move) or stage.value >= len(plan.operands):
-        return f"{plan}\n{ask}"
-    target = stage.plan.target
-    there = "" if target.grid == plan.operands[stage.value].grid else f", grid={target.grid.shape}"
-    it = "it" if len(plan.operands) == 1 else f"operand {stage.value + 1}"
-    return f"{plan}\nmove {it} by x.redistribute({str(target.layout)!r}{there}) first, {ask}"
 
 
 # --- walks ------------------------------------------------------------------------------------------------------------
 
 
-class Walk(NamedTuple):
-    """What one rank does in a contraction.
+def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Callable[[Blocks], Iterator[Asked[T]]]:
+    """The walk of a rank: what it computes, and the moves that it asks for.
 
-    Attributes:
-        moves: the plans of its moves, the same on all ranks.
-        steps: takes a list of the rank's blocks of the operands, and appends the block of each stage, the result last.
-            For each pair of a number and a list that it yields, the last block of the list is to be moved in place, by
-            the plan of that number.
+    Args:
+        prepared: takes the plan of each move, in the order of the stages, to what stands for it in the walk.
+
+    Returns:
+        A function of a list of the rank's blocks of the operands. It appends the block of each stage, the result last,
+        and drops those that no later stage takes. Of each pair that it yields, the last block of the list is to be
+        moved in place, by the plan that the first one stands for.
     """
-
-    moves: list[Plan]
-    steps: Callable[[Blocks], Iterator[tuple[int, Blocks]]]
-
-
-def walk_of(plan: Contraction, rank: int) -> Walk:
-    """The walk of a rank. What later stages do not take is dropped from the list of blocks."""
-    moves, stages, count = list[Plan](), list[tuple[Stage, list[int]]](), len(plan.operands)
+    stages, count = list[tuple[Stage[T], list[int]]](), len(plan.operands)
     last = {value: number for number, stage in enumerate(plan.stages) for value in uses(stage)}
-    for number, stage in enumerate(plan.stages):
+    empty, shape, dtype = 0 in plan.extents.values(), plan.result.local_shape(rank), plan.dtype
+    if empty:  # every sum is empty
+        stages.append((_making(lambda _: np.zeros(shape, dtype)), []))
+    for number, stage in enumerate(() if empty else plan.stages):
         given_up = [value for value, at in last.items() if at == number and value >= count]
-        make = _moving(stage, moves) if isinstance(stage, Move) else _multiplying(plan, stage, rank, moves)
-        stages.append((make, given_up))
-    if 0 in plan.extents.values():  # every sum is empty
-        shape, dtype = plan.result.local_shape(rank), plan.dtype
-        moves, stages = [], [(_making(lambda _: np.zeros(shape, dtype)), [])]
+        if isinstance(stage, Product):
+            stages.append((_multiplying(plan, stage, rank, prepared), given_up))
+        else:
+            stages.append((_moving(stage.value, prepared(stage.plan)), given_up))
 
-    def steps(values: Blocks) -> Iterator[tuple[int, Blocks]]:
+    def steps(values: Blocks) -> Iterator[Asked[T]]:
         for make, given_up in stages:
             yield from make(values)
             for value in given_up:
                 values[value] = None
 
-    return Walk(moves, steps)
+    return steps
 
 
-def _moving(stage: Move, moves: list[Plan]) -> Stage:
-    number, value = len(moves), stage.value
-    moves.append(stage.plan)
-
-    def run(values: Blocks) -> Iterable[tuple[int, Blocks]]:
+def _moving(value: int, move: T) -> Stage[T]:
+    def run(values: Blocks) -> Iterable[Asked[T]]:
         values.append(values[value])
-        return ((number, values),)
+        return ((move, values),)
 
     return run
 
 
-def _multiplying(plan: Contraction, stage: Product, rank: int, moves: list[Plan]) -> Stage:
+def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callable[[Plan], T]) -> Stage[T]:
     """The product of tensors without their modes that broadcast, repeated along letters that only these modes have."""
     dists = [plan.values()[value][0] for value in stage.values]
     if stage.is_diagonal:
@@ -298,15 +280,15 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, moves: list[Plan]
             add_product(total, narrowed(blocks), narrow, term)
 
     if stage.panels is not None:
-        return _in_panels(plan, stage, rank, moves, multiplied, added)
+        return _in_panels(plan, stage, rank, prepared, multiplied, added)
     shape = stage.result.local_shape(rank)
     return _making(lambda values: multiplied([values[value] for value in stage.values], shape))
 
 
-def _making(make: Callable[[Blocks], Array]) -> Stage:
+def _making(make: Callable[[Blocks], Array]) -> Stage[Any]:
     """A stage that moves nothing."""
 
-    def run(values: Blocks) -> Iterable[tuple[int, Blocks]]:
+    def run(values: Blocks) -> Iterable[Asked[Any]]:
         values.append(make(values))
         return ()
 
@@ -317,10 +299,10 @@ def _in_panels(
     plan: Contraction,
     stage: Product,
     rank: int,
-    moves: list[Plan],
+    prepared: Callable[[Plan], T],
     multiplied: Callable[[Sequence[Array], tuple[int, ...] | None], Array],
     added: Callable[[Sequence[Array], Array], None],
-) -> Stage:
+) -> Stage[T]:
     """A product in panels: pieces of the operands are packed, moved and multiplied, one panel after the other.
 
     Panels of a letter of the result are parts of it, which may move on; others are added.
@@ -333,31 +315,24 @@ def _in_panels(
         indices = dist.indices(rank)[mode]
         return [(*(slice(None),) * mode, _run(panels.among(indices, number))) for number in range(panels.count)]
 
-    def numbered(plans: Sequence[Plan]) -> list[int]:
-        """The number of the plan of each panel."""
-        first = len(moves)
-        moves.extend(plans)
-        return [first + panel % len(plans) for panel in range(panels.count)] if plans else []
-
-    sides: list[tuple[int, list[int], list[Any]]] = []
+    sides: list[tuple[int, list[T], list[Any]]] = []
     for value, term, plans in zip(stage.values, stage.terms, stage.plans, strict=False):
-        sides.append((value, numbered(plans), places(dists[value][0], term) if plans else []))
-    leaving = numbered(stage.plans[len(sides)]) if len(stage.plans) > len(sides) else []
+        sides.append((value, [*map(prepared, plans)], places(dists[value][0], term) if plans else []))
+    leaving = stage.plans[len(sides)] if len(stage.plans) > len(sides) else ()
+    away, shapes = [*map(prepared, leaving)], [each.source.local_shape(rank) for each in leaving]
     into = places(stage.result, stage.term) if panels.letter in stage.term else []
     shape, dtype = stage.result.local_shape(rank), plan.dtype
 
-    def run(values: Blocks) -> Iterator[tuple[int, Blocks]]:
+    def run(values: Blocks) -> Iterator[Asked[T]]:
         total, blocks = np.zeros(shape, dtype), Blocks()
         for panel in range(panels.count):
-            for value, numbers, parts in sides:
-                if numbers:
-                    blocks.append(values[value][parts[panel]])
-                    yield numbers[panel], blocks
-                else:
-                    blocks.append(values[value])
-            if leaving:
-                blocks[:] = [multiplied(blocks, moves[leaving[panel]].source.local_shape(rank))]
-                yield leaving[panel], blocks
+            for value, moves, parts in sides:
+                blocks.append(values[value][parts[panel]] if moves else values[value])
+                if moves:
+                    yield moves[panel % len(moves)], blocks
+            if away:
+                blocks[:] = [multiplied(blocks, shapes[panel % len(away)])]
+                yield away[panel % len(away)], blocks
                 total[into[panel]] = blocks[-1]
             elif into:
                 total[into[panel]] = multiplied(blocks, None)
@@ -387,20 +362,17 @@ def bind_contraction(plan: Contraction, comm: Comm) -> BoundContraction:
 class BoundContraction:
     """A contraction bound to a communicator: it takes this rank's blocks of the operands to that of the result."""
 
-    __slots__ = ("_moves", "_shares", "_steps", "plan")
+    __slots__ = ("_shares", "_steps", "plan")
 
     def __init__(self, plan: Contraction, comm: Comm) -> None:
         self.plan: Contraction = plan
-        moves, self._steps = walk_of(plan, comm.rank)
-        self._moves = [bind(each, comm) for each in moves]
-        self._shares = all(
-            len(uses(stage)) == 1 for stage in plan.stages[-1:]
-        )  # the result may be a view of an operand
+        self._steps = walk_of(plan, comm.rank, lambda each: bind(each, comm))
+        self._shares = all(len(uses(stage)) == 1 for stage in plan.stages[-1:])  # it may be a view of an operand
 
     def __call__(self, blocks: Sequence[Array]) -> Array:
         values: Blocks = [*blocks]
-        for number, moving in self._steps(values):
-            moving.append(self._moves[number](moving.pop()))
+        for move, moving in self._steps(values):
+            moving.append(move(moving.pop()))
         made: Array = values[-1]
         if self._shares and any(np.may_share_memory(made, block) for block in blocks):
             made = made.copy()
@@ -408,13 +380,7 @@ class BoundContraction:
 
 
 class BoundTensors(BoundToRun):
-    """A contraction bound to the memory of its operands and of its result. `plan.bound` makes it. Calls are collective.
-
-    Attributes:
-        plan: the contraction.
-        operands: the tensors that it multiplies.
-        result: the tensor that each call fills and returns.
-    """
+    """A contraction bound to the memory of its operands and of its result, by `plan.bound`. Calls are collective."""
 
     __slots__ = ("_run", "operands", "plan", "result")
 
@@ -430,8 +396,8 @@ class BoundTensors(BoundToRun):
         if CHECKS:
             agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
         if records_open.get():
-            for plan in [plan for stage in self.plan.stages for plan in plans_of(stage)]:
-                announce(self.result, plan.cost.bytes, partial(kinds, plan.steps), cause)
+            for move in _moves(self.plan, True):
+                announce(self.result, move.nbytes, move.text.__str__, cause)
         self.result.local[...] = self._run([x.local for x in self.operands])
         if self.result._sharing is not None:
             changed(self.result)
@@ -447,9 +413,7 @@ def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensor
         if not isinstance(each, Distributed):
             raise TypeError(f"a contraction is bound to tensors, not to {type(each).__name__}\nwrite plan.bound(A, B)")
     if len(tensors) != len(plan.operands):
-        raise LayoutError(
-            f"{plan.subscripts} is of {counted(len(plan.operands), 'operand')}, and {len(tensors)} are given"
-        )
+        raise LayoutError(f"{plan.subscripts} takes {counted(len(plan.operands), 'operand')}, not {len(tensors)}")
     first = tensors[0]
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError("a contraction is bound to tensors of one communicator; give the same comm to all")

@@ -24,95 +24,38 @@ that is found.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import chain, combinations, count, product
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...compiler.components import TooManyPiecesError
-from ...compiler.cost import Machine, at_least, at_least_in_two, lower_bound, steps_cost
+from ...compiler.cost import at_least, at_least_in_two, lower_bound, steps_cost
 from ...compiler.search import Route
 from ...compiler.search import Search as Moves
 from ...compiler.volumes import largest_block
 from ...grammar.nodes import Entry, Kind
 from ...layout.distribution import Distribution
-from ...layout.grid import Grid
 from ...layout.kinds import local_extents
 from ...layout.layout import Layout
 from .assignment import Assignment, all_assignments, distinct_assignments, points, refined, summed_modes
 from .diagonals import diagonal_in, distinct, plain_in, repeats
-from .panels import Panels, paired
 from .subscripts import Subscripts
+from .tree import Node, Request, UnplannedMove, unplanned
 
-__all__ = ["Node", "Request", "Search", "flops_of"]
+__all__ = ["Search", "flops_of"]
 
 _LAYOUTS = 16  # of an intermediate tensor that are kept
 _ALL_SPLITS = 5  # the most operands for which outer products are tried where others are possible
 _EXACT = 8  # the most operands for which all trees are tried
 
 Modes = tuple[tuple[Entry, ...], ...]
-
-
-class Request(NamedTuple):
-    """Everything on which a contraction depends.
-
-    Attributes:
-        subscripts: the letters.
-        shapes, dtypes: of the operands.
-        layouts: the distributions of the operands; None for one that may lie where it is cheapest.
-        grid: the grid of the products.
-        target: the distribution of the result; None to follow the products.
-        cheapest: without a target, whether contributions are scattered instead of added on all their ranks.
-        max_bytes: the most that a rank may hold; None for any number.
-        machine: the machine whose seconds are counted.
-        path: per product, the numbers of its operands as `numpy.einsum_path` gives them; None for the cheapest.
-        whole: letters that are not to be split.
-        joint: whether all operands are brought to one assignment, instead of two by two.
-    """
-
-    subscripts: Subscripts
-    shapes: tuple[tuple[int, ...], ...]
-    dtypes: tuple[np.dtype[Any], ...]
-    layouts: tuple[Distribution | None, ...]
-    grid: Grid
-    target: Distribution | None
-    cheapest: bool
-    max_bytes: int | None
-    machine: Machine
-    path: tuple[tuple[int, ...], ...] | None = None
-    whole: str = ""
-    joint: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    """A tensor of a contraction: an operand, or the product of tensors that are moved before.
-
-    Attributes:
-        term, dist: the letters, and how it lies; an operand whose layout is free has no distribution.
-        dtype: of the elements.
-        seconds: a lower bound on the time in which it is made.
-        operand: the number of the operand; -1 for a product.
-        parts, moved: the tensors that are multiplied, and how they lie then.
-        assignment, panels: of the product; no panels if it is multiplied at once.
-        left: how the product of a panel lies, if each panel moves on to `dist`.
-    """
-
-    term: str
-    dist: Distribution | None
-    dtype: np.dtype[Any]
-    seconds: float = 0.0
-    operand: int = -1
-    parts: tuple[Node, ...] = ()
-    moved: tuple[Distribution, ...] = ()
-    assignment: Assignment = ()
-    panels: Panels | None = None
-    left: Distribution | None = None
 
 
 Draft = tuple[float, "Node | Callable[[], Iterable[Draft]]"]
@@ -154,6 +97,8 @@ class Search:
         self.extents: dict[str, int] = request.subscripts.extents(request.shapes)
         self.dtype: np.dtype[Any] = np.result_type(*request.dtypes)
         self._bounds: dict[_Key, float] = {}
+        self._like: dict[Any, float] = {}  # bounds of moves that differ in the numbers of grid modes alone
+        self._times = [*zip(*astuple(request.machine.along(request.grid)), request.grid.shape, strict=False)]
         self._floors: dict[_Key, float] = {}
         self._routes: dict[_Key, Route] = {}
         self._dists: dict[tuple[tuple[int, ...], Modes, tuple[int, ...]], Distribution] = {}
@@ -210,7 +155,7 @@ class Search:
             last = subset == (1 << number) - 1
             drafts = []
             for pair in pairs:
-                both = [sides[each] for each in pair if each in sides]  # others do not fit into memory
+                both = [sides[each] for each in pair if each in sides]  # others are not made
                 letters = "".join([side.letters for side in both])
                 term = result if last else "".join([each for each in order if each in letters and each in others])
                 drafts += [self._draft(both, term, last)] if len(both) == 2 else []
@@ -225,7 +170,8 @@ class Search:
         terms, result = request.subscripts
         leaf = Node(terms[number], request.layouts[number], request.dtypes[number], operand=number)
         others = result + "".join([term for n, term in enumerate(terms) if n != number])
-        kept = "".join([letter for letter in leaf.term if letter in others])
+        ends = [*zip(leaf.term, self._shape(leaf), strict=True)]  # modes that broadcast are left out
+        kept = "".join([letter for letter, n in ends if letter in others and n == self.extents[letter]])
         less = prod([n for letter, n in zip(leaf.term, self._shape(leaf), strict=True) if letter not in others])
         if len(terms) == 1 or request.joint or less * leaf.dtype.itemsize <= self.dtype.itemsize:
             return [leaf]
@@ -234,7 +180,10 @@ class Search:
     def _splits(self, number: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """The subsets of the operands that are made, smaller ones first, each with the pairs that it is made of.
 
-        Subsets are integers with a bit for each operand.
+        Subsets are integers with a bit for each operand. All trees of up to five operands are tried, and of up to eight
+        those in which tensors without a common letter are multiplied last. For with the tensor T that later meets the
+        product of two such tensors A and B, A T and (A T) B take together at most twice the products of (A B) T: all
+        three have some of the letters of T, A and B. More operands are multiplied on NumPy's greedy path.
         """
         path = self.request.path
         if path is None:
@@ -245,10 +194,17 @@ class Search:
             members = [each for n, each in enumerate(members) if n not in group] + [sum(chosen)]
             for size in range(2, len(chosen) + 1):
                 for subset in combinations(chosen, size):
-                    pairs = [(sum(half), sum(subset) - sum(half)) for half in _halves(subset)]
-                    if number > _ALL_SPLITS:
-                        pairs = [pair for pair in pairs if self._share(*pair)] or pairs
-                    yield sum(subset), pairs
+                    whole = sum(subset)
+                    if number > _ALL_SPLITS and self._share(whole, sum(chosen) - whole) and not self._joined(subset):
+                        continue
+                    yield whole, [(sum(half), whole - sum(half)) for half in _halves(subset)]
+
+    def _joined(self, members: Sequence[int]) -> bool:
+        """Whether tensors hang together by common letters."""
+        first, *rest = members
+        while near := [each for each in rest if self._share(first, each)]:
+            first, rest = first + sum(near), [each for each in rest if each not in near]
+        return not rest
 
     def _share(self, first: int, second: int) -> bool:
         """Whether operands of two subsets have a letter in common."""
@@ -293,7 +249,7 @@ class Search:
         request = self.request
         if not summed or (request.target is not None and request.target.partial):
             return 0.0
-        times, extents = request.machine.along(request.grid.order), request.grid.shape
+        times, extents = request.machine.along(request.grid), request.grid.shape
         more = (prod([extents[g] for g in summed]) - 1) * prod([self.extents[x] for x in term]) / request.grid.size
         seconds = more * self.dtype.itemsize * (min(times.byte_time) + min(times.reduce_time))
         return request.machine.step_time + seconds if more else 0.0
@@ -327,7 +283,7 @@ class Search:
             dist = self.dist(shape, result, (*summed, *chain(*partials)))
             seconds = work + sum([price for price, _, _ in ends])
             made = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
-            yield seconds + (self.bound(dist, self.final(dist), self.dtype) if last else 0.0), made
+            yield seconds + (self.bound(dist, self.final(dist), self.dtype.itemsize) if last else 0.0), made
 
     # --- prices ------------------------------------------------------------------------------------------------------
 
@@ -338,14 +294,17 @@ class Search:
             self._dists[key] = Distribution(Layout(modes, partial=contributions), shape, self.request.grid)
         return self._dists[key]
 
-    def bound(self, source: Distribution | None, target: Distribution, dtype: np.dtype[Any]) -> float:
+    def bound(self, source: Distribution | None, target: Distribution, itemsize: int) -> float:
         """A lower bound on the seconds of a move; a free operand lies where the move is an allgather."""
-        key = (refined(target) if source is None else source, target, dtype.itemsize)
+        key = (refined(target) if source is None else source, target, itemsize)
         if key not in self._bounds:
-            try:
-                self._bounds[key] = at_least(*key, self.request.machine)
-            except TooManyPiecesError:  # no plan is found for such a move either
-                self._bounds[key] = inf
+            like = _renamed(*key[:2], self._times), key[2]
+            if like not in self._like:
+                try:
+                    self._like[like] = at_least(*key, self.request.machine)
+                except TooManyPiecesError:  # no plan is found for such a move either
+                    self._like[like] = inf
+            self._bounds[key] = self._like[like]
         return self._bounds[key]
 
     def route(self, source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> Route:
@@ -354,31 +313,23 @@ class Search:
         self._price(key, inf)
         return self._routes[key]
 
-    def _floor(self, key: _Key) -> float:
-        """The seconds of the plan of a move, or a lower bound if it is not planned yet."""
-        if key in self._routes:
-            return self._routes[key].seconds
+    def _price(self, key: _Key, most: float = 0.0) -> float:
+        """The seconds of the plan of a move, or a lower bound; if most is given, one of at least so many seconds."""
         if key not in self._floors:
-            moves = Moves(*key, self.request.machine)
-            direct, two = moves.direct(), at_least_in_two(*key, self.request.machine)
+            direct, two = Moves(*key, self.request.machine).direct(), at_least_in_two(*key, self.request.machine)
             self._floors[key] = min(direct.seconds, two)
             if direct.seconds <= two or not direct.steps:
-                self._routes[key] = direct
-                return direct.seconds
-        return self._floors[key]
-
-    def _price(self, key: _Key, most: float) -> float:
-        """The seconds of the plan of a move, or a lower bound of at least `most`."""
-        if self._floor(key) < most and key not in self._routes:
+                self._floors[key], self._routes[key] = direct.seconds, direct
+        if key not in self._routes and self._floors[key] < most:
             found = Moves(*key, self.request.machine).cheapest(most)
             self._floors[key] = min(found.seconds, most)
             if found.seconds < most:
                 self._routes[key] = found
-        return self._floor(key)
+        return self._floors[key]
 
     def least_received(self, node: Node) -> int:
         """A lower bound on the bytes that the busiest rank receives in each move, added up."""
-        return sum([each * lower_bound(*key[:2]) * key[2] for each, key in self._keys(node)])
+        return sum([each * lower_bound(*key[:2]) * key[2] for each, key in self._moves(node)])
 
     def received(self, node: Node) -> tuple[int, int]:
         """The bytes that the busiest rank receives in all moves of a priced contraction, and the most that it holds.
@@ -386,52 +337,41 @@ class Search:
         Tensors are counted as if they were held to the end.
         """
         received, held, most = 0, 0, 0
-        for each, key in self._keys(node):
+        for each, key in self._moves(node):
             self._price(key, inf)
             cost = steps_cost(*key[:2], self._routes[key].steps, key[2], self.request.machine)
             received, most = received + each * cost.bytes, max(most, held + cost.peak_bytes)
             held += largest_block(key[1]) * key[2]
         return received, most
 
+    def timed(self, tree: Node, found: Node) -> Node:
+        """A tree that was cut out of another one, with a lower bound on its seconds."""
+        sums = []
+        for each in (tree, found):  # without the move of the result, which no node counts
+            moves = sum([n * self.bound(*key) for n, key in self._moves(each)])
+            sums.append(moves - self.bound(each.dist, self.final(each.dist), each.dtype.itemsize))
+        return replace(found, seconds=tree.seconds - sums[0] + sums[1])
+
     def floor(self, node: Node) -> float:
         """A lower bound on the seconds of a complete contraction, for which nothing is planned that takes long."""
-        total = node.seconds + self.bound(node.dist, self.final(node.dist), node.dtype)
-        return total + sum([each * (self._floor(key) - self._bounds[key]) for each, key in self._keys(node)])
+        total = node.seconds + self.bound(node.dist, self.final(node.dist), node.dtype.itemsize)
+        return total + sum([each * (self._price(key) - self._bounds[key]) for each, key in self._moves(node)])
 
     def priced(self, node: Node, most: float = inf) -> float:
         """The seconds of a complete contraction by the plans of its moves, or infinity if they are `most` or more."""
         total = self.floor(node)
-        for each, key in self._keys(node):
+        for each, key in self._moves(node):
             if total >= most:
                 return inf
-            floor = self._floor(key)
+            floor = self._price(key)
             total += each * (self._price(key, floor + (most - total) / each) - floor)
         return total if total < most else inf
 
-    def _keys(self, node: Node) -> list[tuple[int, _Key]]:
-        """The moves of a complete contraction by the keys of their prices."""
-        return [
-            (each, (refined(target) if source is None else source, target, dtype.itemsize))
-            for each, source, target, dtype in self.moves(node)
-        ]
-
-    def moves(self, node: Node) -> Iterator[tuple[int, Distribution | None, Distribution, np.dtype[Any]]]:
+    def _moves(self, node: Node) -> list[tuple[int, _Key]]:
         """The moves of a complete contraction, each with the number of times that it is made."""
-        yield from self._moves(node)
-        yield 1, node.dist, self.final(node.dist), node.dtype
-
-    def _moves(self, node: Node) -> Iterator[tuple[int, Distribution | None, Distribution, np.dtype[Any]]]:
-        for part, to in zip(node.parts, node.moved, strict=True):
-            yield from self._moves(part)
-            panels, term = node.panels, part.term
-            if panels is not None and panels.letter in term and to.shape[term.index(panels.letter)] > 1:
-                for ends, count in paired(part.dist or refined(to), to, term.index(panels.letter), panels).items():
-                    yield count, *ends, part.dtype
-            else:
-                yield 1, part.dist, to, part.dtype
-        if node.panels is not None and node.left is not None and node.dist is not None:
-            for ends, count in paired(node.left, node.dist, node.term.index(node.panels.letter), node.panels).items():
-                yield count, *ends, node.dtype
+        stages = [stage for _, stage in unplanned(self.request, node, self.final(node.dist))]
+        moves = chain(*[(stage,) if isinstance(stage, UnplannedMove) else stage.in_panels for stage in stages])
+        return [(each, (*ends, move.dtype.itemsize)) for move in moves for ends, each in Counter(move.pieces()).items()]
 
     def seconds_of(self, products: int) -> float:
         """The seconds in which a rank multiplies and adds."""
@@ -525,7 +465,7 @@ class _Side:
         request, dist = self._search.request, node.dist
         if size <= given or request.max_bytes is not None:  # panels may cost less
             return 0.0
-        times = request.machine.along(request.grid.order if dist is None else dist.grid.order)
+        times = request.machine.at_best_along(request.grid if dist is None else dist.grid, request.grid)
         seconds = min(times.byte_time) * (size - given) + min(times.copy_time) * size
         return request.machine.step_time + min(times.latency) * (dist is not None) + node.dtype.itemsize * seconds
 
@@ -539,7 +479,7 @@ class _Side:
                 if node.seconds >= best[0]:
                     break
                 if not contributions or (node.dist is not None and node.dist.partial == contributions):
-                    price = node.seconds + self._search.bound(node.dist, to, node.dtype)
+                    price = node.seconds + self._search.bound(node.dist, to, node.dtype.itemsize)
                     best = min(best, (price, node), key=lambda row: row[0])
             self._nearest[key] = (*best, to)
         return self._nearest[key]
@@ -558,6 +498,20 @@ def _contributions(sides: Sequence[_Side], used: set[int]) -> Iterator[tuple[tup
         modes = [*chain(*each)]
         if len({*modes}) == len(modes) and not used & {*modes}:
             yield each
+
+
+def _renamed(source: Distribution, target: Distribution, times: Sequence[Any]) -> Any:
+    """What two moves have in common that differ in the numbers of the grid modes alone: they take equally long."""
+    if source.grid != target.grid or source.layout.view is not None or target.layout.view is not None:
+        return source, target
+    numbers = defaultdict[int, int](count().__next__)  # of the grid modes, in the order in which they are named
+    ends = []
+    for layout in (source.layout, target.layout):
+        modes = tuple([tuple([(numbers[entry.grid_mode], entry.kind) for entry in mode]) for mode in layout.modes])
+        added = tuple(sorted([numbers[g] for g in layout.partial]))
+        ends.append((modes, layout.op, added, tuple([(numbers[g], at) for g, at in layout.rooted])))
+    rest = sorted([each for g, each in enumerate(times) if g not in numbers])
+    return source.shape, tuple(ends), tuple([times[g] for g in numbers]), tuple(rest)
 
 
 def _of_diagonals(request: Request) -> Request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,8 +17,7 @@ from .assignment import Assignment, read_assignment, write
 from .diagonals import distinct, repeats
 from .panels import Panels
 
-__all__ = ["Move", "Product", "Stage", "StageFigures", "end_tree", "is_split", "plans_of", "read_end", "read_stage"]
-__all__ += ["stage_tree", "uses"]
+__all__ = ["Move", "Product", "Stage", "StageFigures", "end_tree", "read_end", "read_stage", "stage_tree", "uses"]
 
 
 class StageFigures(NamedTuple):
@@ -78,10 +77,12 @@ class Product:
 
     @property
     def verb(self) -> str:
-        """What it does, in words that the tensors follow."""
+        """What it does, in words with {} for the tensors; a rearrangement is called as in plans of moves."""
         if len(self.values) > 1:
-            return "multiply"
-        return "diagonal of" if self.is_diagonal else "sum" if len(self.term) < len(self.terms[0]) else "rearrange"
+            return "multiply {}"
+        if self.is_diagonal:
+            return "diagonal of {}"
+        return "reduce {} locally" if len(self.term) < len(self.terms[0]) else "relayout {}"
 
     @property
     def family(self) -> str:
@@ -100,29 +101,9 @@ class Product:
 Stage = Move | Product
 
 
-def plans_of(stage: Stage) -> Iterator[Plan]:
-    """The plans of a stage, each as often as it runs."""
-    if isinstance(stage, Move):
-        yield stage.plan
-        return
-    for plans in stage.plans:
-        if plans and stage.panels is not None:
-            yield from plans * (stage.panels.count if len(plans) == 1 else 1)
-
-
 def uses(stage: Stage) -> tuple[int, ...]:
     """The numbers of the tensors that a stage takes."""
     return (stage.value,) if isinstance(stage, Move) else stage.values
-
-
-def is_split(stage: Product) -> bool:
-    """Whether the product lies as the assignment says, before it moves on."""
-    if stage.is_diagonal:
-        return not stage.assignment
-    leaving = stage.plans[len(stage.values) :]
-    split, layout = dict(stage.assignment), (leaving[0][0].source if leaving else stage.result).layout
-    summed = [entry.grid_mode for letter, entries in split.items() if letter not in stage.term for entry in entries]
-    return layout.modes == tuple([split.get(x, ()) for x in stage.term]) and {*summed} <= {*layout.partial}
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Subscripts(NamedTuple):
                     given = " and ".join(map(str, shapes))
                     rule = f"{cause} takes modes of equal extents together, not {known} and {n} of {given}"
                     hint = "give each letter one extent; modes of one element broadcast against other operands"
-                    raise LayoutError(str(_mistake("extents", str(self), place + mode, rule, hint)))
+                    raise LayoutError(str(NotationError("extents", str(self), place + mode, rule, hint)))
                 if n != 1:
                     extents[letter] = n
             place += len(term) + 1
@@ -84,7 +84,9 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
     parts = left.split(",")
     if len(parts) != len(orders):
         rule = f"these are subscripts for {len(parts)} operands, not {len(orders)}"
-        raise LayoutError(str(_mistake("operands", given, len(given), rule, "write one term per operand, with commas")))
+        raise LayoutError(
+            str(NotationError("operands", given, len(given), rule, "write one term per operand, with commas"))
+        )
     spare = [letter for letter in reversed(LETTERS[26:] + LETTERS[:26]) if letter not in text]
     terms, place, widest = [], 0, 0
     for part, order in zip(parts, orders, strict=True):
@@ -93,7 +95,7 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
         if missing < 0 or (missing and "..." not in part):
             rule = f"{part!r} is for an operand of another order, which has {order}"
             hint = "write a letter per mode, or ... for modes without letters"
-            raise LayoutError(str(_mistake("order", text, place, rule, hint)))
+            raise LayoutError(str(NotationError("order", text, place, rule, hint)))
         terms.append(part.replace("...", "".join(spare[:missing][::-1])))  # the first is the fastest mode
         widest = max(widest, missing)
         place += len(part) + 1
@@ -106,10 +108,10 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
     for letter in right.replace(".", ""):
         at = place + right.rindex(letter)
         if right.count(letter) > 1:
-            raise _mistake("repeated", text, at, f"the result names {letter!r} twice", "name each letter once")
+            raise NotationError("repeated", text, at, f"the result names {letter!r} twice", "name each letter once")
         if letter not in left:
             rule = f"no operand has the letter {letter!r} of the result"
-            raise _mistake("unknown", text, at, rule, "write only letters of the operands behind the arrow")
+            raise NotationError("unknown", text, at, rule, "write only letters of the operands behind the arrow")
     return Subscripts(tuple(terms), right.replace("...", loose))
 
 
@@ -118,7 +120,7 @@ def _check_letters(text: str, part: str, place: int) -> None:
     for n, letter in enumerate(part.replace("...", LETTERS[:3], 1), place):
         if letter not in LETTERS:
             rule = f"{letter!r} is no letter; a mode is named by one letter"
-            raise _mistake("no-letter", text, n, rule, "write one letter per mode, as in ij,jk->ik")
+            raise NotationError("no-letter", text, n, rule, "write one letter per mode, as in ij,jk->ik")
 
 
 def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -147,7 +149,3 @@ def broadcasting(term: str, shape: tuple[int, ...], extents: Mapping[str, int]) 
 def without(term: str, modes: Sequence[int]) -> str:
     """The letters of a term but those of some modes."""
     return "".join([letter for mode, letter in enumerate(term) if mode not in modes])
-
-
-def _mistake(name: str, text: str, position: int, rule: str, hint: str) -> NotationError:
-    return NotationError(name, text, position, rule, hint)
