@@ -17,7 +17,7 @@ def expected(checkout: Path) -> set[str]:
     return {
         f"{inside}/{path.relative_to(checkout / folder).as_posix()}"
         for folder, inside in PACKAGES.items()
-        for pattern in ("*.py", "*.lark", "*.c", "*.html", "*.css", "*.js", "py.typed")
+        for pattern in ("*.py", "*.lark", "*.c", "*.html", "*.css", "*.js", "*.toml", "py.typed")
         for path in (checkout / folder).rglob(pattern)
     }
 

@@ -22,7 +22,7 @@ from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..lattice import Lattice
 from ..layout.kinds import Stretch, split, stretches
-from .components import Reading, counting, number_of, overlaps_below
+from .components import Reading, counting, number_of, overlaps_below, segments
 
 __all__ = ["Along", "along"]
 
@@ -62,6 +62,12 @@ def along(source: Reading, target: Reading) -> Along | None:
     if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
         boxes = overlaps_below(source, target, _QUICK) if p > _MANY else None
         return None if boxes is None else _by_boxes(boxes, p, counting(number_of(source)))
+    runs = segments(source, target)
+    if runs is not None:
+        givers, takers = runs.places
+        kept = np.zeros(p, counting(number_of(source)))
+        np.add.at(kept, givers, runs.lengths * (givers == takers))
+        return Along(np.bincount(givers, minlength=p), np.bincount(takers, minlength=p), kept)
     n = source[0][2]
     sides = stretches(old, p, n), stretches(new, p, n)
     common = _common_period(sides, n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,10 @@ from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, grid_shape, integer, tensor_shape
 from ..layout.layout import Layout, Transition, parse_transition
-from .cost import DEFAULT, Machine, as_machine
+from ..machines.machine import DEFAULT, Machine, as_machine
 from .plan import Plan, in_bytes
 from .search import Route, Search
-from .step import as_dtype, as_kind, as_wire
+from .step import Step, as_dtype, as_kind, as_wire
 
 __all__ = ["check_ends", "compile", "ends", "expect", "tradeoff"]
 
@@ -31,7 +31,7 @@ def compile(
     *,
     shape: Shape = None,
     grid: Ranks = None,
-    machine: Machine | None = None,
+    machine: Machine | str | None = None,
     max_bytes: int | None = None,
     wire: str | None = None,
 ) -> Plan:
@@ -82,7 +82,7 @@ def tradeoff(
     *,
     shape: Shape = None,
     grid: Ranks = None,
-    machine: Machine | None = None,
+    machine: Machine | str | None = None,
 ) -> tuple[Plan, ...]:
     """The plans that no other plan beats in both seconds and peak memory, the fastest first.
 
@@ -183,13 +183,23 @@ def check_ends(source: Distribution, target: Distribution, dtype: np.dtype[Any],
             f"the target on grid {target.grid} of {target.grid.size}"
         )
     for dist in (source, target):
-        machine.along(dist.grid.order)
+        machine.along(dist.grid)
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
 
 
+class Planned(Protocol):
+    """What `expect` takes: a `Plan` or a `Contraction`."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+    @property
+    def cost(self) -> Any: ...
+    def explain(self) -> str: ...
+
+
 def expect(
-    plan: Plan,
+    plan: Planned,
     *,
     steps: Sequence[str] | None = None,
     max_bytes: int | None = None,
@@ -199,15 +209,15 @@ def expect(
     """Assert that a plan is as a test expects. Arguments that are left out are not checked.
 
     Args:
-        plan: the plan.
-        steps: the kinds of its steps, in order; () for a plan with nothing to do.
+        plan: the plan, or a contraction.
+        steps: the kinds of its steps, in order, those of all moves of a contraction; () if there is nothing to move.
         max_bytes, max_messages: the most that any one rank may receive.
         max_peak_bytes: the most that any one rank may hold at once.
 
     Raises:
         AssertionError: the plan differs; the text says how, and explains the plan.
         PlanError: `steps` names a kind that does not exist.
-        TypeError: `plan` is not a plan.
+        TypeError: `plan` is neither a plan nor a contraction.
 
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
     >>> expect(plan, steps=("alltoall",), max_bytes=plan.lower_bound)
@@ -227,8 +237,9 @@ def expect(
       about 22 us, 1.83 times as long: a rank receives 96 B (not 48 B), holds 672 B (not 288 B)
     """
     __tracebackhide__ = True  # pytest then shows the caller's line, not this file's
-    if not isinstance(plan, Plan):
-        raise TypeError(f"rote.expect takes a plan, not {plan!r}\nwrite rote.compile(…) for one")
+    if not hasattr(plan, "steps"):
+        rule = f"rote.expect takes a plan or a contraction, not {type(plan).__name__}"
+        raise TypeError(f"{rule}\nwrite rote.compile(…) or rote.compile_einsum(…) for one")
     wrong = []
     if steps is not None:
         wanted, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)

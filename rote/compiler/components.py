@@ -10,6 +10,7 @@ listed one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, islice, pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -22,11 +23,20 @@ from ..errors import PlanError
 from ..grammar.nodes import Kind
 from ..lattice import Lattice, Row
 from ..layout.distribution import Distribution
-from ..layout.kinds import Stretch, extent, split, stretches
+from ..layout.kinds import FLOOR, Split, Stretch, extent, locate, run_starts, split, stretches
 from ..layout.view import Digit, from_tensor
 
-__all__ = ["Component", "Reading", "TooManyPiecesError", "components", "counting", "extents_of", "few_overlaps"]
-__all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "readings", "splits_of", "splitting"]
+__all__ = [
+    "Component",
+    "Reading",
+    "Segments",
+    "TooManyPiecesError",
+    "components",
+    "counting",
+    "extents_of",
+    "few_overlaps",
+]
+__all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "readings", "segments", "splits_of", "splitting"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
@@ -165,8 +175,70 @@ def splits_of(*readings: Reading) -> list[int]:
     return [parts for reading in readings for _, splits, _ in reading for _, parts in splits]
 
 
+class Segments(Sequence[Lattice]):
+    """The lattices of a mode that both sides cut into one run of indices for each coordinate, in arrays.
+
+    Each is a segment between two ends of runs, of either side. Coordinates ascend with the segments:
+
+        source     | 0     | 1     | 2     |
+        target     | 0    | 1   | 2        |
+        segments   |      ||    |  |       |
+
+    Attributes:
+        lengths: the number of elements of each.
+        rows: the coordinates on both sides, and the first local index on both sides, as in `overlaps`.
+        shapes: the numbers of coordinates of the splits on both sides.
+    """
+
+    def __init__(self, lengths: Ints, rows: Ints, shapes: tuple[At, At]) -> None:
+        self.lengths, self.rows, self.shapes = lengths, rows, shapes
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, number: Any) -> Any:
+        length, local = int(self.lengths[number]), len(self.rows) - 2
+        starts = self.rows[:, number].tolist()
+        if length == 1:
+            return Lattice((), tuple([(start,) for start in starts]))
+        return Lattice((length,), tuple([(start, int(k >= local)) for k, start in enumerate(starts)]))
+
+    @cached_property
+    def places(self) -> tuple[Ints, Ints]:
+        """On both sides, the place of the coordinates in row-major order, ascending."""
+        given, both = len(self.shapes[0]), len(self.rows) - 2
+        sides = zip((self.rows[:given], self.rows[given:both]), self.shapes, strict=True)
+        before, after = (np.ravel_multi_index(tuple(rows), shape) for rows, shape in sides)
+        return before, after
+
+    def near(self, side: int, at: Sequence[int]) -> range:
+        """The numbers of the segments at some coordinates of one side."""
+        place, places = int(np.ravel_multi_index(tuple(at), self.shapes[side])), self.places[side]
+        return range(int(places.searchsorted(place)), int(places.searchsorted(place, "right")))
+
+
+@memoized(8)
+def segments(source: Reading, target: Reading) -> Segments | None:
+    """The segments of a component, if it is a mode that both sides cut into a run for each coordinate; else None."""
+    if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
+        return None
+    if not all(splits for _, splits, _ in (*source, *target)):
+        return None
+    sides = [tuple([Split(g, *split) for g, split in enumerate(splits)]) for _, splits, _ in (*source, *target)]
+    n = source[0][2]
+    starts = [run_starts(splits, n) for splits in sides]
+    if starts[0] is None or starts[1] is None:
+        return None
+    edges = np.unique(np.concatenate([each for each in starts if each is not None]))
+    edges = edges[edges < n]
+    (at, local), (other_at, other_local) = (locate(splits, n, edges) for splits in sides)
+    rows = np.array([*at.values(), *other_at.values(), local, other_local], np.int64)
+    shapes = [tuple([split.parts for split in splits]) for splits in sides]
+    return Segments(np.diff(edges, append=n), rows, (shapes[0], shapes[1]))
+
+
 @memoized(8)  # enough for one step: results may be large, and `few_overlaps` caches the small ones
-def overlaps(source: Reading, target: Reading) -> tuple[Lattice, ...]:
+def overlaps(source: Reading, target: Reading) -> Sequence[Lattice]:
     """The elements of a component under two distributions, each in one lattice; a single list if they would be many.
 
     The rows of a lattice are the coordinate along each split of the source's modes, then of the target's; the local
@@ -178,7 +250,9 @@ def overlaps(source: Reading, target: Reading) -> tuple[Lattice, ...]:
     >>> overlaps(*readings(*ends, Component((0,), (0,))))
     (Lattice(shape=(4, 68719476736, 4), rows=((0, 0, 0, 1), (0, 1, 0, 0), (0, 68719476736, 1, 0), (0, 0, 4, 1))),)
     """
-    fitting = few_overlaps(source, target)
+    fitting: Sequence[Lattice] | None = few_overlaps(source, target)
+    if fitting is None:
+        fitting = segments(source, target)
     if fitting is None:
         extents = extents_of(source)
         worth = _FEW + prod(extents.values()) // _WORTH
@@ -206,6 +280,9 @@ def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice
     extents = extents_of(source)
     if 0 in extents.values():
         return ()
+    for _, splits, n in (*source, *target):
+        if splits and splits[0][0] == FLOOR and n % splits[0][1] and min(splits[0][1], n) > most:
+            return None  # each part has another length than some before it, and makes a lattice
     sides = (source,) if source == target else (source, target)
     places = {mode: k for k, mode in enumerate(extents)}
     indices = np.eye(len(extents), len(extents) + 1, 1, np.int64).tolist()  # the digits are those of the tensor's modes

@@ -13,155 +13,33 @@ them, and does not choose for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..errors import PlanError, counted
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from ..machines.machine import Machine, Slowest, Times, slowest_of
 from .step import LOCAL, Step
-from .volumes import block_sizes, from_others, kept
+from .volumes import VAST, block_sizes, from_others, kept, largest_block
 
 __all__ = [
-    "DEFAULT",
     "Cost",
     "Duration",
     "Flow",
-    "Machine",
-    "Times",
-    "as_machine",
     "at_least",
     "at_least_in_two",
     "duration",
     "flow",
     "lower_bound",
     "peak",
-    "slowest_of",
     "steps_cost",
 ]
-
-Time = float | tuple[float, ...]
-_MOST = 1e100  # seconds: the time of any plan is a finite number
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The times of a machine along every mode of one grid, in seconds."""
-
-    latency: tuple[float, ...]
-    byte_time: tuple[float, ...]
-    copy_time: tuple[float, ...]
-    reduce_time: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The times of a machine, in seconds, from which the cost of a plan is computed.
-
-    Each of the first four is one number, or one number per mode of the grid, because ranks that share memory exchange
-    data faster. A message between ranks that differ along several grid modes takes the time of the slowest. The
-    defaults are typical of ranks that share the memory of one node. `rote tune` measures a machine.
-
-    Attributes:
-        latency: the latency of one message.
-        byte_time: the time to receive a byte.
-        copy_time: the time to pack or unpack a byte.
-        reduce_time: the time to reduce a byte into another.
-        step_time: the time of a step before its first message.
-        flop_time: the time of a multiplication or an addition in a product of matrices of 8-byte numbers.
-
-    Raises:
-        PlanError: a time is negative or above 1e100, or not a number.
-
-    Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
-
-    >>> Machine(latency=(1e-6, 5e-6)).along(2).latency
-    (1e-06, 5e-06)
-    """
-
-    latency: Time = 2e-6
-    byte_time: Time = 1e-10
-    copy_time: Time = 1e-10
-    reduce_time: Time = 2e-10
-    step_time: float = 1e-5
-    flop_time: float = 5e-11
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, _checked(field.name, getattr(self, field.name)))
-
-    @memoized(256)
-    def along(self, order: int) -> Times:
-        """The times per mode of a grid of some order (of one mode if the order is 0).
-
-        Raises:
-            PlanError: the machine has times for a grid of another order.
-
-        >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(2).byte_time
-        (1e-10, 4e-10)
-        """
-        times = [_spread(each.name, getattr(self, each.name), order) for each in fields(Times)]
-        return Times(*times)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine.
-
-        >>> Machine().as_dict()["latency"]
-        2e-06
-        """
-        return asdict(self)
-
-
-def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
-    """One time per grid mode."""
-    if not isinstance(time, tuple):
-        return (time,) * max(order, 1)
-    if len(time) != order:
-        raise PlanError(
-            f"the machine has {counted(len(time), 'time')} for {name}, but a grid of the plan has order {order}\n"
-            "write one number, or one per grid mode; for grids of different orders, one number"
-        )
-    return time or (0.0,)
-
-
-def _checked(name: str, value: object) -> Time:
-    """A time, or a tuple of them."""
-    if isinstance(value, Iterable) and not isinstance(value, str) and name not in ("step_time", "flop_time"):
-        return tuple(_number(name, each) for each in value)
-    return _number(name, value)
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
-        large = isinstance(value, int) and value.bit_length() > 64  # Python refuses to print integers of many digits
-        shown = "a larger integer" if large else repr(value)
-        raise PlanError(f"the {name} of a machine is a number of seconds from 0 to {_MOST:g}, not {shown}")
-    return float(value)
-
-
-DEFAULT = Machine()
-"""The machine of plans for which none is given."""
-
-
-def as_machine(machine: Machine | None) -> Machine:
-    """The given machine, or the default one if None.
-
-    Raises:
-        PlanError: the argument is something else.
-
-    >>> as_machine(None) is DEFAULT
-    True
-    """
-    if machine is not None and not isinstance(machine, Machine):
-        raise PlanError(f"a machine is one of rote.Machine(latency=…, byte_time=…), not {machine!r}")
-    return machine or DEFAULT
-
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -212,26 +90,12 @@ class Duration:
     algorithm: str
 
 
-class Slowest(NamedTuple):
-    """The times of a machine along the slowest of some grid modes."""
-
-    latency: float
-    byte: float
-    copy: float
-    reduce: float
-
-
-def slowest_of(times: Times, modes: tuple[int, ...]) -> Slowest:
-    """The times along the slowest of some grid modes, or 0 if there are none."""
-    slowest = []
-    for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time):
-        slowest.append(max([along[g] for g in modes], default=0.0))
-    return Slowest(*slowest)
-
-
-@memoized(16384)
 def flow(step: Step) -> Flow:
     """Count what every rank receives in a step, and the buffers that it needs."""
+    return (_of_few if prod(step.before.grid.shape) > VAST else _of_steps)(step)
+
+
+def _flow(step: Step) -> Flow:
     source, target = step.before, step.after
     zero = np.zeros((1,) * step.ranks.order, np.int64)
     if step.kind in LOCAL:
@@ -252,6 +116,9 @@ def flow(step: Step) -> Flow:
     if step.kind in ("allgather", "reduce_scatter"):
         return Flow(elements, messages, before, after)
     return Flow(elements, messages, from_others(source, target, sending=True)[0], elements)
+
+
+_of_steps, _of_few = memoized(16384)(_flow), memoized(8)(_flow)
 
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
@@ -334,7 +201,7 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
     """
     if source.meaning == target.meaning:
         return 0.0
-    times, copied = machine.along(source.grid.order), _sizes_beside(source, target)
+    times, copied = machine.at_best_along(source.grid, target.grid), _sizes_beside(source, target)
     seconds = float(_arriving(_needed(source, target), copied, times, item, sent).max())
     if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
         given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
@@ -362,7 +229,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
     modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
     if source.grid != target.grid or any(end.roles[g].name != "split" for end in (source, target) for g in modes):
         return least
-    times, ranks = machine.along(source.grid.order), source.grid.shape
+    times, ranks = machine.at_best_along(source.grid), source.grid.shape
     given = block_sizes(source) - kept(source, target)
     seconds = _arriving(_needed(source, target), given + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
@@ -375,7 +242,9 @@ def duration(step: Step, item: int, machine: Machine) -> Duration:
 
     Rounding an element while it is packed takes as long as copying it.
     """
-    times = machine.along(step.before.grid.order)
+    times = machine.along(step.before.grid)
+    if machine.cache:
+        times = machine.in_cache(times, item * (largest_block(step.before) + largest_block(step.after)))
     seconds, rounds, algorithm = min(_algorithms(step, item, times))
     return Duration(machine.step_time + seconds, rounds, algorithm)
 

@@ -21,8 +21,9 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution, block_range
 from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
+from ..machines.machine import DEFAULT, Machine, slowest_of
 from .components import counting, splitting
-from .cost import DEFAULT, Cost, Machine, slowest_of
+from .cost import Cost
 from .verify.halo import Delivery, verify_deliveries
 
 __all__ = ["HaloPlan"]
@@ -180,7 +181,7 @@ class HaloPlan:
         nbytes, packed = most(arriving), arriving + leaving
         seconds = 0.0
         if messages:
-            times = self.machine.along(self.source.grid.order)
+            times = self.machine.along(self.source.grid)
             slowest = slowest_of(times, splitting(self.source, range(self.source.order)))
             seconds = self.machine.step_time + slowest.latency * messages
             seconds = seconds + slowest.byte * nbytes + slowest.copy * most(packed)

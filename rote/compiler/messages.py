@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from math import prod
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from ..caches import memoized
 from ..lattice import Lattice
 from ..layout.distribution import Distribution, Role
 from ..layout.grid import row_major
-from .components import Component, Reading, components, overlaps, readings, splitting
+from .components import Component, Reading, Segments, components, overlaps, readings, splitting
 
 __all__ = ["Group", "Message", "PeerRule", "groups", "peer_rule", "receives", "rules_of", "sends"]
 
@@ -314,8 +314,12 @@ def _elements_at(
     """The elements of a component at some coordinates on both sides, None for any, by these coordinates."""
     shared, number = overlaps(source, target), len(before)
     near: Sequence[int] = range(len(shared))
-    for at, rows in ((before, slice(number)), (after, slice(number, number + len(after)))):
-        if None not in at:  # this side knows which overlaps may have elements
+    for side, (at, rows) in enumerate(((before, slice(number)), (after, slice(number, number + len(after))))):
+        if None in at:
+            continue
+        if isinstance(shared, Segments):  # this side knows which overlaps may have elements
+            near = min(near, shared.near(side, cast("At", at)), key=len)
+        else:
             single, several = _by_place(source, target, rows.start, rows.stop)
             near = min(near, [*single.get(at, ()), *several], key=len)
     lattices: dict[At, list[Lattice]] = {}

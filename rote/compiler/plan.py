@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, inf, log10
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,20 +29,49 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, integers
 from ..layout.layout import as_layout, parse_transition
 from ..lazy import late
-from .cost import DEFAULT, Cost, Machine, as_machine, duration, flow, lower_bound, peak, steps_cost
+from ..machines.machine import DEFAULT, Machine, as_machine
+from .cost import Cost, duration, flow, lower_bound, peak, steps_cost
 from .rules import rule_of
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_of
+from .tasks import Tasks, transfers
 from .verify.certificate import verify
 
-__all__ = ["Plan", "StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds", "on_machine"]
-__all__ += ["table", "versus"]
+__all__ = ["FORMAT", "OnPage", "Plan", "StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds"]
+__all__ += ["on_machine", "read_json", "table", "versus"]
+
+T = TypeVar("T")
+
+FORMAT = 1
+"""The format of plans and contractions as JSON; another one is refused."""
 
 _LOOKED_AT = 2_000  # the most steps to try for a runner-up, so that explaining takes no longer than compiling
 
 
+class OnPage:
+    """A plan or a contraction as a page for a browser, and as a card in a notebook."""
+
+    __slots__ = ()
+
+    def to_html(self) -> str:
+        """A page for a browser that steps through the plan and shows owners, messages and costs.
+
+        The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
+        Its size does not grow with the tensors.
+
+        >>> from rote.compiler.compile import compile
+        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
+        >>> page[:15], "Step 1 of 1: alltoall" in page
+        ('<!DOCTYPE html>', True)
+        """
+        return str(late(f"{type(self).__name__.lower()} page")(self))
+
+    def _repr_html_(self) -> str:
+        return str(late(f"{type(self).__name__.lower()} card")(self))
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(OnPage):
     """The proved steps that move a tensor from one distribution to another. `compile` makes it.
 
     Attributes:
@@ -86,6 +115,17 @@ class Plan:
         wire = wire_of(self.steps)
         sent = self.dtype if wire is None else wire
         return lower_bound(self.source, self.target) * sent.itemsize
+
+    def tasks(self) -> Tasks:
+        """The steps, as `rote.predict` sees them.
+
+        >>> from rote.compiler.compile import compile
+        >>> len(compile("block[(0)] -> [()]", shape=4, grid=2).tasks().every)
+        1
+        """
+        steps = transfers(self.steps, self.dtype.itemsize)
+        name = f"{self.source.layout} -> {self.target.layout} of {self.source.shape} {self.dtype}"
+        return Tasks(name, self.source.grid, self.machine, steps, self.cost.peak_bytes)
 
     def explain(self) -> str:
         """A table of the steps with their cost, the distance from the lower bound, and the runner-up.
@@ -161,22 +201,6 @@ class Plan:
         """
         return late("plan figure")(self, messages=True)
 
-    def to_html(self) -> str:
-        """A page for a browser that steps through the plan and shows owners, messages and costs.
-
-        The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
-        Its size does not grow with the tensor.
-
-        >>> from rote.compiler.compile import compile
-        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
-        >>> page[:15], "Step 1 of 1: alltoall" in page
-        ('<!DOCTYPE html>', True)
-        """
-        return str(late("plan page")(self))
-
-    def _repr_html_(self) -> str:
-        return str(late("plan card")(self))
-
     def verify(self) -> None:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
 
@@ -204,7 +228,7 @@ class Plan:
             "source": str(self.source.layout),
             "target": str(self.target.layout),
             "steps": [*map(_step_tree, self.steps)],
-            "format": _FORMAT,
+            "format": FORMAT,
         }
         return json.dumps(tree)
 
@@ -221,15 +245,10 @@ class Plan:
         >>> Plan.from_json(plan.to_json()) == plan
         True
         """
-        try:
-            return _plan(json.loads(text))
-        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-            raise PlanError(
-                f"this text is no plan ({type(error).__name__}: {error}); plan.to_json() writes one"
-            ) from None
+        return read_json(text, "plan", _plan)
 
     @staticmethod
-    def from_text(text: str, machine: Machine | None = None) -> Plan:
+    def from_text(text: str, machine: Machine | str | None = None) -> Plan:
         """The plan in a text as `str(plan)` prints it. Reading does not prove the plan; `verify` does that.
 
         Args:
@@ -254,6 +273,26 @@ class Plan:
         return "\n".join(lines)
 
 
+def read_json(text: str, what: str, read: Callable[[Mapping[str, Any]], T]) -> T:
+    """The plan or contraction that `read` makes of a JSON text.
+
+    Raises:
+        PlanError: the text is none, or one of another version of Rote's.
+    """
+    try:
+        tree = json.loads(text)
+        if tree.get("format") != FORMAT:
+            raise PlanError(
+                f"this {what} is of format {tree.get('format')!r}, and this version of Rote reads format {FORMAT}\n"
+                "compile it again; plan.to_json() writes one"
+            )
+        return read(tree)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise PlanError(
+            f"this text is no {what} ({type(error).__name__}: {error}); plan.to_json() writes one"
+        ) from None
+
+
 def _step_tree(step: Step) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "kind": step.kind,
@@ -271,11 +310,6 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     def on(layout: str, grid: Iterable[int]) -> Distribution:
         return distribute(as_layout(layout), tree["shape"], tuple(grid))
 
-    if tree.get("format") != _FORMAT:
-        raise PlanError(
-            f"this plan is of format {tree.get('format')!r}, and this version of Rote reads format {_FORMAT}\n"
-            "compile it again; plan.to_json() writes one"
-        )
     source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree["target_grid"])
     steps: list[Step] = []
     at = tree["grid"]
@@ -292,7 +326,6 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
 
 
 Parts = tuple[Distribution, Distribution, np.dtype[Any], tuple[Step, ...]]
-_FORMAT = 1  # of plans as JSON; another one is refused
 _NOTHING = "  nothing to do: every rank holds its block already"
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
 _SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
@@ -566,12 +599,14 @@ def in_seconds(time: float, digits: int = 2) -> str:
 
 
 def on_machine(machine: Machine) -> str:
-    """The machine that takes the times of a cost, in words: the default one, or one with its latency.
+    """The machine that takes the times of a cost, in words: the default one, its name, or one with its latency.
 
     >>> on_machine(Machine()), on_machine(Machine(latency=(1e-6, 5e-6)))
     ('on the default machine', 'on a machine of latency 1.0 us, 5.0 us')
     """
     if machine == DEFAULT:
         return "on the default machine"
+    if machine.name:
+        return f"on the machine {machine.name}"
     latencies = machine.latency if isinstance(machine.latency, tuple) else (machine.latency,)
     return f"on a machine of latency {', '.join(map(in_seconds, latencies))}"

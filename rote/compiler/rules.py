@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..layout.distribution import Distribution
-from ..layout.kinds import Split
+from ..layout.kinds import Split, dealings
 from .components import components
 from .step import LOCAL, Step, StepKind
 from .volumes import from_others
@@ -127,10 +127,10 @@ def _function(dist: Distribution, g: int) -> tuple[object, ...]:
     """The coordinate function of a grid mode: equal values mean that the same elements have the same coordinate."""
     role = dist.roles[g]
     if role.name == "split":
-        for name, mode in _modes(dist):
+        for m, (name, mode) in enumerate(_modes(dist)):
             for depth, split in enumerate(mode):
                 if split.grid_mode == g:
-                    return (role, name, mode[: depth + 1])
+                    return (role, name, dealings(mode[: depth + 1], dist.view_shape[m]))
     op = dist.layout.op if role.name == "partial" else ""
     return (role, op)
 

@@ -9,8 +9,10 @@ zeros with which others fill up would change -0.0 to 0.0. No layout splits in a 
 another grid than those of the ends.
 
 The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one of those
-through these layouts. If memory counts as well, a layout keeps every route to it that no other beats in both seconds
-and peak. Ties are broken by numbers that are equal on all ranks, so that all ranks find the same plan.
+through these layouts. Most steps never get a price: a step waits with a bound by the sizes of blocks, then with one by
+what its ranks lack, and is priced when that is the least of all. If memory counts as well, a layout keeps every route
+to it that no other beats in both seconds and peak. Ties are broken by numbers that are equal on all ranks, so that all
+ranks find the same plan.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..layout.view import View
+from ..machines.machine import Machine
 from .components import TooManyPiecesError
-from .cost import Machine, at_least, at_least_in_two, duration, peak
+from .cost import at_least, at_least_in_two, duration, peak
 from .rules import one_step
 from .step import Step, rounded
 from .volumes import largest_block
@@ -270,6 +273,7 @@ class _Draft(NamedTuple):
     number: int  # the draft's number among all drafts
     seconds: float
     steps: tuple[Step, ...]
+    following: int = -1  # the layout that the next step reaches, if that is not priced yet
 
 
 @dataclass(slots=True, eq=False)
@@ -332,7 +336,9 @@ class Search:
         """The route of one step, or of none if there is nothing to do."""
         seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
         if seconds == inf:  # no step between layouts whose tiles make too many pieces has a price: the error says why
-            at_least(self.source, self.target, self.item, self.machine)
+            step = one_step(self.source, self.target)
+            if step is not None:
+                duration(step, self.item, self.machine)
         steps = () if step is None else (step,)
         return self._route(seconds, steps)
 
@@ -379,42 +385,39 @@ class Search:
         price, bound = _prices(*times), _bounds(*times)
         left: dict[int, float] = {_SOURCE: bound(self.source, self.target)}
         # A lower bound on a step to each layout and on to the target, by the sizes of blocks: both steps copy one.
-        along, whole = self.machine.along(self.source.grid.order), largest_block(self.target)
+        along, whole = self.machine.at_best_along(self.source.grid, self.target.grid), largest_block(self.target)
         copying, moving = self.item * min(along.copy_time), self.item * min(along.byte_time)
         if self.target.partial or self.wire is not None:
             moving = 0.0
-        aside = []
+        first, aside = [], []
         for dist in every:
             size = largest_block(dist)
-            seconds = copying * (size + whole) + moving * max(whole - size, 0)
-            aside.append(2 * self.machine.step_time + seconds)
-        aside[_TARGET] -= self.machine.step_time + copying * whole
+            first.append(self.machine.step_time + copying * size)
+            aside.append(first[-1] + self.machine.step_time + copying * whole + moving * max(whole - size, 0))
+        aside[_TARGET] = first[_TARGET]
         limit = below * (1 - _SAME)
         heap = [_Draft(left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())]
         best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, in falling order
-        pushed = looked = 0
+        drawn = looked = 0
         while heap:
             draft = heappop(heap)
             current = draft.layout
-            reached = best.setdefault((current, draft.done), [])
-            if reached and (not both or reached[-1] <= draft.peak):
-                continue
-            reached.append(draft.peak)
-            if current == _TARGET:
-                if draft.done:
-                    yield self._route(draft.seconds, draft.steps)
-                continue
             spent = looked >= self.most  # then only steps straight to the target are tried
-            self.exact = self.exact and not spent
-            for following in (_TARGET,) if spent else range(_TARGET, len(every)):
-                if draft.seconds + aside[following] >= limit or following == current or (current, following) == without:
+            if (following := draft.following) >= 0:  # a step that has no price yet: first its bound becomes sharper
+                if draft.length < -1:
+                    if spent and following != _TARGET:
+                        self.exact = False
+                        continue
+                    rough = following not in left
+                    if rough:
+                        left[following] = bound(every[following], self.target)
+                    least = first[following] if rough or both else bound(every[current], every[following])
+                    least = max(draft.least, draft.seconds + least + left[following])
+                    sharp = both or not rough  # if memory counts, nearly every step is priced
+                    looked += sharp
+                    if least < limit:
+                        heappush(heap, draft._replace(least=least, length=-1 if sharp else -2))
                     continue
-                if following not in left:
-                    left[following] = bound(every[following], self.target)
-                first = self.machine.step_time + copying * largest_block(every[following])
-                if draft.seconds + first + left[following] >= limit:
-                    continue
-                looked += 1
                 taken, step = price(every[current], every[following])
                 least = draft.seconds + taken + left[following]
                 if least >= limit or step is None:
@@ -423,10 +426,25 @@ class Search:
                 if both:
                     held = max(held, peak(step, self.source, self.target, current == _SOURCE, following == _TARGET))
                 if held <= most:
-                    pushed += 1
-                    done, seconds = draft.done or step.kind == kind, draft.seconds + taken
-                    steps = (*draft.steps, step)
-                    heappush(heap, _Draft(least, len(steps), held, following, done, pushed, seconds, steps))
+                    done, seconds, steps = draft.done or step.kind == kind, draft.seconds + taken, (*draft.steps, step)
+                    heappush(heap, _Draft(least, len(steps), held, following, done, draft.number, seconds, steps))
+                continue
+            reached = best.setdefault((current, draft.done), [])
+            if reached and (not both or reached[-1] <= draft.peak):
+                continue
+            reached.append(draft.peak)
+            if current == _TARGET:
+                if draft.done:
+                    yield self._route(draft.seconds, draft.steps)
+                continue
+            self.exact = self.exact and not spent
+            for following in (_TARGET,) if spent else range(_TARGET, len(every)):
+                if following == current or (current, following) == without:
+                    continue
+                least = draft.seconds + max(aside[following], first[following] + left.get(following, 0.0))
+                if least < limit:
+                    drawn += 1
+                    heappush(heap, draft._replace(least=least, length=-2, number=drawn, following=following))
 
 
 @memoized(8)

@@ -39,14 +39,19 @@ from .components import (
     splitting,
 )
 from .messages import PeerRule, rules_of
+from .pairs import Pairs, pairs_of
 
-__all__ = ["Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block", "message_matrix", "overlap"]
-__all__ += ["quickly_counted", "sent_sizes", "traffic"]
+__all__ = ["VAST", "Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block"]
+__all__ += ["message_matrix", "overlap", "quickly_counted", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
+_SMALL = 1 << 14  # entries of a table of all pairs: up to so many, it is faster
 _TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
+VAST = 1 << 15  # ranks, of whose arrays only a few are kept
+_FEW_KEPT = 8  # enough for one step
+_SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
 _COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
 
@@ -79,7 +84,7 @@ def largest_block(dist: Distribution) -> int:
     return int(block_sizes(dist).max())
 
 
-@memoized(16384)
+@memoized(64)  # `from_others` keeps what is made of it
 def traffic(source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, including what it keeps.
 
@@ -245,6 +250,10 @@ def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: 
         counts = along(factor.source, factor.target)
         if counts is not None:
             return _over_one(factor, counts, sending, rules[0].equal, order)
+    if prod(splits_of(factor.source, factor.target)) > _SMALL:
+        pairs = pairs_of(factor.source, factor.target)
+        if pairs is not None:
+            return _by_digits(factor, pairs, sending, rules, order)
     sizes = _sizes(factor.source, factor.target)
     if all(rule.everywhere for rule in rules):
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
@@ -263,6 +272,31 @@ def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: 
     over = sorted({axis for axis in (*axes, *chain(*masks[1::2])) if axis < order})
     elements = np.asarray(np.einsum(sizes, axes, *masks, over), sizes.dtype)
     messages = np.einsum((sizes > 0).astype(np.int64), axes, *masks, over)
+    return _over_grid(elements, over, order), _over_grid(messages, over, order)
+
+
+def _by_digits(
+    factor: _Factor, pairs: Pairs, sending: bool, rules: tuple[PeerRule, ...], order: int
+) -> tuple[Ints, Ints]:
+    """`_summed` without a table of all pairs of coordinates: of those of the peers that a rule fixes, only these."""
+    own, theirs = factor.modes[not sending], factor.modes[sending]
+    mine, other = (0, len(own)) if sending else (len(theirs), 0)
+    over = sorted({*own, *[g for g, rule in zip(theirs, rules, strict=True) if not rule.everywhere]})
+    numbers = dict(zip(own, pairs.parts[mine:], strict=False)) | dict(zip(theirs, pairs.parts[other:], strict=False))
+    places = dict(zip(over, np.ix_(*[np.arange(numbers[g]) for g in over]), strict=True))
+    at = {row: places[g] for row, g in enumerate(own, mine)}
+    here: Any = np.True_
+    for row, (g, rule) in enumerate(zip(theirs, rules, strict=True), other):
+        only, peer = (rule.sender, rule.receiver) if sending else (rule.receiver, rule.sender)
+        if rule.equal and rule.number > 1:
+            here, at[row] = here & rule.at(places[g], places[g]), places[g]
+        elif peer is not None:
+            at[row] = np.asarray(peer)
+        if only is not None and rule.number > 1:
+            here = here & (places[g] == only)
+    elements, messages = pairs.met(dict(sorted(at.items())))
+    shape = [numbers[g] for g in over]
+    elements, messages = (np.broadcast_to(each * here, shape) for each in (elements, messages))
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
@@ -333,10 +367,10 @@ def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
     """Elements and messages from (or to) the other ranks with the same coordinates along the grid modes `equal`."""
-    return _from_others(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
+    kept = _of_few if prod(source.grid.shape) > VAST else _of_others
+    return kept(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
 
 
-@memoized(16384)
 def _from_others(
     source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
 ) -> tuple[Ints, Ints]:
@@ -344,6 +378,9 @@ def _from_others(
         return _sums(source, target, sending)
     every, own = traffic(source, target, sending, equal), kept(source, target)
     return every.elements - own, every.messages - (own > 0)
+
+
+_of_others, _of_few = memoized(16384)(_from_others), memoized(_FEW_KEPT)(_from_others)
 
 
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
@@ -354,28 +391,44 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
     """
     rules_before, rules_after = rules_of(source, target)
     if sending and any(rule.equal and rule.number > 1 for rule in rules_before):
-        return _pairs(source, target, sending)
+        return _served(source, target)
     source_at, target_at = _places(source.grid), _places(target.grid)
-    gives = takes = np.ones(source.grid.size, _rank_counter(source))
+    gives = takes = np.ones(1, counting(prod(source.shape) * _copies(source, target)))
     for rule, at in zip(rules_before, source_at, strict=True):
         gives = gives if rule.sender is None else gives * (at == rule.sender)
     for rule, at in zip(rules_after, target_at, strict=True):
         takes = takes if rule.receiver is None else takes * (at == rule.receiver)
-    own, every = [gives * takes] * 2, [gives if sending else takes] * 2
+    own, elements = gives * takes, gives if sending else takes
     dist, several = (target, "replicated") if sending else (source, "partial")
     for role, p in zip(dist.roles, dist.grid.shape, strict=True):
-        if role.name == several:
-            every = [counts * p for counts in every]
+        elements = elements * (p if role.name == several else 1)
+    messages = elements.astype(np.int64)
     for part in components(source, target):
         giving = tuple([source_at[g] for g in splitting(source, part.before)])
         taking = tuple([target_at[g] for g in splitting(target, part.after)])
-        sizes = sent_sizes(source, target, part)
-        peers = tuple(range(len(giving), sizes.ndim) if sending else range(len(giving)))
-        for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
-            sums = np.asarray(table.sum(axis=peers), gives.dtype)
-            every[k] = every[k] * sums[giving if sending else taking]
-            own[k] = own[k] * table[giving + taking]
-    return every[0] - own[0], (every[1] - own[1]).astype(np.int64)
+        sides = readings(source, target, part)
+        mine = giving if sending else taking
+        pairs = pairs_of(*sides) if prod(splits_of(*sides)) > _SMALL else None
+        if pairs is None:
+            sizes, first = _sizes(*sides), len(giving)
+            peers = tuple(range(first, sizes.ndim) if sending else range(first))
+            elements_there = np.asarray(np.add.reduce(sizes, axis=peers), sizes.dtype)
+            sums = elements_there[mine], np.asarray(np.add.reduce(sizes > 0, axis=peers, dtype=np.int64))[mine]
+            common = sizes[giving + taking]
+        else:
+            sums = pairs.met(dict(enumerate(mine, 0 if sending else len(giving))))
+            common = pairs.met(dict(enumerate(giving + taking)))[0]
+        elements, messages, own = elements * sums[0], messages * sums[1], own * common
+    size = source.grid.size
+    return np.broadcast_to(elements - own, size), np.broadcast_to(messages - (own > 0), size)
+
+
+def _copies(source: Distribution, target: Distribution) -> int:
+    """The most contributions, or copies, of an element that a rank receives or sends, between two grids."""
+    copies = 1
+    for dist, name in ((source, "partial"), (target, "replicated")):
+        copies *= prod([p for p, role in zip(dist.grid.shape, dist.roles, strict=True) if role.name == name])
+    return copies
 
 
 def _rank_counter(dist: Distribution) -> np.dtype[Any]:
@@ -383,20 +436,22 @@ def _rank_counter(dist: Distribution) -> np.dtype[Any]:
     return counting(prod(dist.shape) * dist.grid.size)
 
 
-def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
-    """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
+def _served(source: Distribution, target: Distribution) -> tuple[Ints, Ints]:
+    """Elements and messages that each rank sends to others if it is one of several replicas, pair by pair."""
     number = source.grid.size
+    if number > _SERVED:
+        raise TooManyPiecesError(
+            f"each replica of {source.layout} on grid {source.grid} serves its own ranks of grid {target.grid}, which "
+            f"would have to be counted among the pairs of {number} ranks\n"
+            "split along the grid modes of the replicas first, or go to the other grid before data is copied"
+        )
     totals = np.zeros((2, number), _rank_counter(source))
     number_at_once = max(1, _AT_ONCE // number)
     for start in range(0, number, number_at_once):
         senders = np.arange(start, min(number, start + number_at_once))
         rows = _rows(source, target, senders)
         rows[senders - start, senders] = 0
-        for total, counts in zip(totals, (rows, rows > 0), strict=True):
-            if sending:
-                total[senders] = counts.sum(axis=1)
-            else:
-                total += np.add.reduce(counts, axis=0, dtype=totals.dtype)
+        totals[:, senders] = rows.sum(axis=1), np.count_nonzero(rows, axis=1)
     return totals[0], totals[1].astype(np.int64)
 
 
@@ -426,6 +481,7 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
     return table
 
 
+@memoized(2)  # both of a step
 def _places(grid: Grid) -> Sequence[Ints]:
     """The coordinates of all ranks, per grid mode."""
     return coordinates(np.arange(grid.size), grid)

@@ -40,7 +40,7 @@ from .foreign import (
 )
 from .grid import Grid, Printed, grid_shape, integers, ranks_at, tensor_shape
 from .indexset import EMPTY, IndexSet, Ints
-from .kinds import Split, check_mode, local_extents, locate, mode_set
+from .kinds import Split, check_mode, dealings, local_extents, locate, mode_set
 from .layout import Layout
 from .view import Digit, View, to_tensor
 
@@ -247,7 +247,8 @@ class Distribution(Printed):
     @property
     def meaning(self) -> tuple[object, ...]:
         """A value that is equal for distributions under which every rank has the same elements in the same order."""
-        return self.shape, self.grid, self.digits, self.splits, self.roles, self.partial and self.layout.op
+        splits = tuple(map(dealings, self.splits, self.view_shape))
+        return self.shape, self.grid, self.digits, splits, self.roles, self.partial and self.layout.op
 
     def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
         """The ranks that hold the element at a global index of the view, ascending; if partial, all contributors.

@@ -24,11 +24,12 @@ from ..grammar.nodes import BLOCK, Kind
 from ..grammar.text import kind_text
 from .indexset import EMPTY, IndexSet, Ints
 
-__all__ = ["CEIL", "CONSECUTIVE", "FLOOR", "Split", "Stretch", "block_kind", "check_kind", "check_mode"]
+__all__ = ["CEIL", "CONSECUTIVE", "FLOOR", "Split", "Stretch", "block_kind", "check_kind", "check_mode", "dealings"]
 __all__ += ["cyclic_kind", "extent", "local_extents", "local_positions", "locate", "mode_set"]
-__all__ += ["part_extents", "split", "stretches"]
+__all__ += ["part_extents", "run_starts", "split", "stretches"]
 
 _INDICES = "index", "indices"
+_CHANGES = 4  # of the length of parts, at most, in a kind that is no list of parts
 
 
 CEIL, FLOOR = Kind("ceil"), Kind("floor")
@@ -114,12 +115,58 @@ def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
     return tuple([Stretch(a, b, c, 1, b - a) for c, (a, b) in enumerate(pairwise(bounds)) if a < b])
 
 
-@memoized(1024)  # only for kinds with a stretch for each part, whose table is as long as the grid mode
+@memoized(65536)
+def dealings(splits: tuple[Split, ...], n: int) -> tuple[object, ...]:
+    """Per split of n indices, a value that is equal if kinds deal every index out to the same coordinate.
+
+    >>> dealings((Split(0, Kind("block"), 4),), 15) == dealings((Split(0, Kind("ceil"), 4),), 15)
+    True
+    """
+    dealt = []
+    for depth, s in enumerate(splits):
+        each = [_dealing(s.kind, s.parts, left) for left in local_extents(splits[:depth], n)]
+        dealt.append((s.grid_mode, s.parts, tuple(each)))
+    return tuple(dealt)
+
+
+def _dealing(kind: Kind, p: int, n: int) -> object:
+    """Where parts of another length begin, and this length; tile and first coordinate if tiles come round to it."""
+    lengths = {0: 0}
+    if _has_parts(kind, p, n):
+        every = _parts(kind, p, n)[1]
+        first = np.flatnonzero(np.diff(every, prepend=-1))
+        if len(first) > _CHANGES:
+            return every.tobytes()
+        lengths = dict(zip(first.tolist(), every[first].tolist(), strict=True))
+    else:
+        for start, stop, coordinate, _, tile in stretches(kind, p, n):
+            whole, rest = divmod(stop - start, tile)
+            end = coordinate + whole
+            if end + (rest > 0) > p:
+                return tile, coordinate
+            lengths |= {coordinate: tile, end: rest}
+            if rest:
+                lengths[end + 1] = 0
+    changes = list[tuple[int, int]]()
+    for at in sorted(lengths):
+        if at < p and not (changes and changes[-1][1] == lengths[at]):
+            changes.append((at, lengths[at]))
+    return tuple(changes)
+
+
+def _has_parts(kind: Kind, p: int, n: int) -> bool:
+    """Whether there may be a stretch for each part, of which a table is faster; it is as long as the grid mode."""
+    return (kind == FLOOR and n % p != 0) or (kind.name == "block" and len(kind.sizes) > 1)
+
+
+@memoized(1024)
 def _parts(kind: Kind, p: int, n: int) -> tuple[Ints, Ints]:
     """The start and the length of the one tile of each coordinate."""
-    start, stop, first = np.array(stretches(kind, p, n)).T[:3]
-    lengths = np.zeros(p, np.int64)
-    lengths[first] = stop - start
+    if kind == FLOOR:
+        parts, (q, r) = np.arange(p + 1), divmod(n, p)
+        bounds = parts * q + parts * r // p  # a part's number times n may exceed 64 bits
+        return bounds[:-1], np.diff(bounds)
+    lengths = np.array(kind.sizes, np.int64)
     return np.cumsum(lengths) - lengths, lengths
 
 
@@ -149,19 +196,20 @@ def split(kind: Kind, p: int, n: int | Ints, index: int | Ints) -> tuple[Ints, I
     """
     if not isinstance(n, int):
         return cast("tuple[Ints, Ints]", _each_extent(split, kind, p, n, index, 2))
-    index, every = np.asarray(index, np.int64), stretches(kind, p, n) or (Stretch(0, 0, kind.at, p, 1),)
+    index = np.asarray(index, np.int64)
     coordinate: Ints
+    if _has_parts(kind, p, n):
+        start, _ = _parts(kind, p, n)
+        coordinate = start.searchsorted(index, "right") - 1
+        return coordinate, index - start[coordinate]
+    every = stretches(kind, p, n) or (Stretch(0, 0, kind.at, p, 1),)
     if len(every) == 2 and kind == BLOCK:  # counted in shorter tiles only, an index of the longer ones is too far
         longer, shorter = every
         coordinate = np.maximum(index // longer.tile, (index - longer.parts) // shorter.tile)
         local = index - coordinate * shorter.tile
         local -= np.minimum(coordinate, longer.parts)
         return coordinate, local
-    if len(every) > 1:
-        start, _ = _parts(kind, p, n)
-        coordinate = start.searchsorted(index, "right") - 1
-        return coordinate, index - start[coordinate]
-    (stretch,) = every
+    stretch = every[0]
     coordinate = index // stretch.tile  # by a number: division by an array takes several times as long
     local = index - coordinate * stretch.tile
     if n > stretch.parts * stretch.tile:  # several tiles at a coordinate
@@ -178,11 +226,11 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
         return cast("Ints", _each_extent(extent, kind, p, n, coordinate, 1))
     if kind == BLOCK:
         return n // p + (np.asarray(coordinate) < n % p)
+    if _has_parts(kind, p, n):
+        return cast("Ints", _parts(kind, p, n)[1][coordinate])
     every = stretches(kind, p, n)
     if not every:
         return np.zeros_like(coordinate, np.int64)
-    if len(every) > 1 or every[0].parts < p:
-        return cast("Ints", _parts(kind, p, n)[1][coordinate])
     # Each coordinate has a tile of every whole round; of one more round, the first ones have whole tiles.
     tile = every[0].tile
     rounds, left = divmod(n, p * tile)
@@ -193,6 +241,9 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
 
 def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     """The set of indices in [0, n) that a coordinate holds."""
+    if _has_parts(kind, p, n):
+        begin, lengths = _parts(kind, p, n)
+        return IndexSet.interval(int(begin[coordinate]), int(begin[coordinate] + lengths[coordinate]))
     every = stretches(kind, p, n)
     if not every:
         return EMPTY
@@ -246,6 +297,21 @@ def local_extents(splits: tuple[Split, ...], n: int) -> tuple[int, ...]:
         parts = np.arange(s.parts)
         extents = sorted({e for left in extents for e in extent(s.kind, s.parts, left, parts).tolist()})
     return tuple(extents)
+
+
+def run_starts(splits: tuple[Split, ...], n: int) -> Ints | None:
+    """Where the part of each coordinate begins, if each has one and they ascend with the coordinates; else None.
+
+    >>> run_starts((Split(0, Kind("block"), 2), Split(1, Kind("floor"), 3)), 16).tolist()
+    [0, 2, 5, 8, 10, 13]
+    """
+    for depth, s in enumerate(splits):
+        tiles = [(s.kind.tile, left) for left in local_extents(splits[:depth], n) if s.kind.tile]
+        if s.kind.at or any(tile * s.parts < left for tile, left in tiles):
+            return None
+    lengths = part_extents(splits, n).reshape(-1)
+    starts: Ints = np.cumsum(lengths) - lengths
+    return starts
 
 
 def part_extents(splits: tuple[Split, ...], n: int) -> Ints:

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.cost import Machine, flow
+from ..compiler.cost import flow
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError
 from ..layout.distribution import Distribution
+from ..machines.machine import Machine
 from .comm.protocol import Array
 from .copies import Copy, run, times
 from .exchange.messages import WHOLE
@@ -334,7 +335,7 @@ def _number(step: Step, itemsize: int, nbytes: int, works: int, machine: Machine
 
     A rank receives at most `nbytes`; `works` is 1 for work before or after the move, and 2 for both.
     """
-    times = machine.along(step.before.grid.order)
+    times = machine.along(step.before.grid)
     peers = prod(step.before.grid.shape[g] for g in step.grid_modes) - 1
     copied = prod(step.before.max_local_shape()) * itemsize * max(times.copy_time)
     idle = max(times.byte_time) - _BUSY

@@ -1,17 +1,16 @@
 """What is measured under the ranks of a communicator: the machine of the cost model, and methods of exchange.
 
-`measure` finds the times of a message, a byte, a copy, a reduction, a step and a product. All ranks work at once, as in
-a plan, on blocks of 16 MiB, which exceed most caches, and on square matrices of 2 MiB. `chosen` finds the fastest
-method of a step. Both are kept as wisdom.
+`measure` finds the times of a message, a byte, a copy, a reduction, a step, a product and a transform. All ranks work
+at once, as in a plan, on blocks of 16 MiB, which exceed most caches, and on matrices of 2 MiB. `chosen` finds the
+fastest method of a step. Both are kept as wisdom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
-from math import inf
+from math import inf, log2
 from time import perf_counter
 from typing import Any
 
@@ -19,11 +18,11 @@ import numpy as np
 
 from .. import wisdom
 from ..compiler.compile import compile
-from ..compiler.cost import DEFAULT, Machine
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError
 from ..layout.grid import check_grid
+from ..machines.machine import DEFAULT, Machine
 from .choose import (
     Progress,
     Tune,
@@ -56,6 +55,7 @@ a core, most messages take ten to a hundred times as long as the fastest one."""
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, out of twice as many
 _ROWS = 512  # of a square matrix that is multiplied
+_LINES, _POINTS = 128, 1024  # that are transformed
 _OFTEN = 20  # short calls per reading of the clock
 _SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
 _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
@@ -99,15 +99,21 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     def multiplication() -> None:
         np.matmul(square, square, out=product)
 
+    lines = np.ones((_LINES, _POINTS), np.complex128)
+
+    def transformation() -> None:
+        np.fft.fft(lines)
+
     step, exchange = _Often(lambda: bind(local, comm)(row[0], element)), _Often(lambda: bind(swap, comm)(row, column))
-    timed = (reduction, addition, step, exchange, multiplication)
-    *readings, multiplied = rounds(comm, (*link.calls, *timed), seconds, progress)  # BLAS's threads vary
+    timed = (reduction, addition, step, exchange, transformation, multiplication)
+    *readings, transformed, multiplied = rounds(comm, (*link.calls, *timed), seconds, progress)  # BLAS's threads vary
     short, long, copied, reduced, added, steps, exchanges = map(middle, readings)
     times = link.times(short, long, copied)
     combined = (reduced - short / _OFTEN) / (8 * link.received) - times["byte_time"]
     times["reduce_time"] = max(combined, added / (8 * send.size))
     times["step_time"] = max(steps, exchanges - short) / _OFTEN
     times["flop_time"] = middle(multiplied) / (2 * _ROWS**3)
+    times["fft_time"] = middle(transformed) / (lines.nbytes * log2(_POINTS))
     fastest = np.array([inf] * len(readings))
     fastest[[0, -2, -1]] = [_OFTEN * often.fastest for often in (link.message, step, exchange)]
     comm.allreduce_in_place(fastest, "max")
@@ -181,7 +187,8 @@ class _Link:
 
 
 def _rounded(times: Mapping[str, float]) -> Machine:
-    return Machine(**{name: float(f"{time:.4g}") for name, time in times.items()})
+    rounded: dict[str, Any] = {name: float(f"{time:.4g}") for name, time in times.items()}
+    return Machine(**rounded)
 
 
 def machine_key(comm: Comm) -> wisdom.Key:
@@ -231,7 +238,7 @@ def as_machine(decision: Any) -> Machine:
     Raises:
         ValueError, PlanError: the decision is not a machine.
     """
-    names = {field.name for field in fields(Machine)}
+    names = DEFAULT.as_dict().keys()
     times = decision.values() if isinstance(decision, Mapping) and decision.keys() == names else [None]
     if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):
         raise ValueError(f"a machine has numbers for {', '.join(sorted(names))}")

@@ -21,12 +21,12 @@ import numpy.typing as npt
 from pipelines import gather_walk, layouts, rote_walk
 
 import rote
-from rote.compiler.cost import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.layout.distribution import Distribution
 from rote.layout.expressions import L
 from rote.layout.layout import Layout
+from rote.machines.machine import Machine
 
 __all__ = ["BYTES_ONLY", "CASES", "Case", "Share", "planned", "table"]
 

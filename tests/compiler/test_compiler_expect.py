@@ -79,7 +79,7 @@ def test_unknown_kinds_are_mistakes_of_the_test(plan):
         rote.expect(plan, steps=["teleport"])
     with pytest.raises(rote.PlanError, match=r"write steps=\('alltoall',\)"):
         rote.expect(plan, steps="alltoall")
-    with pytest.raises(TypeError, match="takes a plan, not 3"):
+    with pytest.raises(TypeError, match="takes a plan or a contraction, not int"):
         rote.expect(3)
 
 

@@ -13,12 +13,15 @@ import rote
 from rote.compiler.cost import duration
 from rote.compiler.rules import one_step
 from rote.compiler.search import Search
+from rote.machines.network import Network
 
 ITEM = 8
 MACHINES = {
     "latency": rote.Machine(latency=1e-5, byte_time=1e-12, copy_time=1e-12, reduce_time=1e-12, step_time=1e-6),
     "bytes": rote.Machine(latency=1e-9, byte_time=1e-6, copy_time=1e-7, reduce_time=1e-7, step_time=1e-9),
     "mixed": rote.Machine(latency=2e-6, byte_time=3e-9, copy_time=1e-9, step_time=1e-7),
+    "torus": rote.Machine(step_time=0, network=Network("torus", byte_time=1.0, dims=(8, 4, 2), link_time=3.0)),
+    "nodes": rote.Machine(network=Network(ranks_per_node=2, near_byte_time=1e-6, byte_time=1.0, latency=1e-5)),
 }
 ROUNDING = 1 + 1e-9
 

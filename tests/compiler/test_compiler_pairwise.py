@@ -95,8 +95,8 @@ def relisted(change):
             patch.setattr(
                 certificate,
                 side,
-                lambda a, b, rank, found=found, whole=whole: (
-                    found[rank] if (a, b) == (step.before, step.after) else whole(a, b, rank)
+                lambda a, b, rank, peer=None, found=found, whole=whole: (
+                    found[rank] if (a, b) == (step.before, step.after) else whole(a, b, rank, peer)
                 ),
             )
         return True

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from cases import all_layouts
 from layout import definition
+from marks import PARTS
+from parts import share
 
 import rote
 from rote.compiler.cost import at_least, flow, lower_bound, steps_cost
@@ -134,12 +136,13 @@ def test_no_algorithm_receives_less_than_the_bound(world):
     assert tight > 0.7 * number > 0
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world[:3]}")
-def test_no_plan_goes_below_the_bounds(world):
+def test_no_plan_goes_below_the_bounds(world, part):
     """Law: every plan that the search may choose receives the bound or more, and takes the bound's seconds or more."""
     _, grid, other, _ = world
     pairs = [*reductions(*world)]
-    for source, target in pairs[:: len(pairs) // 150 + 1]:
+    for source, target in share(pairs[:: len(pairs) // 150 + 1], part, 2):
         for machine in MACHINES if len(grid) == len(other) == 2 else MACHINES[:2]:
             bytes_, seconds = ITEM * lower_bound(source, target), at_least(source, target, ITEM, machine)
             for route in Search(source, target, ITEM, machine).front():

@@ -144,3 +144,93 @@ def test_thousands_of_ranks_are_simulated(text, extent, grid):
     """`simulate` runs a plan on up to 4,096 ranks of a 64^3 tensor in 20 s, and every block is right."""
     run = best(SIMULATE, [str(Path(__file__).parents[1]), text, extent, grid], of="simulating", below=20)
     assert run["ranks"] == prod(grid) and run["wrong"] == "" and run["simulating"] < 20
+
+
+TRANSITIONS = """
+def ends(text, shape, before, after):
+    return [rote.parse(each).on(shape, grid) for each, grid in zip(text.split(" -> "), (before, after))]
+plan = rote.compile(*ends(*given))
+plan.verify()
+found |= {"steps": [step.kind for step in plan.steps], "messages": plan.cost.messages}
+"""
+VIEW, SWAP = "(a b) c: block[(0,1),()] -> block[(0),(1),()]", "[(0,1),()] -> [(1,0),()]"
+REDUCTION, PARTS_OF = "[(0),()]+(1) -> [(0),(1)]", "[(0:block(floor))] -> [(0:block(ceil))]"
+SQUARE, CUBE, LINE = (65536,) * 2, (4096,) * 3, (10**12 + 39,)
+FEW, MANY = (256, 128), (1024, 1024)
+WIDE = [  # a transition, a shape and two grids; kinds of steps and messages; seconds and megabytes, twice the goal
+    (VIEW, CUBE, FEW, FEW, "exchange", 16, 4, 400),
+    (VIEW, CUBE, MANY, MANY, "exchange", 4, 16, 1400),
+    (VIEW, (2**15, 2**15, 2**10), MANY, MANY, "exchange", 32, 16, 1400),
+    (SWAP, SQUARE, FEW, FEW, "alltoall", 1, 4, 400),
+    (SWAP, SQUARE, (512, 512), (512, 512), "permute", 1, 16, 1400),
+    (SWAP, (2**20,) * 2, MANY, MANY, "permute", 1, 16, 1400),
+    ("block" + SWAP.replace("> [", "> block["), (65521,) * 2, (250, 130), (250, 130), "alltoall", 2, 4, 400),
+    (REDUCTION, SQUARE, FEW, FEW, "reduce_scatter", 127, 4, 400),
+    (REDUCTION, SQUARE, MANY, MANY, "reduce_scatter", 1023, 16, 1400),
+    (PARTS_OF, LINE, (12345,), (12345,), "alltoall", 1, 4, 400),
+    (PARTS_OF, LINE, (32768,), (32768,), "alltoall", 1, 4, 400),
+    pytest.param(PARTS_OF, LINE, (2**20,), (2**20,), "alltoall", 1, 16, 1400, marks=pytest.mark.slow),
+    ("block[(0),(),()] -> block[(0),(1),()]", CUBE, (4096,), (64, 64), "exchange", 63, 6, 400),
+    ("[(0),()] -> block[(0),(1)]", SQUARE, (4096,), (64, 64), "exchange", 1024, 6, 400),
+    ("[(0),()] -> block[(0),(1)]", SQUARE, (32768,), FEW, "exchange", 256, 40, 2000),
+    ("block[(),(0)] -> block[(0),(1)]", SQUARE, (32768,), FEW, "exchange", 256, 40, 2000),
+]
+
+
+@pytest.mark.parametrize("text, shape, before, after, kind, messages, seconds, megabytes", WIDE)
+def test_transitions_of_up_to_a_million_ranks(text, shape, before, after, kind, messages, seconds, megabytes):
+    """Law: a transition over very many ranks is planned and proved by its digits and runs, without a table of pairs."""
+    run = best(TRANSITIONS, [text, shape, before, after], of="seconds", below=seconds)
+    assert run["steps"] == [kind] and run["messages"] == messages
+    assert run["seconds"] < seconds and run["megabytes"] < megabytes
+
+
+CHOICES = {
+    "tradeoff": ('plans = rote.tradeoff("[(0)]+(1) -> [()]", shape=2**40, grid=(1000, 100))\n', 2, 400),
+    "FFTs": ("from rote import fft\nfft.compare((4096,) * 3, 10**5)\n", 4, 600),
+    "explained": (
+        'from rote.cli import main\nmain(["explain", "--fft", "8192x8192x8192", "--ranks", "262144"])\n',
+        20,
+        1000,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code, seconds, megabytes", CHOICES.values(), ids=CHOICES)
+def test_choices_for_many_ranks(code, seconds, megabytes):
+    """Law: plans are compared for a hundred thousand ranks and more in seconds, and without a gigabyte."""
+    quiet = "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+    run = best(quiet + "".join(f"    {line}\n" for line in code.splitlines()), of="seconds", below=seconds)
+    assert run["seconds"] < seconds and run["megabytes"] < megabytes
+
+
+@pytest.mark.parametrize(
+    "text, n, p",
+    [
+        ("block(ceil)[(0)] -> block[(0)]", 4095, 1024),
+        ("block[(0)] -> cyclic(4)[(0)]", 16, 4),
+        ("block(3,3,2)[(0)] -> block[(0)]", 8, 3),
+        ("block(2,3)[(0)] -> block(floor)[(0)]", 5, 2),
+        ("[(0:cyclic(2,at=1))] -> [(0:block(0,2,1))]", 3, 3),
+    ],
+)
+def test_equal_blocks_by_another_name_stay(text, n, p):
+    """Law: between layouts that deal every index out to the same coordinate, there is nothing to do."""
+    assert rote.compile(text, shape=n, grid=p).steps == ()
+
+
+@pytest.mark.parametrize("names", [("cyclic(3)", "block"), ("block(ceil)", "block"), ("cyclic(3)", "block(3)")])
+def test_equal_blocks_by_another_name_go_as_they_are(names):
+    """Law: collectives of whole blocks take equal blocks by any names."""
+    for roles, kind in ((("|(0)", ""), "broadcast"), (("+(0)", ""), "allreduce"), (("+(0)", "|(0)"), "reduce")):
+        text = " -> ".join(f"{name}[(1)]{role}" for name, role in zip(names, roles, strict=True))
+        plan = rote.compile(text, shape=6, grid=(2, 2))
+        assert [step.kind for step in plan.steps] == [kind]
+
+
+def test_replicas_that_serve_too_many_ranks_are_an_error_that_says_what_to_do():
+    """Law: what would count the pairs of very many ranks is refused with a cure, and the other steps are taken."""
+    ends = rote.parse("block[(),(0)]").on(SQUARE, MANY), rote.parse("[(0),()]").on(SQUARE, 2**20)
+    with pytest.raises(rote.PlanError, match=r"serves its own ranks .* of 1048576 ranks\nsplit along the grid modes"):
+        rote.compile(*ends)

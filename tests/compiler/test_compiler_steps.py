@@ -22,7 +22,7 @@ from rote.errors import LayoutError, PlanError
 # On a grid of 2x3 and a tensor of 6x4: what happens to which grid modes, and its name.
 KINDS = [
     ("[(0),()] -> [(0),()]", None, ()),
-    ("block[(0),()] -> block(3)[(0),()]", "alltoall", (0,)),  # equal here, but not known to be from the text
+    ("block[(0),()] -> block(3)[(0),()]", "", ()),  # equal blocks by another name
     ("[(),()] -> [(0),()]", "slice", (0,)),
     ("[(),()] -> [(0),(1)]", "slice", (0, 1)),
     ("[(0),()] -> [(0,1),()]", "slice", (1,)),

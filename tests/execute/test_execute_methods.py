@@ -42,7 +42,7 @@ def test_in_process_ranks_sum_in_rank_order(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("job", (2, 4, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
+@pytest.mark.parametrize("job", (3, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 4))), indirect=True)
 def test_mpi_ranks_of_one_node_sum_in_rank_order(job):
     """So three transports, simulation, threads and processes, give the same bits, by all methods."""
     done = job.run(Path(sums.__file__), timeout=120)
@@ -106,6 +106,7 @@ with methods.on_nodes(2), patch.object(MpiComm, "allocate_shared", on_some):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (4,), indirect=True)
 def test_where_one_node_shares_no_memory_none_does(job):

@@ -45,7 +45,7 @@ def test_messages_have_half_the_bytes(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (3, pytest.param(15, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (5, pytest.param(15, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("job, each", [(3, 0), (3, 2), *SEVERAL], indirect=["job"])
 def test_mpi_ranks_round_alike_by_every_method(job, each, number):
     """The same by all methods of MPI, on one node and on several; MPI's own datatypes are refused."""

@@ -31,30 +31,36 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.lazy": (),  # names that are imported on first use, of doors and of what is made above
     "rote.layout": _rooms("grammar errors lazy"),
     "rote.lattice": (),
-    "rote.compiler": _rooms("grammar errors lazy layout lattice"),
-    "rote.compiler.verify": _rooms("grammar errors layout lattice compiler"),
+    "rote.machines": _rooms("errors layout"),
+    "rote.compiler": _rooms("grammar errors lazy layout lattice machines"),
+    "rote.compiler.verify": _rooms("grammar errors layout lattice compiler machines"),
     "rote.plot.drawing": _rooms("grammar errors layout"),
+    "rote.prediction": _rooms("errors layout compiler machines"),
     "rote.wisdom": _rooms("rote errors host"),
-    "rote.runtime": _rooms("errors host wisdom layout lattice compiler"),
-    "rote.io": _rooms("errors layout compiler runtime"),
-    "rote.functions": _rooms("grammar errors lazy host layout compiler runtime"),
-    "rote.html": _rooms("errors layout compiler plot.drawing functions.contraction"),
-    "rote.simulate": _rooms("errors layout compiler runtime functions.contraction"),
-    "rote.tensor": _rooms("errors lazy layout compiler runtime io functions"),
-    "rote.random": _rooms("layout compiler runtime functions tensor"),
+    "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
+    "rote.io": _rooms("errors layout compiler machines runtime"),
+    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction runtime"),
+    "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction"),
+    "rote.simulate": _rooms("errors layout compiler machines runtime functions.contraction"),
+    "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
+    "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy layout runtime tensor"),
-    "rote.plot": _rooms("errors layout compiler functions.contraction"),
-    "rote.fft": _rooms("grammar errors lazy host html layout compiler wisdom runtime functions tensor"),
-    "rote.array_api": _rooms("grammar errors lazy layout compiler runtime functions tensor fft"),
-    "rote.bench": _rooms("rote errors host layout compiler runtime tensor fft"),
+    "rote.plot": _rooms("errors layout compiler machines functions.contraction"),
+    "rote.fft": _rooms(
+        "grammar errors lazy host html layout compiler machines prediction wisdom runtime functions tensor"
+    ),
+    "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
+    "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor fft"),
     "rote.cli": _rooms(
-        "rote errors host layout compiler wisdom runtime io functions.contraction tensor plot fft bench"
+        "rote errors host layout compiler machines prediction wisdom runtime io functions.contraction tensor plot "
+        "fft bench"
     ),
     "rote.compat": _rooms("rote"),  # names of other packages, over the public ones
     "rote.__main__": _rooms("cli"),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": _rooms(
-        "grammar errors lazy layout compiler simulate runtime functions tensor random plot fft wisdom array_api testing"
+        "grammar errors lazy layout machines compiler prediction simulate runtime functions tensor random plot fft "
+        "wisdom array_api testing"
     ),
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
 TESTS = Path(launch.__file__).parent
 
 
@@ -82,7 +83,6 @@ def test_known(): assert False
     assert "pip install" in said, said
 
 
-@pytest.mark.slow
 def test_files_that_skip_fail(tmp_path):
     """A whole file that skips itself is an error; the documented switch skips the tests that need MPI."""
     said = session(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", NO_MPI, ROTE_TESTS_NO_MPI="1")

@@ -111,7 +111,7 @@ print("freed")
 """
 
 
-@pytest.mark.parametrize(("disabled", "turns"), ((False, 400), (True, 2_300)))
+@pytest.mark.parametrize(("disabled", "turns"), ((False, 400), pytest.param(True, 2_300, marks=pytest.mark.slow)))
 def test_communicators_in_cycles_are_freed_whenever_garbage_is_collected(mpirun, disabled, turns):
     """The collector may come in the middle of mpi4py's calls, or never on a rank that makes more than MPI has."""
     done = mpirun(2, GARBAGE.format(disabled=disabled, turns=turns))
@@ -266,6 +266,7 @@ def readme_program() -> str:
     return page.split("```python\n")[1].split("```")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", (4,), indirect=True)
 def test_one_program_runs_both_ways(job):
     """README's program prints a line as `python program.py`, and on each rank by `mpiexec -n 4 python program.py`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, zip_longest
-from math import prod
 from operator import itemgetter
 from typing import Any
 
@@ -15,11 +14,12 @@ from ...errors import PlanError
 from ...lattice import Lattice
 from ...layout.distribution import Distribution, Role
 from ...layout.grid import row_major
-from ..components import components, counting
+from ...layout.kinds import dealings
+from ..components import components
 from ..messages import Group, Message, PeerRule, peer_rule, receives, sends
 from ..step import LOCAL, Step
 from .proof import RECEIVES, SENDS, Ends, ProvedComponent, prove, rank_at
-from .recount import Recount, figures, recount
+from .recount import Recount, figures, recount, recount_across
 
 __all__ = ["LISTED", "verify"]
 
@@ -30,6 +30,7 @@ Expected = tuple[int, tuple[Elements, ...], bool]  # a message: the other rank, 
 
 WHOLE = 4096  # ranks; in larger worlds, messages between some pairs of ranks stand for whole lists
 LISTED = 256  # messages per side of a step that are compared one by one
+ACROSS = 4096  # as LISTED, from one grid to another
 _ALIKE = 8  # coordinates of a grid mode that stand for all that no role names
 DOES = "sends", "receives"
 ROLES = {  # the change of role that a collective makes on the grid modes over which data goes, or whose role changes
@@ -185,6 +186,9 @@ def _expected(
     strides = row_major(other.shape)
     split = {*chain(*[part.over[1 - side] for part in parts])}
     free = [g for g in range(other.order) if g not in split]
+    serves = []  # each replica serves the ranks at its own coordinates
+    if mine != other and side == SENDS:
+        serves = [g for g, role in enumerate(ends[SENDS].roles) if role.name == "replicated"]
     for rank, only in ranks:
         me, partners = mine.coordinates(rank), _partners(ends, rules, rank, side)
         if not all(partners):
@@ -208,22 +212,34 @@ def _expected(
                     place += strides[g] * c
                 options.append((place, elements))
             products = [(at + more, (*some, e), late) for at, some, late in products for more, e in options]
+        if serves:
+            source = [mine.coordinates(at) for at, _, _ in products]
+            products = [each for each, at in zip(products, source, strict=True) if all(at[g] == me[g] for g in serves)]
         yield rank, only, sorted(products, key=itemgetter(0))
 
 
-def _check_lists(ends: Ends, parts: list[ProvedComponent], rules: list[PeerRule], side: int) -> None:
-    """Compare the messages of the first ranks, one by one, with the products of the proved elements."""
+def _check_lists(
+    ends: Ends, parts: list[ProvedComponent], rules: Sequence[PeerRule], side: int, most: int = LISTED
+) -> list[tuple[int, list[Expected]]] | None:
+    """Compare the messages of the first ranks, one by one, with the products of the proved elements.
+
+    Returns:
+        These products for all ranks; None if some of more than `most` messages were not compared.
+    """
     size, listed = ends[side].grid.size, (sends, receives)[side]
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     equal: dict[Group, Elements] = {}
+    compared = list[tuple[int, list[Expected]]]()
     ranks: Iterable[tuple[int, int | None]] = zip(chain((first,), range(first), range(first + 1, size)), repeat(None))
     for rank, peer, expected in _expected(
         ends, parts, rules, side, ranks if size <= WHOLE else _some_pairs(first, size)
     ):
-        if seen and seen + len(expected) > LISTED:
-            return
+        if seen and seen + len(expected) > most:
+            return None
         seen += max(len(expected), 1)
         _compare(rank, side, listed(*ends, rank, peer), expected, equal)
+        compared.append((rank, expected))
+    return compared if size <= WHOLE else None
 
 
 def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:
@@ -274,7 +290,7 @@ def _same(group: Group, proved: Elements, side: int) -> bool:
 
 def _verify_across(step: Step, parts: list[ProvedComponent]) -> Recount:
     """Prove the messages of a step from one grid to another, on all ranks, and count what every rank receives."""
-    ends, size = (step.before, step.after), step.before.grid.size
+    ends = step.before, step.after
     if step.kind not in ("exchange", "relayout"):
         grids = f"from grid {ends[SENDS].grid} to {ends[RECEIVES].grid}"
         raise PlanError(f"a step {grids} is an exchange, or a relayout, no {step.kind}")
@@ -282,29 +298,17 @@ def _verify_across(step: Step, parts: list[ProvedComponent]) -> Recount:
         raise PlanError(
             f"its grid modes {step.grid_modes} are not all of grid {step.before.grid}, though it leads to another"
         )
-    serves = [g for g, role in enumerate(ends[SENDS].roles) if role.name == "replicated"]
-    coordinates = [*map(ends[SENDS].grid.coordinates, range(size))]
-    equal: dict[Group, Elements] = {}
-    pairs: list[set[tuple[int, int]]] = [set(), set()]
-    counts: Array = np.zeros((3, size), counting(prod(step.before.shape) * size))  # see `Recount`
-    for side, listed in ((SENDS, sends), (RECEIVES, receives)):
-        for rank, _, expected in _expected(ends, parts, (), side, zip(range(size), repeat(None))):
-            if side == SENDS:
-                me = coordinates[rank]
-                expected = [each for each in expected if all(coordinates[each[0]][g] == me[g] for g in serves)]
-            messages = listed(*ends, rank)
-            _compare(rank, side, messages, expected, equal)
-            for message in messages:
-                pairs[side].add((rank, message.peer) if side == SENDS else (message.peer, rank))
-                if message.peer != rank:
-                    elements = len(message)
-                    counts[:, rank] += (0, 0, elements) if side == SENDS else (elements, 1, elements)
-    if pairs[SENDS] != pairs[RECEIVES]:
-        text = "rank {} sends a message to rank {}, or should send one, but not both"
-        raise PlanError(text.format(*min(pairs[SENDS] ^ pairs[RECEIVES])))
-    if step.kind == "relayout" and counts.any():
+    sent, received = (_check_lists(ends, parts, (), side, ACROSS) for side in (SENDS, RECEIVES))
+    if received is not None and sent is not None:
+        heard = {(peer, rank) for rank, expected in received for peer, _, _ in expected}
+        wrong = heard ^ {(rank, peer) for rank, expected in sent for peer, _, _ in expected}
+        if wrong:
+            text = "rank {} sends a message to rank {}, or should send one, but not both"
+            raise PlanError(text.format(*min(wrong)))
+    moved = recount_across(ends, parts)
+    if step.kind == "relayout" and any(counts.any() for counts in moved):
         raise PlanError("ranks talk to each other, which a relayout does not let them")
-    return Recount(*counts)
+    return moved
 
 
 # --- what a kind of step can do ----------------------------------------------------------------------------------
@@ -335,25 +339,34 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule])
         raise PlanError("a zero_fill, and no slice, makes tensors partial")
     if kind == "permute" and _cut(roles, parts, rules):
         raise PlanError("blocks must go whole to one rank, not cut or copied")
-    if kind in AS_THEY_ARE and (before.digits, before.splits) != (after.digits, after.splits):
+    if kind in AS_THEY_ARE and (before.digits, _dealt(before)) != (after.digits, _dealt(after)):
         raise PlanError("blocks are not to be rearranged")
+
+
+def _dealt(dist: Distribution) -> list[object]:
+    """How a distribution deals the indices of every mode out: equal for equal blocks, whatever the names of kinds."""
+    return [*map(dealings, dist.splits, dist.view_shape)]
 
 
 def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders = receivers = np.arange(rule.number)
-    if not all(part.ranges is not None or len(part.sizes) for part in parts):
-        return False
+    for part in parts:
+        if not part.proof.lattices:
+            return False
     for part in parts:
         if part.ranges is not None:
             if g in part.over[SENDS]:
                 return bool(part.ranges.peers[SENDS].sum() > np.count_nonzero(part.ranges.kept))
             continue
-        at, to = part.at(SENDS).get(g), part.at(RECEIVES).get(g)
-        if at is not None and to is not None:  # no other component is split by it
-            return bool((rule.at(at, to) & (at != to)).any())
-        senders = senders if at is None else np.unique(at)
-        receivers = receivers if to is None else np.unique(to)
+        at, to = ([part.row(side, g)] if g in part.over[side] else [] for side in (SENDS, RECEIVES))
+        if at and to:  # no other component is split by it; between two splits, data goes anywhere
+            kept = part.proof.shared({at[0]: senders, to[0]: senders})[1]
+            return bool((kept < part.proof.shared({at[0]: senders})[1]).any())
+        if at:
+            senders = np.flatnonzero(part.proof.shared({at[0]: senders})[1])
+        if to:
+            receivers = np.flatnonzero(part.proof.shared({to[0]: receivers})[1])
     if rule.equal:
         return False
     senders = senders if rule.sender is None else senders[senders == rule.sender]
@@ -371,11 +384,11 @@ def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: li
             return True
     for part in parts:
         for side in (SENDS, RECEIVES):
-            if part.ranges is not None:
-                several = bool((part.ranges.peers[side] > 1).any())
+            if part.ranges is None:
+                places = np.ix_(*map(np.arange, part.proof.parts[part.proof.at[side]]))
+                peers = part.proof.shared(dict(enumerate(places, part.proof.at[side].start)))[1]
             else:
-                columns = [at.tolist() for at in part.at(side).values()]
-                several = len(part.sizes) > max(len({*zip(*columns, strict=True)}), 1)
-            if several:
+                peers = part.ranges.peers[side]
+            if (peers > 1).any():
                 return True
     return False

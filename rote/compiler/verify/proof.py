@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, product
-from math import prod
+from itertools import combinations, islice, product
+from math import gcd, prod
 from operator import attrgetter, contains
 from typing import Any, NamedTuple
 
@@ -28,9 +28,9 @@ from ...grammar.nodes import Kind
 from ...lattice import Lattice, Row
 from ...layout.distribution import Distribution
 from ...layout.grid import row_major, unravel
-from ...layout.kinds import Split, Stretch, extent, mode_set, stretches
+from ...layout.kinds import Split, Stretch, extent, mode_set, part_extents, run_starts, stretches
 from ...layout.view import to_tensor
-from ..components import Component, Reading, counting, extents_of, overlaps, readings, splits_of, splitting
+from ..components import Component, Reading, Segments, counting, extents_of, overlaps, readings, splits_of, splitting
 
 __all__ = ["RECEIVES", "SENDS", "Ends", "Proof", "ProvedComponent", "prove", "rank_at", "surplus"]
 
@@ -43,6 +43,8 @@ Differences = dict[int, int]  # by place; 0 at all other places
 SENDS, RECEIVES = 0, 1  # the two sides of a step: places in pairs such as `Ends`
 
 _MANY = 1 << 18  # pairs of coordinates that share elements: more are counted as ranges, where they are ranges
+_LARGE = 1 << 12  # pairs in a lattice of which not all pairs are listed
+_LISTED = 1 << 22  # pairs, which take half a second
 _RANGES = 8  # per coordinate: more are too many
 _FEW = 8  # lattices: up to so many, all are looked at
 
@@ -80,6 +82,7 @@ class Proof:
         self.extents = extents_of(source)
         self.counter: np.dtype[Any] = counting(prod(self.extents.values()))
         self._rows: dict[tuple[int, At, tuple[range, ...]], dict[At, list[Lattice]]] = {}
+        self._tables: dict[At, tuple[Array | None, Array, Array]] = {}
 
     def row(self, side: int, own: At, partners: tuple[range, ...]) -> dict[At, list[Lattice]]:
         """The elements at some coordinates on one side, by their coordinates on the other side, if these are partners.
@@ -103,6 +106,11 @@ class Proof:
         """The lattices that may have elements at these coordinates, by row."""
         if len(self.lattices) <= _FEW:
             return self.lattices
+        if isinstance(self.lattices, Segments):
+            near = np.full(len(self.lattices), True)
+            for k, c in wanted.items():
+                near &= self.lattices.rows[k] == c
+            return [self.lattices[number] for number in np.flatnonzero(near).tolist()]
         least, most = self._bounds
         near = np.full(len(self.lattices), True)
         for k, c in wanted.items():
@@ -147,12 +155,69 @@ class Proof:
                 yield tuple(where.tolist()), Lattice((int(picked.sum()),), tuple(rows))
 
     @cached_property
+    def large(self) -> Sequence[Lattice]:
+        """Lattices of too many pairs of coordinates to list. No two have a pair in common; mostly there are none.
+
+        Raises:
+            PlanError: the other pairs are too many to list.
+        """
+        if isinstance(self.lattices, Segments):
+            return ()
+        numbers = [self._pairs_of(lattice) for lattice in self.lattices]
+        if sum(numbers) <= _MANY:
+            return ()
+        large = [each for each, n in zip(self.lattices, numbers, strict=True) if n > _LARGE and not each.listed]
+        spans = [[(*_span(row, each.shape), gcd(*row[1:])) for row in self._coordinates(each)] for each in large]
+        for one, other in combinations(spans, 2):
+            if not any(map(_apart, one, other)):
+                large = []
+                break
+        left = sum(numbers) - sum(map(self._pairs_of, large))
+        if left > _LISTED:
+            raise PlanError(
+                f"the tiles of the two layouts fit each other so badly that {left} pairs of coordinates would have to "
+                "be listed\nwrite tiles or extents that divide each other, or a layout between the two, or use fewer "
+                "ranks"
+            )
+        return large
+
+    def _coordinates(self, lattice: Lattice) -> Sequence[Row]:
+        return lattice.rows[: self.at[1].stop]
+
+    def _pairs_of(self, lattice: Lattice) -> int:
+        """The number of pairs of coordinates in a lattice; in a list, that of elements."""
+        return lattice.size if lattice.listed else self._others(lattice, {})
+
+    def _others(self, lattice: Lattice, digits: Container[int]) -> int:
+        """The number of combinations of the digits on which coordinates depend, without some digits."""
+        return prod([lattice.shape[axis] for axis in _varied(self._coordinates(lattice)) if axis not in digits])
+
+    def met(self, lattice: Lattice, wanted: dict[int, Array]) -> tuple[Array, int, int]:
+        """At some coordinates, by row: whether a lattice has elements; at how many others; and how many in all."""
+        found, digits = np.True_, dict[int, Array]()
+        for k, value in wanted.items():
+            left = value - lattice.rows[k][0]
+            steps = [(step, axis) for axis, step in enumerate(lattice.rows[k][1:]) if step]
+            for step, axis in sorted(steps, reverse=True):
+                digit, left = np.divmod(left, step)
+                known = digits.setdefault(axis, digit)
+                found = found & (digit >= 0) & (digit < lattice.shape[axis]) & (known == digit)
+            found = found & (left == 0)
+        elements = prod([n for axis, n in enumerate(lattice.shape) if axis not in digits])
+        return np.asarray(found), self._others(lattice, digits), elements
+
+    @cached_property
     def pairs(self) -> tuple[tuple[Array, ...], Array]:
-        """The pairs of coordinates that have elements in common, per split, and the number of these elements."""
+        """The pairs of coordinates with elements in common that are not large, per split, and how many elements."""
+        if isinstance(self.lattices, Segments):  # the coordinates of some side change from each to the next
+            return tuple(self.lattices.rows[:-2]), self.lattices.lengths.astype(self.counter)
         keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, self.counter)]
+        large = {*map(id, self.large)}
         for lattice in self.lattices:
+            if id(lattice) in large:
+                continue
             key = lattice.offset(row_major(self.parts), slice(len(self.parts)))
-            axes = [0] if lattice.listed else _varied(lattice.rows[: len(self.parts)])
+            axes = [0] if lattice.listed else _varied(self._coordinates(lattice))
             shape = tuple([lattice.shape[axis] for axis in axes])
             keys.append(Lattice(shape, ((key[0], *[key[axis + 1] for axis in axes]),)).values(0))
             counts.append(np.full(len(keys[-1]), lattice.size // prod(shape), self.counter))
@@ -163,9 +228,55 @@ class Proof:
         return at, sizes
 
     @cached_property
+    def alone(self) -> Array:
+        """Whether each of these pairs is in no large lattice."""
+        at, sizes = self.pairs
+        alone = np.full(len(sizes), True)
+        for lattice in self.large:
+            alone &= ~self.met(lattice, dict(enumerate(at)))[0]
+        return alone
+
+    def shared(self, at: dict[int, Array]) -> tuple[Array, Array]:
+        """At some coordinates, by row: the number of elements, and of pairs of coordinates that have some."""
+        wanted: Any = 0
+        for k, value in at.items():
+            wanted = wanted * self.parts[k] + value
+        keys, elements, pairs = self._tables.get((*at,)) or self._table((*at,))
+        if keys is not None:
+            found = np.searchsorted(keys, wanted)
+            wanted = np.where(np.append(keys, -1)[found] == wanted, found, len(keys))
+        elements, pairs = elements[wanted], pairs[wanted]
+        for lattice in self.large:
+            has, several, number = self.met(lattice, at)
+            elements, pairs = elements + has * number, pairs + has * several
+        return np.asarray(elements, self.counter), np.asarray(pairs)
+
+    def _table(self, rows: At) -> tuple[Array | None, Array, Array]:
+        """The sums over listed pairs at all coordinates of some rows, or at some keys and, at the end, at no other."""
+        where, sizes = self.pairs
+        key: Array = np.zeros(len(sizes), np.int64)
+        for k in rows:
+            key = key * self.parts[k] + where[k]
+        keys, number = None, prod([self.parts[k] for k in rows])
+        if number > _LARGE:
+            keys, key = np.unique(key, return_inverse=True)
+            number = len(keys) + 1
+        elements, pairs = np.zeros(number, self.counter), np.zeros(number, np.int64)
+        np.add.at(elements, key, sizes)
+        np.add.at(pairs, key, self.alone)
+        if number <= _LARGE:
+            self._tables[rows] = keys, elements, pairs
+        return keys, elements, pairs
+
+    @cached_property
     def ranges(self) -> Ranges | None:
         """The numbers of pairs, if one split on each side makes too many to list, and they are ranges; else None."""
-        if len(self.parts) != 2 or self.parts[0] != self.parts[1] or self.parts[0] ** 2 <= _MANY:
+        if (
+            isinstance(self.lattices, Segments)
+            or len(self.parts) != 2
+            or self.parts[0] != self.parts[1]
+            or self.parts[0] ** 2 <= _MANY
+        ):
             return None
         number = 0
         for lattice in self.lattices:
@@ -186,14 +297,9 @@ class ProvedComponent(NamedTuple):
         """The numbers of pairs of coordinates, if they are too many to list."""
         return self.proof.ranges if self.over[SENDS] == self.over[RECEIVES] else None
 
-    @property
-    def sizes(self) -> Array:
-        """The number of elements of each pair of coordinates that has elements in common."""
-        return self.proof.pairs[1]
-
-    def at(self, side: int) -> dict[int, Array]:
-        """The coordinates of these pairs on one side, by grid mode."""
-        return dict(zip(self.over[side], self.proof.pairs[0][self.proof.at[side]], strict=True))
+    def row(self, side: int, g: int) -> int:
+        """The row of the coordinates of a grid mode that splits the component on one side."""
+        return int(self.proof.at[side].start) + self.over[side].index(g)
 
 
 def prove(ends: Ends, part: Component) -> ProvedComponent:
@@ -219,6 +325,9 @@ class _DifferError(Exception):
 @memoized(4096)  # the steps of other plans have components in common with these
 def _proof(source: Reading, target: Reading) -> Proof:
     proof = Proof(source, target, overlaps(source, target))
+    if isinstance(proof.lattices, Segments):
+        _check_segments(source, target, proof.lattices)
+        return proof
     boxes: list[Box] = []
     for lattice in proof.lattices:
         _check_coordinates(lattice, proof)
@@ -242,6 +351,27 @@ def _proof(source: Reading, target: Reading) -> Proof:
         element = unravel(first, [*proof.extents.values()])
         raise PlanError(f"element {element} is in {1 + wrong[first]} boxes; each element is in one")
     return proof
+
+
+def _check_segments(source: Reading, target: Reading, found: Segments) -> None:
+    """Refuse segments that are not, one after the other, all indices of a mode, and each a part of a run on both sides.
+
+    A run begins behind those of all coordinates before its own, and has as many indices as splits leave there.
+    """
+    local, row = found.rows[-2:], 0
+    for (_, splits, n), first, shape in zip((*source, *target), local, found.shapes, strict=True):
+        named = tuple([Split(g, *split) for g, split in enumerate(splits)])
+        if run_starts(named, n) is None or shape != tuple([split.parts for split in named]):
+            raise PlanError(f"{splits} do not cut {n} indices into one run for each coordinate")
+        lengths = part_extents(named, n).reshape(-1)
+        at = np.ravel_multi_index(tuple(found.rows[row : row + len(shape)]), shape)
+        index = (np.cumsum(lengths) - lengths)[at] + first
+        wrong = (first < 0) | (found.lengths < 1) | (first + found.lengths > lengths[at])
+        wrong |= np.cumsum(found.lengths) - found.lengths != index
+        if wrong.any() or int(found.lengths.sum()) != n:
+            k = int(np.argmax(wrong))
+            raise PlanError(f"elements, {index[k : k + 1].tolist()} first, are not in one segment at their coordinates")
+        row += len(shape)
 
 
 def _check_coordinates(lattice: Lattice, proof: Proof) -> None:
@@ -410,6 +540,12 @@ def _value(row: Row, digits: dict[int, int]) -> int:
     for axis, digit in digits.items():
         number += row[axis + 1] * digit
     return number
+
+
+def _apart(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Whether two linear numbers have no value in common, by their least, their greatest, and what divides steps."""
+    common = gcd(one[2], other[2])
+    return one[0] > other[1] or other[0] > one[1] or bool(common and (one[0] - other[0]) % common)
 
 
 def _varied(rows: Sequence[Row]) -> list[int]:

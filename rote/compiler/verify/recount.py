@@ -21,10 +21,13 @@ from ..messages import PeerRule
 from ..step import LOCAL, Step
 from .proof import RECEIVES, SENDS, Ends, ProvedComponent
 
-__all__ = ["Recount", "figures", "recount"]
+__all__ = ["Recount", "figures", "recount", "recount_across"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
+
+
+_AT_ONCE = 1 << 20  # pairs of ranks
 
 
 class Recount(NamedTuple):
@@ -65,6 +68,58 @@ def recount(kind: str, ends: Ends, parts: Sequence[ProvedComponent], rules: Sequ
         case "reduce_scatter":
             return Recount(foreign, peers, leaving + kept)
     return Recount(foreign, peers, leaving - kept + foreign)
+
+
+def recount_across(ends: Ends, parts: Sequence[ProvedComponent]) -> Recount:
+    """Count what every rank receives and buffers in a step from one grid to another over the same ranks.
+
+    Every rank receives from all contributors, and from the replica at its own coordinates of the source's grid.
+    """
+    size, elements = ends[SENDS].grid.size, prod(ends[SENDS].shape)
+    at = [np.unravel_index(np.arange(size), dist.grid.shape) if dist.grid.order else () for dist in ends]
+    copies = prod([_number(ends[SENDS], "partial"), _number(ends[RECEIVES], "replicated")])
+    gives, takes = np.ones((2, size), counting(elements * copies))
+    for active, dist, places in ((gives, ends[SENDS], at[SENDS]), (takes, ends[RECEIVES], at[RECEIVES])):
+        for g, root in dist.layout.rooted:
+            active *= places[g] == root
+    for g in ends[RECEIVES].partial:
+        takes *= at[RECEIVES][g] == 0
+    kept = gives * takes
+    arriving, peers = takes * _number(ends[SENDS], "partial"), takes * _number(ends[SENDS], "partial")
+    leaving = gives * _number(ends[RECEIVES], "replicated")
+    for part in parts:
+        before, after = ({part.row(side, g): at[side][g] for g in part.over[side]} for side in (SENDS, RECEIVES))
+        received, met = part.proof.shared(after)
+        arriving, peers, kept = arriving * received, peers * met, kept * part.proof.shared(before | after)[0]
+        leaving = leaving * part.proof.shared(before)[0]
+    if _number(ends[SENDS], "replicated") > 1:
+        leaving = _served(ends, parts, at, takes) * gives
+    foreign = arriving - kept
+    return Recount(foreign, (peers - (kept > 0)).astype(np.int64), leaving - kept + foreign)
+
+
+def _number(dist: Distribution, name: str) -> int:
+    """The number of coordinates along all grid modes of some role."""
+    return prod([p for p, role in zip(dist.grid.shape, dist.roles, strict=True) if role.name == name])
+
+
+def _served(ends: Ends, parts: Sequence[ProvedComponent], at: Sequence[Sequence[Array]], takes: Array) -> Array:
+    """The elements that every rank sends if it is one of several replicas, each for the ranks at its coordinates."""
+    grid, number = ends[SENDS].grid, np.zeros_like(takes)
+    replicas = [g for g, role in enumerate(ends[SENDS].roles) if role.name == "replicated"]
+    several = [grid.shape[g] for g in replicas]
+    replica = np.ravel_multi_index([at[SENDS][g] for g in replicas], several)
+    for here in range(prod(several)):
+        senders, receivers = np.flatnonzero(replica == here), np.flatnonzero((replica == here) & (takes > 0))
+        at_once = max(1, _AT_ONCE // max(len(receivers), 1))
+        for some in np.split(senders, range(at_once, len(senders), at_once)):
+            sizes: Array = np.ones((len(some), len(receivers)), takes.dtype)
+            for part in parts:
+                before = {part.row(SENDS, g): at[SENDS][g][some][:, None] for g in part.over[SENDS]}
+                after = {part.row(RECEIVES, g): at[RECEIVES][g][receivers] for g in part.over[RECEIVES]}
+                sizes = sizes * part.proof.shared(before | after)[0]
+            number[some] = sizes.sum(axis=1)
+    return number
 
 
 def figures(
@@ -108,7 +163,7 @@ def _totals(
 ) -> Array:
     """Per rank: elements that it exchanges with ranks of the other side, the number of these, and elements it keeps.
 
-    The rules are from the other side to this one.
+    The rules are from the other side to this one. What is kept is counted for receivers only.
     """
     total, free = np.ones((3, *shape), counter), {*range(len(shape))}
     for part in parts:
@@ -116,7 +171,12 @@ def _totals(
         if part.ranges is not None:
             sums = np.array([part.ranges.elements[side], part.ranges.peers[side], part.ranges.kept])
         else:
-            sums = _sums(part.at(1 - side), part.at(side), part.sizes, rules, [shape[g] for g in over])
+            sums = _sums(
+                part,
+                rules,
+                side,
+                {g: _over(np.arange(shape[g]), [k], tuple([shape[h] for h in over]))[0] for k, g in enumerate(over)},
+            )
         total = total * _over(sums, over, shape)
         free -= {*part.over[1 - side]}
     for g in free:
@@ -125,38 +185,30 @@ def _totals(
     return total
 
 
-def _sums(
-    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, rules: Sequence[PeerRule], extents: list[int]
-) -> Array:
-    """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
-    exchanged = itself = np.ones(len(sizes), bool)
-    index: Array = np.zeros(len(sizes), np.int64)
-    both = {**theirs, **mine}
-    over = sorted(both)
-    for g, p in zip(over, extents, strict=True):
-        index = index * p + both[g]
-        if g in theirs and g in mine:
-            exchanged, itself = exchanged & rules[g].at(theirs[g], mine[g]), itself & (theirs[g] == mine[g])
-        elif g in theirs:
-            itself = itself & rules[g].at(theirs[g], theirs[g])
-    table = np.zeros((3, prod(extents)), sizes.dtype)
-    for sums, weights in zip(table, (sizes * exchanged, exchanged, sizes * (exchanged & itself)), strict=True):
-        np.add.at(sums, index, weights)
-    for k, g in enumerate(over):
-        if g not in mine:  # there is a rank at each coordinate along it, which exchanges data with some of the pairs
-            along = table[:2].reshape(-1, extents[k], prod(extents[k + 1 :]))
-            table[:2] = _summed_peers(rules[g], along).reshape(2, -1)
-    return table
-
-
-def _summed_peers(rule: PeerRule, along: Array) -> Array:
-    """Per coordinate of a grid mode, along the middle axis, the sum over the coordinates from which it receives."""
-    every = np.arange(rule.number)
-    if rule.sender is not None:
-        along = along * (every == rule.sender)[:, None]
-    if not rule.equal:
-        along = np.broadcast_to(along.sum(axis=1, keepdims=True), along.shape)
-    return along if rule.receiver is None else along * (every == rule.receiver)[:, None]
+def _sums(part: ProvedComponent, rules: Sequence[PeerRule], side: int, places: dict[int, Array]) -> Array:
+    """The three sums of `_totals` over one component, at the coordinates of ranks along its grid modes."""
+    mine = {part.row(side, g): places[g] for g in part.over[side]}  # of the others, all coordinates count
+    known, itself = dict(mine), dict(mine)
+    here: Any = np.True_
+    keeps: Any = np.True_
+    for g in part.over[1 - side]:
+        rule, row, place = rules[g], part.row(1 - side, g), places[g]
+        itself[row] = place
+        if rule.everywhere:
+            continue
+        keeps = keeps & rule.at(place, place)
+        if rule.equal:
+            here, known[row] = here & rule.at(place, place), place
+        elif rule.sender is not None:
+            known[row] = np.asarray(rule.sender)
+        if rule.receiver is not None:
+            here = here & (place == rule.receiver)
+    sums = np.zeros((3, *[rules[g].number for g in places]), part.proof.counter)
+    elements, pairs = part.proof.shared(known)
+    sums[0], sums[1] = elements * here, pairs * here
+    if side == RECEIVES:  # what a rank keeps is counted once
+        sums[2] = part.proof.shared(itself)[0] * keeps
+    return sums
 
 
 def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:

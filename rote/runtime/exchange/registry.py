@@ -16,9 +16,9 @@ from contextlib import suppress
 from functools import partial
 from math import inf, prod
 
-from ...compiler.cost import DEFAULT
 from ...compiler.step import LOCAL, Step
 from ...errors import CommError
+from ...machines.machine import DEFAULT
 from ..comm.protocol import Comm, MpiHandle
 from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, Put, ReduceScatter, Whole
 from .messages import WHOLE, Messages, Method

@@ -1,0 +1,270 @@
+"""A machine: the times from which seconds are computed.
+
+The seven numbers of a `Machine` are enough to rank plans. A machine that is read from a profile also has levels: the
+ranks of a node share its memory and its injection, and the network between nodes has a topology. Then the times along
+a grid mode follow from where the mode lies, so a machine with levels applies to grids of any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ..caches import memoized
+from ..errors import PlanError, counted
+from ..layout.grid import Grid
+from .network import Network, Order
+from .profile import Pick, Profile, names, read_profile
+
+__all__ = ["DEFAULT", "Machine", "Slowest", "Times", "as_machine", "slowest_of"]
+
+Time = float | tuple[float, ...]
+_SIMPLE = 7  # times of every machine
+_PER_MODE = ("latency", "byte_time", "copy_time", "reduce_time")
+_MOST = 1e100  # seconds: the time of any plan is a finite number
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of a machine along every mode of one grid, in seconds."""
+
+    latency: tuple[float, ...]
+    byte_time: tuple[float, ...]
+    copy_time: tuple[float, ...]
+    reduce_time: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The times of a machine, in seconds, from which the cost of a plan is computed.
+
+    Each of the first four is one number, or one number per mode of the grid, because ranks that share memory exchange
+    data faster. A message between ranks that differ along several grid modes takes the time of the slowest. The
+    defaults are typical of ranks that share the memory of one node. `rote tune` measures a machine.
+
+    Attributes:
+        latency: the latency of one message.
+        byte_time: the time to receive a byte.
+        copy_time: the time to pack or unpack a byte.
+        reduce_time: the time to reduce a byte into another.
+        step_time: the time of a step before its first message.
+        flop_time: the time of a multiplication or an addition in a product of matrices of 8-byte numbers.
+        fft_time: the time to transform a byte, for each doubling of the points of a line.
+        cache, cache_factor: the bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no
+            cache is counted.
+        page_factor: how many times as long memory takes if each point of a line lies on a page of its own.
+        network: the levels and the topology from which latency and byte_time follow along each mode of any grid; None
+            if they are the numbers above.
+        name: its name; "" if it has none. Machines with equal times are equal, whatever their names.
+        profile: what it was read from, with the range and the source of each number; None if it was not, or if the
+            machine was read from JSON.
+
+    Raises:
+        PlanError: a time is negative or above 1e100, or not a number.
+
+    Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
+
+    >>> Machine(latency=(1e-6, 5e-6)).along(Grid((2, 2))).latency
+    (1e-06, 5e-06)
+    """
+
+    latency: Time = 2e-6
+    byte_time: Time = 1e-10
+    copy_time: Time = 1e-10
+    reduce_time: Time = 2e-10
+    step_time: float = 1e-5
+    flop_time: float = 5e-11
+    fft_time: float = 2.5e-11
+    cache: float = 0.0
+    cache_factor: float = 1.0
+    page_factor: float = 1.0
+    network: Network | None = None
+    name: str = field(default="", compare=False)
+    profile: Profile | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for each in fields(self)[:-3]:
+            object.__setattr__(self, each.name, _checked(each.name, getattr(self, each.name)))
+        if isinstance(self.network, Mapping):  # from JSON
+            object.__setattr__(self, "network", Network(**{**self.network, "dims": tuple(self.network["dims"])}))
+        if not isinstance(self.network, Network | None):
+            raise PlanError(f"the network of a machine is a Network or None, not {self.network!r}")
+
+    @classmethod
+    def load(cls, name: str, ranks_per_node: int | None = None, threads: int | None = None) -> Machine:
+        """The machine of a name, or of a profile in a file.
+
+        Args:
+            name: one of `Machine.names()`, or the path of a file in TOML.
+            ranks_per_node: the ranks of a node; the profile's usual ones if None.
+            threads: the threads of a rank; if None, as many as the node has cores for.
+
+        Raises:
+            PlanError: there is no such machine, its file has a mistake, or a node has fewer cores.
+
+        >>> machine = Machine.load("k-computer")
+        >>> print(machine.network.placement(Grid((8, 4))))
+        grid mode 0: 8 nodes in a line of the torus
+        grid mode 1: 4 nodes in a line of the torus
+        """
+        return cls.of(read_profile(name), ranks_per_node, threads)
+
+    @classmethod
+    def of(
+        cls,
+        profile: Profile,
+        ranks_per_node: int | None = None,
+        threads: int | None = None,
+        order: Order = "block",
+        pick: Pick = "value",
+    ) -> Machine:
+        """The machine of a profile.
+
+        Args:
+            order: "block" if ranks in a row share a node, "cyclic" if they go to the nodes in turn.
+            pick: "value" of each number, its "fast" or its "slow" end; or for some a number, "low" or "high".
+
+        >>> profile = Machine.load("fat-tree").profile
+        >>> print(Machine.of(profile, ranks_per_node=4, order="cyclic").network.placement(Grid((4, 8))))
+        grid mode 0: inside a node
+        grid mode 1: 8 nodes of 1 switch
+        """
+        times = profile.times(ranks_per_node, threads, order, pick)
+        return cls(**times, name=profile.name, profile=profile)
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """The names of the machines that come with Rote.
+
+        >>> "k-computer" in Machine.names()
+        True
+        """
+        return names()
+
+    def at(self, pick: Pick) -> Machine:
+        """A machine of the same profile, ranks and threads, with other picks of its numbers, as for `of`.
+
+        >>> slow = Machine.load("k-computer").at("slow")
+        >>> slow.latency, slow.network.ranks_per_node
+        (5e-06, 1)
+        """
+        if self.profile is None or self.network is None:
+            return self
+        return self.of(self.profile, self.network.ranks_per_node, self.network.threads, self.network.order, pick)
+
+    @memoized(256)
+    def along(self, grid: Grid) -> Times:
+        """The times per mode of a grid (of one mode if its order is 0).
+
+        Raises:
+            PlanError: the machine has times for a grid of another order.
+
+        >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(Grid((2, 2))).byte_time
+        (1e-10, 4e-10)
+        """
+        times = [_spread(name, getattr(self, name), grid.order) for name in _PER_MODE]
+        if self.network is not None:
+            times[:2] = self.network.along(grid)
+        return Times(*times)
+
+    def at_best_along(self, *grids: Grid) -> Times:
+        """The times per mode of several grids, one after the other, with copies in cache: for lower bounds.
+
+        >>> Machine(copy_time=2.0, cache=1e6, cache_factor=4).at_best_along(Grid((2, 2)), Grid((4,))).copy_time
+        (0.5, 0.5)
+        """
+        times = [self.along(grid) for grid in dict.fromkeys(grids if self.network else grids[:1])]
+        every = [tuple(chain(*[getattr(each, name) for each in times])) for name in _PER_MODE]
+        return self.in_cache(Times(*every), 0)
+
+    def in_cache(self, times: Times, nbytes: float) -> Times:
+        """The times of a step whose blocks before and after have so many bytes: copies are faster if they fit in cache.
+
+        >>> machine = Machine(copy_time=2.0, cache=1e6, cache_factor=4)
+        >>> [machine.in_cache(machine.along(Grid((2,))), nbytes).copy_time for nbytes in (1e5, 1e7)]
+        [(0.5,), (2.0,)]
+        """
+        if not self.cache or nbytes > self.cache:
+            return times
+        return replace(times, copy_time=tuple([time / self.cache_factor for time in times.copy_time]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.
+
+        >>> Machine().as_dict()["latency"]
+        2e-06
+        """
+        found = {each.name: getattr(self, each.name) for each in fields(self)[:-1]}
+        if self.network is not None:
+            found["network"] = asdict(self.network)
+        more = {each.name: each.default for each in fields(self)[_SIMPLE:]}
+        return {name: value for name, value in found.items() if name not in more or value != more[name]}
+
+
+def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
+    """One time per grid mode."""
+    if not isinstance(time, tuple):
+        return (time,) * max(order, 1)
+    if len(time) != order:
+        raise PlanError(
+            f"the machine has {counted(len(time), 'time')} for {name}, but a grid of the plan has order {order}\n"
+            "write one number, or one per grid mode; for grids of different orders, one number"
+        )
+    return time or (0.0,)
+
+
+def _checked(name: str, value: object) -> Time:
+    """A time, or a tuple of them."""
+    if isinstance(value, Iterable) and not isinstance(value, str) and name in _PER_MODE:
+        return tuple(_number(name, each) for each in value)
+    return _number(name, value)
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+        large = isinstance(value, int) and value.bit_length() > 64  # Python refuses to print integers of many digits
+        shown = "a larger integer" if large else repr(value)
+        unit = "of seconds " * ("cache" not in name and "factor" not in name)
+        raise PlanError(f"the {name} of a machine is a number {unit}from 0 to {_MOST:g}, not {shown}")
+    if value < 1 and name == "cache_factor":
+        raise PlanError("the cache_factor of a machine says how many times as fast as memory a cache is: 1 or more")
+    return float(value)
+
+
+DEFAULT = Machine()
+"""The machine of plans for which none is given."""
+
+
+def as_machine(machine: Machine | str | None) -> Machine:
+    """The given machine, the one of a name or of a file, or the default one if None.
+
+    Raises:
+        PlanError: the argument is something else, or there is no such machine.
+
+    >>> as_machine(None) is DEFAULT
+    True
+    """
+    if isinstance(machine, str):
+        return Machine.load(machine)
+    if machine is not None and not isinstance(machine, Machine):
+        raise PlanError(f"a machine is one of rote.Machine(latency=…, byte_time=…), or a name, not {machine!r}")
+    return machine or DEFAULT
+
+
+class Slowest(NamedTuple):
+    """The times of a machine along the slowest of some grid modes."""
+
+    latency: float
+    byte: float
+    copy: float
+    reduce: float
+
+
+def slowest_of(times: Times, modes: tuple[int, ...]) -> Slowest:
+    """The times along the slowest of some grid modes, or 0 if there are none."""
+    slowest = []
+    for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time):
+        slowest.append(max([along[g] for g in modes], default=0.0))
+    return Slowest(*slowest)

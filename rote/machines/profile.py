@@ -1,0 +1,268 @@
+"""Profiles: a machine as data, a TOML file in which every number is a value, a low, a high and a source.
+
+A number without a document has a wide range, and a source that begins with "not documented". The ends of all ranges
+give the range of a prediction, and each number's own ends tell whether it decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from ..caches import memoized
+from ..errors import PlanError, counted
+from .network import Network, Order, Topology
+
+__all__ = ["NUMBERS", "Number", "Pick", "Profile", "names", "read_profile"]
+
+End = Literal["value", "fast", "slow", "low", "high"]
+Pick = End | Mapping[str, float | End]
+
+_FOLDER = Path(__file__).parent
+_LIMITS = ("nodes", "memory")  # they have no fast and no slow end
+_MEASURED = "here"  # the name of what `rote tune` measures
+
+
+class _Field(NamedTuple):
+    """What a number of a profile is. Its machine is faster with a larger number, or with a smaller one."""
+
+    meaning: str
+    larger_is_faster: bool = True
+    topology: str = ""  # only of this topology
+
+
+NUMBERS = {
+    "nodes": _Field("nodes of the machine"),
+    "memory": _Field("bytes of memory of a node"),
+    "cores": _Field("cores of a node"),
+    "peak": _Field("multiplications and additions of a node, per second"),
+    "fft_share": _Field("part of the peak that an FFT in cache reaches"),
+    "product_share": _Field("part of the peak that a product of matrices reaches"),
+    "memory_rate": _Field("bytes that the cores of a node read and write in memory, per second"),
+    "core_memory_rate": _Field("bytes that one core reads and writes in memory, per second"),
+    "cache": _Field("bytes of the last cache, of all cores of a node"),
+    "cache_factor": _Field("how many times as fast as memory the last cache is"),
+    "page_factor": _Field("how many times as long memory takes if each point lies on a page of its own", False),
+    "exchange": _Field("seconds of software per exchange, before its first message", False),
+    "near_latency": _Field("seconds of a message between two ranks of a node", False),
+    "latency": _Field("seconds of a message between two nodes, software included", False),
+    "message_rate": _Field("messages that a node sends, per second"),
+    "injection": _Field("bytes that enter a node, and as many that leave it, per second"),
+    "lanes": _Field("links side by side between neighbours in a dimension", True, "torus"),
+    "link": _Field("bytes per second of a link, each way", True, "torus"),
+    "group": _Field("nodes of a group, or under a switch", True, "dragonfly, fat tree"),
+    "far_latency": _Field("seconds of a message between groups", False, "dragonfly, fat tree"),
+    "far": _Field("bytes per second and node that leave a group", True, "dragonfly, fat tree"),
+}
+"""The numbers of a profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a machine, the least and the largest that it may be, and where it is written."""
+
+    value: float
+    low: float
+    high: float
+    source: str
+
+    @property
+    def documented(self) -> bool:
+        """Whether a document has it."""
+        return not self.source.startswith("not documented")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A machine as data.
+
+    Attributes:
+        name: the name of its file, without the ending.
+        about: what it is, in a sentence.
+        topology, dims: of its network; a torus has nodes along each dimension.
+        ranks_per_node: how many ranks are usual.
+        numbers: those of `NUMBERS` that its topology has.
+
+    >>> profile = read_profile("k-computer")
+    >>> profile["link"].value, profile["link"].documented, profile.dims
+    (5000000000.0, True, (48, 54, 32))
+    """
+
+    name: str
+    about: str
+    topology: Topology
+    dims: tuple[int, ...]
+    ranks_per_node: int
+    numbers: dict[str, Number]
+
+    def __getitem__(self, name: str) -> Number:
+        return self.numbers[name]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of the numbers that no document has."""
+        return tuple(name for name, number in self.numbers.items() if not number.documented)
+
+    def picked(self, pick: Pick = "value") -> dict[str, float]:
+        """Each number: its value, its faster or slower end, or what a mapping says of some.
+
+        >>> read_profile("k-computer").picked({"lanes": "high", "link": 4e9})["link"]
+        4000000000.0
+        """
+        found = {}
+        for name, number in self.numbers.items():
+            fast, slow = (number.high, number.low) if NUMBERS[name].larger_is_faster else (number.low, number.high)
+            if name in _LIMITS:
+                fast = slow = number.value
+            ends = {"value": number.value, "fast": fast, "slow": slow, "low": number.low, "high": number.high}
+            chosen = pick if isinstance(pick, str) else pick.get(name, "value")
+            if isinstance(chosen, str) and chosen not in ends:
+                raise PlanError(f"a number of a machine is picked by one of {', '.join(ends)}, not {chosen!r}")
+            found[name] = ends[chosen] if isinstance(chosen, str) else float(chosen)
+        unknown = [] if isinstance(pick, str) else [name for name in pick if name not in found]
+        if unknown:
+            raise PlanError(f"{self.name} has no number {unknown[0]!r}\nit has {', '.join(found)}")
+        return found
+
+    def times(
+        self,
+        ranks_per_node: int | None = None,
+        threads: int | None = None,
+        order: Order = "block",
+        pick: Pick = "value",
+    ) -> dict[str, Any]:
+        """The arguments of a `Machine`: the times of one of so many ranks of a node, with so many threads each.
+
+        Raises:
+            PlanError: a node has fewer cores.
+        """
+        n, cores = self.picked(pick), int(self["cores"].value)
+        ranks = self.ranks_per_node if ranks_per_node is None else ranks_per_node
+        per_rank = max(cores // max(ranks, 1), 1) if threads is None else threads
+        if ranks < 1 or per_rank < 1 or ranks * per_rank > cores:
+            raise PlanError(
+                f"a node of {self.name} has {counted(cores, 'core')}, not {counted(ranks, 'rank')} a node of "
+                f"{counted(per_rank, 'thread')}\ngive ranks_per_node and threads whose product is at most {cores}"
+            )
+        memory = min(n["memory_rate"] / ranks, n["core_memory_rate"] * per_rank)
+        peak = n["peak"] * per_rank / cores
+        network = Network(
+            topology=self.topology,
+            nodes=round(n["nodes"]),
+            ranks_per_node=ranks,
+            threads=per_rank,
+            order=order,
+            near_latency=n["near_latency"],
+            near_byte_time=2 / memory,
+            latency=n["latency"],
+            message_time=1 / n["message_rate"],
+            byte_time=1 / n["injection"],
+            dims=self.dims,
+            lanes=round(n.get("lanes", 1)),
+            link_time=1 / n.get("link", inf),
+            group=round(n.get("group", 0)),
+            far_latency=n.get("far_latency", 0.0),
+            far_time=1 / n.get("far", inf),
+        )
+        return {
+            "latency": n["latency"],
+            "byte_time": ranks / n["injection"],
+            "copy_time": 2 / memory,  # a byte is read and written
+            "reduce_time": 3 / memory,  # two are read, one is written
+            "step_time": n["exchange"],
+            "flop_time": 1 / (n["product_share"] * peak),
+            "fft_time": 5 / (16 * n["fft_share"] * peak),  # 5 n log2 n flops transform n points of 16 bytes
+            "cache": n["cache"] / ranks,
+            "cache_factor": n["cache_factor"],
+            "page_factor": n["page_factor"],
+            "network": network,
+        }
+
+
+def names() -> tuple[str, ...]:
+    """The names of the profiles that come with Rote."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def read_profile(name: str) -> Profile:
+    """Read the profile of a name, or of a file.
+
+    Raises:
+        PlanError: there is none, or the file has a mistake; the message says in which line.
+    """
+    if name in names():
+        return _known(name)
+    path = Path(name)
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        return _read(path)
+    if name == _MEASURED:
+        raise PlanError('the machine "here" is measured\nrun `rote tune`, and leave out the machine')
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names(), 1, 0.4)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise PlanError(f"there is no machine {name!r}\n{hint}the machines are {', '.join(names())}, or a file *.toml")
+
+
+@memoized(16)
+def _known(name: str) -> Profile:
+    return _read(_FOLDER / f"{name}.toml")
+
+
+def _read(path: Path) -> Profile:
+    """Read a file; what is missing, unknown, negative or out of order is refused, with its line."""
+    import tomllib
+
+    try:
+        text = path.read_text("utf-8")
+        tree = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"the machine {path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{path}: {error}\na profile is a file in TOML, as those in {_FOLDER}") from None
+    lines = text.splitlines()
+
+    def refuse(name: str, why: str, hint: str) -> PlanError:
+        line = next((n for n, each in enumerate(lines, 1) if each.split("=")[0].strip() == name), len(lines))
+        return PlanError(f"{path}, line {line}: {name} {why}\n{hint}")
+
+    topology, ranks = _said(tree, "topology", refuse), _said(tree, "ranks_per_node", refuse)
+    if topology not in get_args(Topology):
+        raise refuse("topology", f"is {topology!r}", f"write one of {', '.join(get_args(Topology))}")
+    dims = _said(tree, "dims", refuse) if topology == "torus" else []
+    if not isinstance(dims, list) or [*map(_whole, dims)] != [True] * max(len(dims), topology == "torus"):
+        raise refuse("dims", f"is {dims!r}", "write the nodes along each dimension of the torus, as [48, 54, 32]")
+    wanted = [name for name, field in NUMBERS.items() if not field.topology or topology in field.topology]
+    for name in tree:
+        if name not in (*wanted, "about", "topology", "ranks_per_node", *["dims"] * bool(dims)):
+            raise refuse(name, f"is no number of a machine whose network is a {topology}", ", ".join(wanted))
+    numbers = {}
+    for name in wanted:
+        entry, meaning = tree.get(name), NUMBERS[name].meaning
+        if not isinstance(entry, dict) or entry.keys() != {"value", "low", "high", "source"}:
+            why = "is missing" if entry is None else "has not all of value, low, high and source, or more"
+            raise refuse(name, why, f'{meaning}: {name} = {{ value = …, low = …, high = …, source = "…" }}')
+        ends = [entry["low"], entry["value"], entry["high"]]
+        if not all(isinstance(end, int | float) and not isinstance(end, bool) and 0 < end < 1e100 for end in ends):
+            raise refuse(name, "has a number that is not positive", f"{meaning}: three positive numbers")
+        if ends != sorted(ends):
+            raise refuse(name, f"has {ends[0]:g}, {ends[1]:g}, {ends[2]:g}", f"{meaning}: write low <= value <= high")
+        numbers[name] = Number(float(ends[1]), float(ends[0]), float(ends[2]), str(entry["source"]))
+    if not _whole(ranks) or ranks > numbers["cores"].value:
+        raise refuse("ranks_per_node", f"is {ranks!r}", "write a number of ranks from 1 to that of the cores")
+    return Profile(path.stem, str(tree.get("about", "")), topology, tuple(dims), ranks, numbers)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _said(tree: dict[str, Any], name: str, refuse: Any) -> Any:
+    """What is no number, and has a source too."""
+    entry = tree.get(name)
+    if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
+        raise refuse(name, "has not both value and source", f'write {name} = {{ value = …, source = "…" }}')
+    return entry["value"]

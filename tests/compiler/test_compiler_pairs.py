@@ -1,0 +1,121 @@
+"""Pairs of coordinates are counted by digits, and runs in arrays, as tables and lattices count them one by one."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from compiler.test_compiler_verify import certify, figures, plan_of
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs, pairs_across
+
+import rote
+from rote.compiler import components as parts
+from rote.compiler import pairs as digits
+from rote.compiler import volumes
+from rote.compiler.components import components, few_overlaps, overlaps, readings, segments, splits_of
+from rote.compiler.verify import certificate, proof
+from rote.errors import PlanError
+from rote.lattice import Lattice
+
+RUNS = st.sampled_from(["block", "block(ceil)", "block(floor)"])
+
+
+def tried(source, target, names):
+    """The counts of every movement by a method, with nothing remembered."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in names:
+            patch.setattr(module, name, value)
+        rote.clear_caches()
+        try:
+            counts = [volumes.from_others(source, target, sending) for sending in (False, True)]
+            if source.grid == target.grid:
+                for g in range(source.grid.order):
+                    counts += [volumes.from_others(source, target, sending, (g,)) for sending in (False, True)]
+            ranks = source.grid.shape or (1,)
+            if source.grid != target.grid:
+                ranks = (source.grid.size,)
+            return [np.broadcast_to(each, ranks).tolist() for two in counts for each in two]
+        finally:
+            rote.clear_caches()
+
+
+@given(st.one_of(pairs(), pairs_across()), st.sampled_from([0, 4, 4096]))
+def test_counts_by_digits_are_those_of_tables(ends, large):
+    """Law: elements and messages of all ranks are the same without any table of pairs."""
+    assert tried(*ends, [(volumes, "_SMALL", -1), (digits, "_LARGE", large)]) == tried(
+        *ends, [(volumes, "_SMALL", 1 << 40)]
+    )
+
+
+@given(st.one_of(pairs(), pairs_across()))
+def test_pairs_have_the_elements_of_the_table(ends):
+    """Law: so has each pair of coordinates."""
+    for part in components(*ends):
+        sides = readings(*ends, part)
+        table = volumes._sizes(*sides)
+        found = digits.pairs_of(*sides)
+        assert found is not None
+        elements, pairs = found.met(dict(enumerate(np.indices(splits_of(*sides), sparse=True))))
+        assert np.array_equal(elements, table) and np.array_equal(pairs, table > 0)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=3), st.lists(RUNS, min_size=1, max_size=3), st.integers(0, 200), st.data())
+def test_segments_are_the_lattices_of_runs(before, after, n, data):
+    """Law: the segments of nested runs have the coordinates and local indices of all elements, each in its place."""
+    ends = []
+    for kinds in (before, after):
+        grid = [data.draw(st.integers(2, 5)) for _ in kinds]
+        text = ",".join(f"{g}:{kind}" for g, kind in enumerate(kinds))
+        ends.append(rote.parse(f"[({text})]").on((n,), grid))
+    (part,) = components(*ends)
+    sides = readings(*ends, part)
+    found = segments(*sides)
+    assert found is not None and len(found) <= n
+    if n:
+        rows = [table for _, table in Lattice.listing([*found]).rows]
+        (at, local), (other_at, other_local) = (parts.one_by_one(side, {0: n}) for side in sides)
+        assert np.array_equal(rows, [*at, *other_at, *local, *other_local])
+        for side, number in ((0, 0), (1, len(before))):
+            for k in range(len(found)):
+                place = found.rows[number : number + len(found.shapes[side]), k]
+                assert k in found.near(side, place.tolist())
+
+
+@given(st.one_of(pairs(), pairs_across()))
+def test_proofs_by_digits_count_the_same(ends):
+    """Law: a proof that lists no pairs of coordinates counts as one that lists them all."""
+    step = rote.compiler.rules.one_step(*ends)
+    if step is None:
+        return
+    counted = []
+    for most, large in ((1 << 18, 1 << 12), (0, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(proof, "_MANY", most)
+            patch.setattr(proof, "_LARGE", large)
+            rote.clear_caches()
+            counted.append([each.tolist() for each in certificate._verify_step(step, np.dtype("f8"))])
+    rote.clear_caches()
+    assert counted[0] == counted[1]
+
+
+def test_wrong_segments_are_refused(monkeypatch):
+    """Law: the proof refuses segments that are shorter, elsewhere, or at another coordinate."""
+    plan = plan_of("block(floor)[(0)] -> block(ceil)[(0)]", (1234,), (101,))
+    sides = readings(plan.source, plan.target, *components(plan.source, plan.target))
+    found, rng = overlaps(*sides), random.Random(1)
+    assert isinstance(found, parts.Segments) and few_overlaps(*sides) is None
+    certify(plan, figures(plan))
+    monkeypatch.setattr(proof, "_proof", proof._proof.__wrapped__)
+    for row in (-1, 0, 1, 2, 3):
+        for _ in range(5):
+            lengths, rows, k = found.lengths.copy(), found.rows.copy(), rng.randrange(len(found))
+            line = lengths if row < 0 else rows[row]
+            line[k] += -1 if line[k] > 0 else 1
+            monkeypatch.setattr(
+                proof, "overlaps", lambda *asked, made=(lengths, rows): parts.Segments(*made, found.shapes)
+            )
+            with pytest.raises(PlanError):
+                certify(plan, None)

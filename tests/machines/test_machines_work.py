@@ -1,0 +1,58 @@
+"""Local work: the seconds of transforms, twiddles and products."""
+
+from __future__ import annotations
+
+import pytest
+
+import rote
+from rote.compiler.cost import duration
+from rote.machines.machine import Machine
+from rote.machines.work import Work, work_seconds
+
+SLOW_MEMORY = Machine(copy_time=1e-9, fft_time=1e-12)
+SLOW_CORES = Machine(copy_time=1e-12, fft_time=1e-9)
+
+
+def test_a_transform_takes_its_arithmetic_or_its_memory():
+    work = Work("fft", 1000, points=1024)
+    assert work_seconds(work, SLOW_MEMORY) == pytest.approx(1000 * 1e-9)
+    assert work_seconds(work, SLOW_CORES) == pytest.approx(1000 * 10 * 1e-9)
+
+
+def test_the_formulas_of_a_profile():
+    """For m points of 16 bytes, 5 m log2 n operations at a share of the peak, 32 m bytes, and 48 m for twiddles."""
+    machine, m = Machine.load("k-computer"), 10**7
+    fft, twiddle = Work("fft", 16 * m, points=1024), Work("twiddle", 16 * m)
+    assert work_seconds(fft, machine) == pytest.approx(5 * m * 10 / (0.05 * 128e9))
+    assert work_seconds(Work("fft", 16 * m, points=2), machine.at({"fft_share": 0.15})) == pytest.approx(32 * m / 64e9)
+    assert work_seconds(twiddle, machine) == pytest.approx(48 * m / 64e9)
+
+
+def test_what_fits_into_the_cache_twice_is_faster():
+    machine = Machine(copy_time=1e-9, fft_time=0, cache=2000, cache_factor=4)
+    assert work_seconds(Work("fft", 1000, points=8), machine) == pytest.approx(1000 * 1e-9 / 4)
+    assert work_seconds(Work("fft", 1001, points=8), machine) == pytest.approx(1001 * 1e-9)
+
+
+def test_points_on_pages_of_their_own_take_longer():
+    machine = Machine(copy_time=1e-9, fft_time=0, page_factor=3)
+    near, far = (Work("fft", 10**6, points=8, stride=stride) for stride in (2048, 4096))
+    assert work_seconds(far, machine) == pytest.approx(3 * work_seconds(near, machine))
+    cached = Machine(copy_time=1e-9, fft_time=0, page_factor=3, cache=1e7)
+    assert work_seconds(far, cached) == work_seconds(near, cached)
+
+
+def test_times_per_grid_mode_count_with_the_slowest():
+    assert work_seconds(Work("twiddle", 100), Machine(copy_time=(1e-9, 2e-9))) == pytest.approx(1.5 * 100 * 2e-9)
+
+
+def test_a_product_takes_its_operations():
+    assert work_seconds(Work("product", 0, flops=1000), Machine(flop_time=2e-9)) == pytest.approx(2e-6)
+
+
+def test_packing_in_cache_is_faster():
+    plan = rote.compile("block[(0),(),()] -> block[(),(0),()]", shape=(64, 64, 64), grid=8)
+    block = 64**3 // 8 * 8
+    base = {"latency": 0, "byte_time": 0, "step_time": 0, "copy_time": 1e-9, "cache_factor": 4}
+    small, large = (duration(*plan.steps, 8, Machine(**base, cache=2 * block + more)).seconds for more in (-1, 0))
+    assert small == pytest.approx((1 + 7 / 8) * block * 1e-9) and large == pytest.approx(small / 4)
