@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.cost import DEFAULT, Machine, as_machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
+from rote.compiler.tasks import Tasks
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.layout.refine import with_components
+from rote.machines.machine import DEFAULT, Machine, as_machine
 from rote.runtime.choose import Progress, Tune, time_limit
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
@@ -80,8 +81,8 @@ class FFT:
             kept (see `rote.wisdom`), and tuned anew once it is no longer faster.
         threads: per rank, for local transforms; all ranks together should not have more threads than cores.
         method: how messages travel between ranks: a name in `rote.methods`, or "auto".
-        machine: for which moves are compiled, and "auto" chooses; if None, the default one, or for "auto" the one that
-            `rote tune` measured on as many ranks.
+        machine: for which moves are compiled, and "auto" chooses, or its name; if None, the default one, or for "auto"
+            the one that `rote tune` measured on as many ranks.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
         tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what is clearly
             faster is taken, or the model's choice. A run that has begun is finished. None for the default time.
@@ -130,11 +131,12 @@ class FFT:
         tune: Tune = "model",
         threads: int = 1,
         method: str = "auto",
-        machine: Machine | None = None,
+        machine: Machine | str | None = None,
         progress: Progress | None = None,
         tune_seconds: float | None = None,
         wire: str | None = None,
     ) -> None:
+        machine = None if machine is None else as_machine(machine)
         self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
@@ -247,6 +249,15 @@ class FFT:
     def moves(self) -> tuple[Plan, ...]:
         """The plans of the forward walk's moves, in order: one per redistribution between two transforms."""
         return self.walk.moves
+
+    def tasks(self) -> Tasks:
+        """The moves and the local work of `forward`, as `rote.predict` sees them.
+
+        >>> from rote.fft import FFT
+        >>> [work.kind for work in FFT((8, 8), "block[(0),()]").tasks().every]
+        ['fft', 'fft']
+        """
+        return self.walk.tasks()
 
     @property
     def workspace_bytes(self) -> int:

@@ -15,12 +15,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.cost import Machine, as_machine
 from rote.compiler.step import as_dtype
 from rote.errors import CommError, LayoutError, counted
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
 from rote.layout.layout import Layout, layout_or_none
+from rote.machines.machine import Machine, as_machine
 from rote.runtime.choose import TUNES, Progress, Tune
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
@@ -213,6 +213,12 @@ class Options:
         machine = self.machine_on(comm)
         if self.wire is None:
             return machine
+        if machine.network is not None:
+            halves = {
+                name: getattr(machine.network, name) / 2
+                for name in ("near_byte_time", "byte_time", "link_time", "far_time")
+            }
+            machine = replace(machine, network=replace(machine.network, **halves))
         times = machine.byte_time
         if isinstance(times, tuple):
             return replace(machine, byte_time=tuple(time / 2 for time in times))

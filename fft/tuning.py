@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from rote.compiler.cost import Machine
 from rote.compiler.plan import in_seconds, table
 from rote.layout.grid import Grid
+from rote.machines.machine import Machine
 from rote.runtime.choose import (
     BETTER,
     FEWEST,

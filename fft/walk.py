@@ -9,25 +9,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from rote.caches import memoized
 from rote.compiler.compile import compile
-from rote.compiler.cost import DEFAULT, Machine
 from rote.compiler.plan import Plan, in_bytes, in_seconds, on_machine
+from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step
+from rote.compiler.tasks import Task, Tasks, transfers
+from rote.compiler.volumes import largest_block
 from rote.errors import counted
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused_ends
 from rote.lazy import late
+from rote.machines.machine import DEFAULT, Machine
+from rote.machines.work import Work
 
 from .transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
-__all__ += ["walk_card", "walk_page"]
+__all__ += ["single_step", "walk_card", "walk_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,38 @@ class Walk:
         """The plans in which ranks communicate, in order."""
         return tuple(filter(_messages, self.transitions))
 
+    def tasks(self, compiled: bool = True) -> Tasks:
+        """The moves and the local work, as `rote.predict` sees them.
+
+        Args:
+            compiled: whether moves are the steps of their plans. If not, each is one step, which costs as much or more,
+                and nothing is compiled: so walks are compared.
+
+        >>> from rote.fft import FFT
+        >>> [work.kind for work in FFT((8, 8), "block[(0),()]").walk.tasks().every]
+        ['fft', 'fft']
+        """
+        if compiled:
+            moves = [plan.steps if _messages(plan) else () for plan in self.transitions]
+        else:
+            moves = [single_step(before, after) for before, after, _ in self.ends]
+        every: list[Task] = []
+        for stage, steps, dtype in zip(self.stages, [(), *moves], self.dtypes(), strict=False):
+            every += [*transfers(steps, dtype.itemsize), *_work(stage, dtype)]
+        name = f"{self.kind} of {self.source.shape} {self.dtype}"
+        return Tasks(name, self.source.grid, self.machine, tuple(every), self.peak_bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """About how many bytes a run takes on a rank: tensor, spectrum, and twice the largest block between stages.
+
+        Elements that a stage makes and cuts off again, as in resampling real numbers, do not count.
+        """
+        blocks = [largest_block(self.source) * self.dtype.itemsize]
+        for stage, dtype in zip(self.stages, self.dtypes()[1:], strict=True):
+            blocks.append(largest_block(stage.after) * dtype.itemsize)
+        return blocks[0] + blocks[-1] + 2 * max(blocks)
+
     def inverse(self) -> Walk:
         """The inverse walk: the inverse stages and moves, in reversed order."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
@@ -290,6 +328,29 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
         f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
         f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}{rounded}"
     )
+
+
+@memoized(4096)
+def single_step(before: Distribution, after: Distribution) -> tuple[Step, ...]:
+    """The one step in which ranks go from a stage to the next, or none if nothing is sent."""
+    step = one_step(before, after)
+    return () if step is None or step.kind in LOCAL else (step,)
+
+
+def _work(stage: Stage, dtype: np.dtype[Any]) -> list[Work]:
+    """The work of a stage on its largest block: a transform of one mode after the other, and factors.
+
+    Half a spectrum has about as many bytes as the real numbers of which it is made.
+    """
+    block = stage.before.max_local_shape()
+    nbytes, work = prod(block) * dtype.itemsize, list[Work]()
+    for action in stage.done:
+        if isinstance(action, Twiddle | Convolve):
+            work.append(Work("twiddle", nbytes))
+        elif isinstance(action, Transform) and action.kind not in CASTS:
+            for mode in reversed(action.modes):
+                work.append(Work("fft", nbytes, block[mode], prod(block[mode + 1 :]) * dtype.itemsize))
+    return work
 
 
 def _messages(plan: Plan) -> list[Step]:

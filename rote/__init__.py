@@ -45,7 +45,6 @@ _ELSEWHERE = {
     **{name: f"from rote.compat.mpi4py_fft import {name}" for name in ("PFFT", "newDistArray")},
     **dict.fromkeys(("COMM_WORLD", "world"), "rote.runtime.world()"),
     "explain": 'rote.compile("A -> B", shape=…, grid=…).explain()',
-    "predict": "rote.fft.compare(shape, ranks)",
     "show": "rote.plot.layout(rote.parse(layout).on(shape, grid))",
     **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
 }
@@ -56,7 +55,6 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from . import testing as testing
     from .caches import cache_info, clear_caches
     from .compiler.compile import compile, expect, tradeoff
-    from .compiler.cost import Machine
     from .compiler.plan import Plan
     from .compiler.relabel import relabel
     from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
@@ -68,6 +66,8 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .layout.expressions import L, block, cyclic, partial, root
     from .layout.grid import Grid
     from .layout.layout import Layout, Transition, parse, parse_transition
+    from .machines.machine import Machine
+    from .prediction import Prediction, predict
     from .runtime.comm.resolve import run
     from .runtime.exchange.registry import methods
     from .tensor import DistTensor, load
@@ -80,7 +80,7 @@ else:
             "": "array_api compiler errors fft grammar layout plot random runtime simulate testing wisdom",
             "caches": "cache_info clear_caches",
             "compiler.compile": "compile expect tradeoff",
-            "compiler.cost": "Machine",
+            "machines.machine": "Machine",
             "compiler.plan": "Plan",
             "compiler.relabel": "relabel",
             "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",
@@ -92,6 +92,7 @@ else:
             "layout.expressions": "L block cyclic partial root",
             "layout.grid": "Grid",
             "layout.layout": "Layout Transition parse parse_transition",
+            "prediction": "Prediction predict",
             "runtime.comm.resolve": "run",
             "runtime.exchange.registry": "methods",
             "tensor": "DistTensor load",
@@ -103,8 +104,8 @@ else:
 
 # `from rote import *` leaves array_api and testing out: programs import them by name.
 __all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
-__all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "RoteError", "Transition"]
-__all__ += ["block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config", "contents"]
-__all__ += ["cyclic", "einsum", "errors", "expect", "fft", "grammar", "layout", "load", "methods", "parse"]
-__all__ += ["parse_transition", "partial", "plot", "random", "redistribute", "relabel", "root", "run", "runtime"]
-__all__ += ["save", "simulate", "trace", "tradeoff", "wisdom"]
+__all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
+__all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]
+__all__ += ["contents", "cyclic", "einsum", "errors", "expect", "fft", "grammar", "layout", "load", "methods", "parse"]
+__all__ += ["parse_transition", "partial", "plot", "predict", "random", "redistribute", "relabel", "root", "run"]
+__all__ += ["runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]

@@ -11,18 +11,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import inf, log2, prod
-from typing import Any
+from math import inf, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from rote.caches import memoized
-from rote.compiler.cost import DEFAULT, Machine, as_machine, duration, flow
+from rote.compiler.cost import flow
 from rote.compiler.plan import in_bytes, in_seconds, on_machine
-from rote.compiler.rules import one_step
-from rote.compiler.step import LOCAL
-from rote.compiler.volumes import largest_block
+from rote.compiler.tasks import Transfer, task_seconds
 from rote.errors import GatherWarning, LayoutError, PlanError, counted
 from rote.grammar import StageSyntax
 from rote.grammar.nodes import BLOCK
@@ -30,6 +26,8 @@ from rote.layout.distribution import Distribution, distribute
 from rote.layout.expressions import L
 from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout, as_layout
+from rote.machines.machine import DEFAULT, Machine, as_machine
+from rote.prediction import Prediction, predicted
 from rote.runtime.comm.protocol import Comm
 
 from ..check import build
@@ -40,11 +38,12 @@ from . import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transpos
 from .ragged import ragged
 
 __all__ = ["NONE", "Choice", "Price", "Prices", "best", "choices", "choices_for", "compare", "compared", "crowded"]
+__all__ += ["idle"]
 __all__ += ["farther", "gathered_bytes", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
 __all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
-_TRANSFORMED = 0.25  # a transform's time, in times of a copy, per doubling of the points
+_MANY = 64  # grids: of more, those that cost the same are priced once
 _CROWDED = 2  # times its part of the tensor that a rank may hold
 
 
@@ -73,39 +72,29 @@ class Price:
 NONE = Price(inf, 0, 0, 0)
 """The price if there is no walk."""
 
-_FREE = Price(0.0, 0, 0, 0)
-
 
 class Prices:
     """The prices of walks on one machine; walks that are compared share moves, and each is priced once."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._known: dict[tuple[Distribution, Distribution, int], Price] = {}
+        self._known: dict[Transfer, tuple[int, int]] = {}
 
     def __call__(self, walk: Walk) -> Price:
-        copy_time = max(self.machine.along(walk.source.grid.order).copy_time)
-        moves = [self._move(*end) for end in walk.ends]
-        seconds = sum(move.seconds for move in moves)
-        for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-            points = prod(stage.before.view_shape[m] for m in stage.acted_modes)
-            block_bytes = prod(stage.before.max_local_shape()) * dtype.itemsize
-            seconds += block_bytes * log2(max(points, 1)) * _TRANSFORMED * copy_time
-        received, total = sum(move.received for move in moves), sum(move.total for move in moves)
-        return Price(seconds, sum(move.moves for move in moves), received, total)
+        tasks = walk.tasks(compiled=False).every
+        volumes = [self._volumes(task) for task in tasks if isinstance(task, Transfer)]
+        received, total = sum(most for most, _ in volumes), sum(every for _, every in volumes)
+        return Price(task_seconds(tasks, self.machine), len(volumes), received, total)
 
-    def _move(self, before: Distribution, after: Distribution, dtype: np.dtype[Any]) -> Price:
-        key = before, after, dtype.itemsize
-        if key not in self._known:
-            self._known[key] = _FREE
-            step = one_step(before, after)
-            if step is not None and step.kind not in LOCAL:
-                elements = flow(step).elements
-                received = int(elements.max())
-                total = int(elements.sum(dtype=object)) * (step.ranks.size // elements.size)
-                seconds = duration(step, dtype.itemsize, self.machine).seconds
-                self._known[key] = Price(seconds, 1, received * dtype.itemsize, total * dtype.itemsize)
-        return self._known[key]
+    def _volumes(self, move: Transfer) -> tuple[int, int]:
+        """The most bytes that a rank receives in a move, and all ranks together."""
+        if move not in self._known:
+            elements, ranks = flow(move.step).elements, move.step.ranks.size
+            received = int(elements.max())
+            exact = object if received * elements.size >= 1 << 63 else None
+            total = int(elements.sum(dtype=exact)) * (ranks // elements.size)
+            self._known[move] = received * move.item, total * move.item
+        return self._known[move]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +121,19 @@ class Choice:
 
     @property
     def peak_bytes(self) -> int:
-        """About how many bytes a run takes on a rank: tensor, spectrum, and twice the largest block between stages.
+        """About how many bytes a run takes on a rank (see `Walk.peak_bytes`); 0 without a walk."""
+        return 0 if self.walk is None else self.walk.peak_bytes
 
-        Elements that a stage makes and cuts off again, as in resampling real numbers, do not count. 0 without a walk.
+    @property
+    def prediction(self) -> Prediction | None:
+        """The seconds by cause and range, and the memory (see `rote.predict`); None if there is no walk.
+
+        Its seconds are those of the price: each move is one step. A plan with more steps may take less.
         """
         if self.walk is None:
-            return 0
-        blocks = [largest_block(self.source) * self.walk.dtype.itemsize]
-        for stage, dtype in zip(self.walk.stages, self.walk.dtypes()[1:], strict=True):
-            blocks.append(largest_block(stage.after) * dtype.itemsize)
-        return blocks[0] + blocks[-1] + 2 * max(blocks)
+            return None
+        tasks = self.walk.tasks(compiled=False)
+        return predicted(replace(tasks, name=f"{self.name} {tasks.name}"), self.walk.machine)
 
     @property
     def plain(self) -> bool:
@@ -276,17 +268,43 @@ def ranking(
     >>> from ..request import as_request
     >>> wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
     >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
-    ['slab', 'cyclic']
+    ['slab', 'rows']
     """
     candidates: list[Choice] = []
     prices = Prices(machine)
     grids = _grids(ranks, len(shape)) if grid is None else [grid]
+    first: dict[object, Grid] = {}  # of grids that differ in the order of their modes alone
     for on in grids:
         for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), "rows"):
-            candidates.append(_from_start(name, shape, on, request, output, prices))
+            alike = _alike(name, shape, on, request, machine) if len(grids) > _MANY and output is None else None
+            if alike is None or first.setdefault(alike, on) == on:
+                candidates.append(_from_start(name, shape, on, request, output, prices))
+            else:
+                why = f"it costs as much as on {first[alike]}"
+                candidates.append(Choice(name, _whole(shape, on), NONE, None, why))
     if not any(map(_spread, candidates)):
         candidates += [_from_start("ragged", shape, on, request, output, prices) for on in grids]
     return preferred(candidates)
+
+
+def _alike(name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest, machine: Machine) -> object:
+    """What grids have in common on which a family costs the same: the extents and the times of their modes, in any
+    order, if it treats the axes alike that they split. None if nothing is known."""
+    split = [axis for axis in request.axes if axis != request.real]
+    like = {(shape[axis], request.kind[axis]) for axis in split}
+    same = request.points == request.kept == tuple([shape[axis] for axis in request.axes])
+    if name not in ("cyclic", "volumetric") or len(like) != 1 or not same:
+        return None
+    try:
+        times = machine.along(grid)
+    except PlanError:
+        return None
+    return name, tuple(sorted(zip(grid.shape, times.latency, times.byte_time, times.copy_time, strict=True)))
+
+
+def _whole(shape: tuple[int, ...], grid: Grid) -> Distribution:
+    """The distribution that stands for a family without a walk."""
+    return L(*((),) * len(shape)).on(shape, grid)
 
 
 def _from_start(
@@ -309,7 +327,7 @@ def _from_start(
             return _choice(name, source, request, output, prices)
         axis = split[0]
         why = f"axis {axis} of {shape[axis]} components would be split; give the layout to say so"
-    return Choice(name, L(*((),) * len(shape)).on(shape, grid), NONE, None, why)
+    return Choice(name, _whole(shape, grid), NONE, None, why)
 
 
 def _choice(
@@ -434,7 +452,7 @@ def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list
 
 def compare(
     shape: Sequence[int] | int,
-    ranks: int,
+    ranks: int | None = None,
     layout: Layout | str | None = None,
     grid: Grid | Sequence[int] | int | None = None,
     dtype: npt.DTypeLike = "c16",
@@ -443,7 +461,8 @@ def compare(
     kinds: Mapping[int, str] | str | None = None,
     s: Sequence[int] | int | None = None,
     resample: Sequence[int] | int | None = None,
-    machine: Machine | None = None,
+    machine: Machine | str | None = None,
+    nodes: int | None = None,
 ) -> tuple[Choice, ...]:
     """Compare the walks of all families of FFTs on any number of ranks, which need not exist.
 
@@ -452,10 +471,12 @@ def compare(
 
     Args:
         shape: the shape of the whole tensor.
-        ranks: the number of ranks.
+        ranks: the number of ranks. Give either it or `nodes`.
         layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
         machine: the machine whose times price the walks, and for which their moves are compiled; the default one if
             None.
+
+        nodes: the number of nodes of a machine with a profile, each with its ranks.
 
     Returns:
         One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`
@@ -469,10 +490,17 @@ def compare(
     >>> for choice in compare((64, 64, 64), ranks=4)[:3]:
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)
     slab 4 1 786432
-    cyclic 4 1 786432
-    cyclic 2x2 1 786432
+    rows 4 1 786432
+    pencil 2x2 2 1048576
     """
-    extents, size = tensor_shape(shape), integer(ranks, "the number of ranks")
+    times = as_machine(machine)
+    if (ranks is None) == (nodes is None) or (ranks is None and times.network is None):
+        raise LayoutError(
+            "FFTs are compared for ranks, or for nodes of a machine with a profile; give ranks=… or nodes=…"
+        )
+    if nodes is not None and times.network is not None:
+        ranks = integer(nodes, "the number of nodes") * times.network.ranks_per_node
+    extents, size = tensor_shape(shape), integer(ranks or 0, "the number of ranks")
     if size < 1:
         raise LayoutError(f"an FFT runs on 1 rank or more, not {size}")
     on = None if grid is None else Grid(grid_shape(grid, size))
@@ -480,7 +508,7 @@ def compare(
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")
     request = planned_request(extents, dtype, axes, kinds, False, s, resample)
     arguments = as_arguments(extents, request, size, layout, on, output)
-    return choices_for(arguments, as_machine(machine))
+    return choices_for(arguments, times)
 
 
 def crowded(walk: Walk) -> bool:
@@ -488,6 +516,13 @@ def crowded(walk: Walk) -> bool:
     before = max(_times(walk.source), 1.0)
     fullest = max((_times(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
     return fullest > _CROWDED * before or gathered_bytes(walk) > 0
+
+
+def idle(walk: Walk) -> bool:
+    """Whether some ranks have nothing to do in a stage, since there are fewer points along a mode than ranks."""
+    dists = [stage.before for stage in walk.stages]
+    modes = [mode for dist in dists for mode in zip(dist.splits, dist.view_shape, strict=True)]
+    return any(prod([split.parts for split in splits]) > extent for splits, extent in modes)
 
 
 def gathered_bytes(walk: Walk) -> int:

@@ -192,7 +192,8 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
         rest = tuple(a for a in order[:-1] if a != axis)
         for place in range(len(rest) + 1):  # the transformed axis may go anywhere among the fused ones
             next_order = (*rest[:place], order[-1], *rest[place:], axis)
-            moved = _moved(order, next_order, shape, source.grid)
+            numbered = tuple(map(order.index, next_order))  # other names of the axes, and the same elements
+            moved = _moved(tuple(range(len(order))), numbered, tuple([shape[a] for a in order]), source.grid)
             if moved is not None:
                 steps.append((weight * moved[0], weight * moved[1], next_order))
     ways: list[Way] = []

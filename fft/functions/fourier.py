@@ -13,12 +13,12 @@ from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
 
-from rote.compiler.cost import DEFAULT
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
 from rote.functions.rules import named
 from rote.layout.layout import Layout, as_layout
+from rote.machines.machine import DEFAULT
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor

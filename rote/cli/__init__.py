@@ -19,7 +19,7 @@ __all__ = ["main"]
 _MENU: dict[str, tuple[str, Callable[[], ModuleType]]] = {
     "show": ("Draw who owns what.", lambda: import_module("rote.cli.layouts")),
     "explain": ("Show a plan and its cost; or which FFT costs least.", lambda: import_module("rote.cli.layouts")),
-    "predict": ("Predict the cost of FFTs, on ranks that need not exist.", lambda: import_module("rote.cli.layouts")),
+    "predict": ("Predict the cost of FFTs, on ranks that need not exist.", lambda: import_module("rote.cli.predict")),
     "fft": ("Transform a .npy file.", lambda: import_module("rote.cli.transform")),
     "bench": ("Time transforms and moves of Rote and of other libraries.", lambda: import_module("rote.cli.bench")),
     "tune": ("Measure this machine for the cost model, or time FFTs.", lambda: import_module("rote.cli.tune")),

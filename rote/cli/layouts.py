@@ -1,38 +1,36 @@
-"""`rote show`, `explain`, `predict` and `contents`: layouts, plans, FFTs and files, without starting ranks."""
+"""`rote show`, `explain` and `contents`: layouts, plans and files, without starting ranks."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..compiler.compile import compile
-from ..compiler.cost import DEFAULT
-from ..compiler.plan import figures, in_bytes, in_seconds, on_machine, table
+from ..compiler.plan import Plan, figures, in_bytes, table
 from ..compiler.step import KINDS
-from ..errors import LayoutError, PlanError, counted
+from ..errors import LayoutError, PlanError
 from ..functions.contraction.compile import compile_einsum
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
-from .options import DTYPES, Bytes, PictureFile, force_option, integers, known, of_ffts, refuse_target
+from ..machines.machine import as_machine
+from .options import DTYPES, Bytes, PictureFile, force_option, integers, known, machine_option, refuse_target
 from .output import Answer, coloured, json_option, on_rank_0, print_answer
+from .predict import compare_ffts, written
 
 if TYPE_CHECKING:
-    from ..compiler.plan import Plan
-    from ..fft.families.choose import Choice
     from ..functions.contraction.plan import Contraction
     from ..io.stored import Contents
 
-__all__ = ["contents", "explain", "predict", "show"]
+__all__ = ["contents", "explain", "show"]
 
 _LISTED = 1 << 20  # ranks
-_PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
+_PROVED = {"Plan": "element arrives", "Contraction": "product of elements enters"}
 
 _shape = click.option(
     "--shape", metavar="8x9x10", callback=integers(), help="The tensor's shape; default: a small one that fits."
@@ -136,6 +134,7 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.option("--out-layout", metavar="LAYOUT", help="The layout of a contraction's result, or cheapest.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft or a contraction: the number of ranks, on any grid.")
 @click.option("--why", is_flag=True, help="With --fft: for every grid, say why a family has no walk.")
+@machine_option
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
 @force_option
@@ -162,14 +161,21 @@ def explain(
         of_contraction = transition is not None and "[" not in transition
         if transition is None or (ranks is not None and not of_contraction) or why:
             raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-        if of_contraction:
-            _explain_contraction(transition, as_json, ranks, **options)
+        asked = [options.pop(name) for name in ("why_not", "verify", "html")]
+        layouts, end, shapes = options.pop("layout"), options.pop("out_layout"), options["shape"]
+        if not of_contraction:
+            if layouts or end or len(shapes) > 1:
+                rule = "--layout, --out-layout and several --shape are of contractions"
+                raise click.UsageError(f'{rule}, such as "ik,kj->ij"')
+            _tell(_transition(transition, **options), as_json, *asked)
             return
-        if options.pop("layout") or options.pop("out_layout") or len(options["shape"]) > 1:
+        if not shapes or (options["grid"] is None) == (ranks is None) or options.pop("wire") is not None:
             raise click.UsageError(
-                '--layout, --out-layout and several --shape are of contractions, such as "ik,kj->ij"'
+                f"{transition} is a contraction: write a --shape for each operand, and --grid or --ranks, and no --wire"
             )
-        _explain(transition, as_json, **{**options, "shape": next(iter(options["shape"]), None)})
+        places = [None if text == "free" else text for text in layouts] or None
+        options["shapes"] = options.pop("shape")
+        _tell(compile_einsum(transition, layouts=places, ranks=ranks, layout=end, **options), as_json, *asked)
         return
     for name in ("shape", "max_bytes", "why_not", "wire", "verify", "layout", "out_layout"):
         if options[name]:
@@ -179,43 +185,19 @@ def explain(
         raise click.UsageError(
             "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
         )
-    _compare(fft, ranks, options["grid"], options["dtype"], why, as_json, options["html"])
+    machine = as_machine(options["machine"])
+    compare_ffts(fft, ranks, options["grid"], options["dtype"], why, as_json, options["html"], machine)
 
 
-@click.command()
-@click.argument("shape", metavar="64x64x64", callback=integers())
-@click.option("--ranks", type=click.IntRange(1), required=True, help="The number of ranks, which need not exist.")
-@click.option("--grid", metavar="2x2", callback=integers(), help="Only this grid.")
-@_dtype
-@click.option("--why", is_flag=True, help="For every grid, say why a family has no walk.")
-@json_option
-@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first walk.")
-@force_option
-def predict(force: bool, **options: Any) -> None:
-    """Predict the cost of FFTs, like explain --fft. The FFT that Rote takes comes first.
-
-    \b
-    Examples:
-      rote predict 64x64x64 --ranks 8
-      rote predict 64x64 --ranks 4 --dtype c16 --json
-    """
-    if options["html"] is not None:
-        on_rank_0(refuse_target, options["html"], force)
-    _compare(**options)
-
-
-def _explain(
+def _transition(
     transition: str,
-    as_json: bool,
-    shape: Extents,
+    shape: Sequence[tuple[int, ...]],
     grid: Extents,
     dtype: str,
     max_bytes: int | None,
-    why_not: str | None,
     wire: str | None,
-    verify: bool,
-    html: str | None,
-) -> None:
+    machine: str | None,
+) -> Plan:
     if "->" not in transition:
         layout = parse(transition)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
@@ -223,58 +205,26 @@ def _explain(
     from ..plot.drawing import example_grid, example_shape
 
     on = grid or example_grid(ends.source, ends.target)
-    extents = shape or example_shape(ends.source, on, ends.target)
-    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
-    _tell(plan, _plan_answer, "every element arrives exactly once", as_json, why_not, verify, html)
+    extents = shape[0] if shape else example_shape(ends.source, on, ends.target)
+    return compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire, machine=machine)
 
 
-def _tell(
-    plan: Any,
-    answer: Callable[[Any], Answer],
-    proved: str,
-    as_json: bool,
-    why_not: str | None,
-    verify: bool,
-    html: str | None,
-) -> None:
-    """Print a plan as `rote explain` was asked to; `proved` is what its proof says."""
+def _tell(plan: Plan | Contraction, as_json: bool, why_not: str | None, verify: bool, html: str | None) -> None:
+    """Print a plan as `rote explain` was asked to."""
     reason = None if why_not is None else plan.why_not(why_not)
     lines = [plan.explain()]
     if reason is not None:
         lines.append(f"why not {why_not}: {reason}")
     if verify:
         plan.verify()
-        lines.append(f"verified: {proved}")
+        lines.append(f"verified: every {_PROVED[type(plan).__name__]} exactly once")
     if html is not None:
-        lines.append(_kept(plan.to_html(), html))
+        lines.append(written(plan.to_html(), html))
     if as_json:
-        print_answer(answer(plan) | {"why_not": reason, "verified": verify or None})
+        answer = _plan_answer(plan) if isinstance(plan, Plan) else _contraction_answer(plan)
+        print_answer(answer | {"why_not": reason, "verified": verify or None})
     else:
         click.echo("\n".join(lines))
-
-
-def _explain_contraction(
-    subscripts: str,
-    as_json: bool,
-    ranks: int | None,
-    shape: Sequence[tuple[int, ...]],
-    grid: Extents,
-    dtype: str,
-    layout: Sequence[str],
-    out_layout: str | None,
-    max_bytes: int | None,
-    why_not: str | None,
-    wire: str | None,
-    verify: bool,
-    html: str | None,
-) -> None:
-    if not shape or (grid is None) == (ranks is None) or wire is not None:
-        raise click.UsageError(
-            f"{subscripts} is a contraction: write a --shape for each operand, and --grid or --ranks, and no --wire"
-        )
-    layouts = [None if text == "free" else text for text in layout] or None
-    plan = compile_einsum(subscripts, shape, layouts, grid, ranks, dtype, out_layout, max_bytes)
-    _tell(plan, _contraction_answer, "every product of elements enters exactly once", as_json, why_not, verify, html)
 
 
 def _contraction_answer(plan: Contraction) -> Answer:
@@ -307,64 +257,6 @@ def _plan_answer(plan: Plan) -> Answer:
         "lower_bound": plan.lower_bound,
         "steps": steps,
     }
-
-
-def _kept(page: str, path: str) -> str:
-    """Write a page to a file, and return the line that says so."""
-    on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
-    return f"\nleft {path}"
-
-
-def _compare(
-    shape: tuple[int, ...], ranks: int, grid: Extents, dtype: str, why: bool, as_json: bool, html: str | None
-) -> None:
-    """Print an FFT's walks on all grids over `ranks` ranks, the taken one first; with `why`, why families have none."""
-    from ..fft.families.choose import best, compare
-    from ..fft.walk import walk_page
-
-    element = of_ffts(dtype)
-    kind = "fft" if element.kind == "c" else "rfft"
-    candidates = compare(shape, ranks, grid=grid, dtype=element)
-    head = f"{kind} of {shape} {element} on {ranks} ranks, times {on_machine(DEFAULT)}"
-    text = "\n".join([head, *_ranked(candidates, why)])
-    if html is not None:
-        text += "\n" + _kept(walk_page(best(candidates), tuple(range(len(shape))), text), html)
-    if as_json:
-        about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
-        print_answer(about | {"choices": [*map(_choice, candidates)]})
-    else:
-        click.echo(text)
-
-
-def _choice(choice: Choice) -> Answer:
-    figures: Sequence[Any] = [None] * 5
-    if choice.walk is not None:
-        price = choice.price
-        figures = str(choice.source.layout), price.moves, price.received, choice.peak_bytes, price.seconds
-    names = ("layout", "moves", "received_bytes", "peak_bytes", "seconds")
-    about: Answer = {"family": choice.name, "grid": choice.source.grid.shape}
-    return about | dict(zip(names, figures, strict=True)) | {"why_none": choice.why or None}
-
-
-def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
-    """The table of the walks, and a line for each family that has none; with `why` for each of its grids."""
-    rows = [("family", "grid", "layout", "moves", "received", "peak", "about")]
-    none: dict[str, list[str]] = {}
-    for choice in candidates:
-        on, price = str(choice.source.grid), choice.price
-        if choice.walk is None:
-            none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
-        else:
-            cells = str(price.moves), in_bytes(price.received), in_bytes(choice.peak_bytes), in_seconds(price.seconds)
-            rows.append((choice.name, on, str(choice.source.layout), *cells))
-    lines = table(rows, range(3, 7))
-    if candidates[0].seconds > min(choice.seconds for choice in candidates):
-        lines.append(f"  the first is taken: {_PREFERENCE}")
-    for name, reasons in none.items():
-        if len(reasons) > 1 and not why:
-            reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why)"]
-        lines += [f"  no {name} on {reason}" for reason in reasons]
-    return lines
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "PictureFile", "force_option", "integers", "known", "of_ffts"]
-__all__ += ["ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
+__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Counts", "PictureFile", "force_option", "integers", "known"]
+__all__ += ["machine_option", "of_ffts", "ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
@@ -35,6 +35,20 @@ threads_option = click.option(
     "--threads", metavar="N", type=click.IntRange(min=1), help="Threads per rank, for local transforms; default 1."
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
+
+
+def _machines() -> Iterable[str]:
+    from ..machines.machine import Machine
+
+    return Machine.names()
+
+
+machine_option = click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    shell_complete=lambda context, option, text: [name for name in _machines() if name.startswith(text)],
+    help="The machine whose times count: a name in rote.Machine.names(), or a profile; default: the default one.",
+)
 
 
 def ranks_option(default: str = "") -> Callable[[Command], Command]:
@@ -87,6 +101,29 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
             thousand = 1000 if (amount["unit"] or "").upper() == "B" else 1024
             unit = thousand ** ("KMGTPE".index(amount["prefix"].upper()) + 1)
         return int(Decimal(amount["number"]) * unit)
+
+
+class Counts(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
+    """Numbers of ranks: one, several with commas, or `a..b` for a, 2a, 4a, ... up to b.
+
+    >>> [Counts().convert(text, None, None) for text in ("8", "6,12", "32..300")]
+    [(8,), (6, 12), (32, 64, 128, 256)]
+    """
+
+    name = "integer range"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The numbers in ascending order; a usage error if there are none."""
+        found = set[int]()
+        for part in value.split(","):
+            ends = re.fullmatch(r"\s*([0-9]{1,18})\s*(?:\.\.\s*([0-9]{1,18})\s*)?", part)
+            first, last = (int(end) for end in (ends[1], ends[2] or ends[1])) if ends else (0, 0)
+            if not 1 <= first <= last:
+                self.fail(f"{value!r} is no number of ranks from 1 on; write 8, or 8,12, or 8..64", param, ctx)
+            while first <= last:
+                found.add(first)
+                first *= 2
+        return tuple(sorted(found))
 
 
 def known(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:

@@ -32,8 +32,8 @@ from .options import TRANSFORMED, integers, known, of_ffts, ranks_option, refuse
 from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
 
 if TYPE_CHECKING:
-    from ..compiler.cost import Machine
     from ..compiler.plan import Plan
+    from ..machines.machine import Machine
 
 __all__ = ["moves", "spearman", "tune"]
 
@@ -44,6 +44,7 @@ _ABOUT = {
     "reduce_time": "to reduce a byte into another",
     "step_time": "of a step before its first message",
     "flop_time": "of an operation in a product of matrices",
+    "fft_time": "to transform a byte, for each doubling of the points",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
 _BUSY = (
@@ -203,7 +204,7 @@ def _where() -> str:
 
 
 def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
-    from ..compiler.cost import DEFAULT
+    from ..machines.machine import DEFAULT
     from ..runtime.choose import medians
     from ..runtime.tuning import BUSY, keep_machine, measure
 

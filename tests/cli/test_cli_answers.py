@@ -27,6 +27,7 @@ AS_IT_COMES = {
     "decisions",
     "attributes",
     "links",
+    "parts",
     "seconds",
     "versions",
     "measured",
@@ -141,13 +142,21 @@ def test_explain_of_ffts(command: tuple[str, ...]) -> None:
         assert figures == ({float, int, str} if choice in walks else {type(None)})
 
 
-@pytest.mark.parametrize("ranks", [1, 8])
+def test_predict_of_several_ranks_and_of_a_job() -> None:
+    """Rows for each number of ranks, and a job with its batch file."""
+    told = answer("predict --ranks 4,8", "predict", "16x16x16", "--ranks", "4,8")
+    assert {row["ranks"] for row in told["choices"]} == {4, 8} and sum(row["best"] for row in told["choices"]) == 2
+    job = answer("predict --nodes", "predict", "16x16x16", "--nodes", 2, "--machine", "k-computer")
+    assert job["nodes"] == 2 and job["script"].startswith("#!/bin/bash")
+
+
+@pytest.mark.parametrize("ranks", [1, 16])
 def test_the_first_is_taken(ranks: int) -> None:
     """Where another costs less by the model than what is taken, the table says why it is taken all the same."""
-    seconds = [choice["seconds"] for choice in answer("predict", "predict", "64x64x64", "--ranks", ranks)["choices"]]
-    assert (min(each for each in seconds if each is not None) < seconds[0]) == (ranks == 8)
-    text = run("predict", "64x64x64", "--ranks", ranks).stdout
-    assert ("the first is taken: costs within 10 % of the least are alike" in text) == (ranks == 8)
+    seconds = [choice["seconds"] for choice in answer("predict", "predict", "32x32x32", "--ranks", ranks)["choices"]]
+    assert (min(each for each in seconds if each is not None) < seconds[0]) == (ranks == 16)
+    text = run("predict", "32x32x32", "--ranks", ranks).stdout
+    assert ("the first is taken: costs within 10 % of the least are alike" in text) == (ranks == 16)
 
 
 def test_fft(monkeypatch: pytest.MonkeyPatch) -> None:

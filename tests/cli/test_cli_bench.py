@@ -366,6 +366,7 @@ def test_on_mpi_ranks(job, tmp_path):
     assert all(found["rote slab", on]["median"] > 0 for on in ("2 MPI ranks", "2 threads"))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_dtfft(mpirun):
     """Its results are found where it leaves them, here by a stand-in that has its names and its blocks."""

@@ -57,22 +57,13 @@ def test_the_doctor(tmp_path):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "part"),
-    [
-        (("{folder}/none.npy", "{folder}/out.npy"), 1, "none.npy: No such file or directory"),
-        (("{folder}/in.npy", "{folder}/out.npy", "--ranks", "3"), 2, "mpiexec has started 2 already"),
-    ],
-)
-def test_bad_input_ends_all_ranks(mpirun, tmp_path, options, status, part):
+def test_bad_input_ends_all_ranks(mpirun, tmp_path):
     """The text once, and the status of a job that ends by itself, not by being killed."""
     np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
-    done = mpirun(2, ROTE, "fft", *(each.format(folder=tmp_path) for each in options), timeout=30)
-    assert done.returncode == status
-    assert done.stderr.count("Error: ") == 1
-    assert done.stderr.count(part) == 1
+    done = mpirun(2, ROTE, "fft", tmp_path / "in.npy", tmp_path / "out.npy", "--ranks", 3, timeout=30)
+    assert (done.returncode, done.stdout.strip()) == (2, "")
+    assert done.stderr.count("Error: ") == done.stderr.count("mpiexec has started 2 already") == 1
     assert "Traceback" not in done.stderr
-    assert done.stdout.strip() == ""
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
 
 
@@ -91,20 +82,21 @@ for line in sys.argv[2:]:
         assert codes == [1] * world().size, (line, codes)
 """
 LINES = {
+    "fft none.npy out.npy": "none.npy: No such file or directory",
     "fft short.npy out.npy": "short.npy is truncated",
     "fft text.npy out.npy": "text.npy is not a .npy file",
     "fft in.npy nowhere/out.npy": "nowhere: there is no such folder",
     "fft in.npy out.npy --layout block[(0),()]": "for tensors of order 2",
     "fft in.npy out.npy --layout block[(0),(),(1)": "brackets of the modes",
     "fft in.npy out.npy --grid 3": "grid 3 has 3 ranks",
-    "fft in.npy out.npy --grid 2x2 --layout [(2),(),()]": "names grid mode 2",
+    "fft in.npy out.npy --grid 2x1 --layout [(2),(),()]": "names grid mode 2",
     "fft in.npy out.npy --inverse --real": "of 6 or 7; say which with --length",
     "explain [(0)] --shape 4 --grid 2": "is one layout",
     "show [(0)": "not closed",
 }
 
 
-@pytest.mark.parametrize("job", (4,), indirect=True)
+@pytest.mark.parametrize("job", (2,), indirect=True)
 def test_every_error_is_said_once_and_ends_all(job, tmp_path):
     """Each command line that is wrong prints one text, from rank 0, and exits with status 1 on all ranks."""
     np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))

@@ -22,7 +22,7 @@ from rote.fft import FFT
 from rote.fft.tuning import Confirmed
 from rote.runtime import tuning
 
-TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time"]
+TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time", "fft_time"]
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from effort import calls
 
 import rote
-from rote.cli.layouts import _ranked
+from rote.cli.predict import _ranked
 from rote.compiler import cost
 from rote.compiler.plan import Plan
 from rote.fft import FFT, compare, fftn
@@ -93,7 +93,9 @@ def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
 def test_equal_moves_are_priced_once(monkeypatch):
     """Law: moves that walks share are priced a single time; on that grid turned round they cost the same."""
     priced = []
-    monkeypatch.setattr(choose, "duration", lambda *args: priced.append(args) or cost.duration(*args))
+    algorithms = cost._algorithms
+    monkeypatch.setattr(cost, "_algorithms", lambda *args: priced.append(args) or algorithms(*args))
+    rote.clear_caches()
     wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
     source = rote.parse("block[(0),(1),()]")
     prices = choose.Prices(rote.Machine())

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import rote
+from rote.compiler.tasks import transfers
 from rote.fft import FFT, algorithms
 from rote.fft.families.choose import NONE, Choice, Price, Prices, choices, choices_for, preferred, ranking, walk_for
 from rote.fft.request import as_arguments, as_request
+from rote.fft.walk import single_step
+from rote.machines.machine import DEFAULT
 
 D = np.dtype("D")
 CASES = [
@@ -23,10 +26,10 @@ CASES = [
 ]
 
 
-def ranked(shape, ranks, layout):
+def ranked(shape, ranks, layout, machine=DEFAULT):
     """The choices for a complex transform of all axes."""
     axes = tuple(range(len(shape)))
-    return choices_for(as_arguments(shape, as_request(shape, axes, "fft", D), ranks, layout, None, None))
+    return choices_for(as_arguments(shape, as_request(shape, axes, "fft", D), ranks, layout, None, None), machine)
 
 
 def kinds(end):
@@ -53,8 +56,8 @@ def test_of_walks_that_cost_about_the_same(shape, ranks, layout):
 
 
 def test_no_cyclic_spectrum_for_less_than_a_tenth():
-    """On 8 ranks six-step walks of (64, 60, 64) seem cheaper by 3 %, and the slab is taken."""
-    found = ranked((64, 60, 64), 8, None)
+    """On 8 ranks with a fast cache six-step walks of (64, 60, 64) seem cheaper by 2 %, and the slab is taken."""
+    found = ranked((64, 60, 64), 8, None, rote.Machine(cache=1e9, cache_factor=100))
     assert found[0].name == "slab"
     assert min(choice.seconds for choice in found if choice.name == "cyclic") < found[0].seconds
 
@@ -140,4 +143,5 @@ def test_kinds_that_differ_in_their_first_tile_have_prices_of_their_own():
     """A move to tiles that begin at another coordinate sends them, whatever was priced before."""
     prices, before = Prices(rote.Machine()), rote.parse("[(0:cyclic(4)),()]").on((64, 8), 4)
     after = [rote.parse(f"[(0:{kind}),()]").on((64, 8), 4) for kind in ("cyclic(4)", "cyclic(4,at=1)")]
-    assert [prices._move(before, end, D).received for end in after] == [0, 2048]
+    moves = [transfers(single_step(before, end), D.itemsize) for end in after]
+    assert [[prices._volumes(move)[0] for move in each] for each in moves] == [[], [2048]]

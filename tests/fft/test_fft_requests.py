@@ -219,5 +219,5 @@ def test_a_machine_is_one():
         lambda: rote.fft.compare((4, 4), 2, machine="fast"),
         lambda: rote.compile("[(0)] -> [()]", shape=4, grid=2, machine=0.5),
     ):
-        with pytest.raises(rote.PlanError, match="a machine is one of rote"):
+        with pytest.raises(rote.PlanError, match=r"a machine is one of rote|there is no machine 'fast'"):
             call()

@@ -121,7 +121,7 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
-    hurry(monkeypatch, 1, 1)
+    hurry(monkeypatch, 30, 30)
     arguments, prepare = [], NumPy.prepare
 
     def refuses(self, row, axes, ends, *args):

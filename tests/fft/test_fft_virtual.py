@@ -33,7 +33,7 @@ def transformed(algorithm, shape, grid):
 
 @pytest.mark.parametrize(
     "grid",
-    [pytest.param(grid, marks=[pytest.mark.slow] * (prod(grid) > 32)) for grid in TABLE_1],
+    [pytest.param(grid, marks=[pytest.mark.slow] * (prod(grid) > 32 or len(grid) == 3)) for grid in TABLE_1],
     ids=lambda grid: "x".join(map(str, grid)),
 )
 def test_grids_of_table_1(grid):
@@ -44,7 +44,7 @@ def test_grids_of_table_1(grid):
     assert error < 1e-14 and len(walk.moves) == 1 and walk.target == walk.source
 
 
-@pytest.mark.parametrize("p", (3, pytest.param(6, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("p", (2, *(pytest.param(each, marks=pytest.mark.slow) for each in (3, 6))))
 def test_volumetric_on_a_cube_of_ranks(p):
     """p²·p²·p² points on p·p·p ranks: one all-to-all per mode over p ranks each, or one over all p³."""
     each, error = transformed("volumetric", (p * p,) * 3, (p,) * 3)

@@ -55,7 +55,7 @@ def test_a_transform_says_it():
 
 def test_the_choice_of_a_walk_counts_half_the_bytes():
     """Law: the model's seconds of a link that is all that counts are half; timed choices are kept apart."""
-    link = Machine(latency=0, byte_time=1e-6, copy_time=0, reduce_time=0, step_time=0)
+    link = Machine(latency=0, byte_time=1e-6, copy_time=0, reduce_time=0, step_time=0, fft_time=0)
 
     def program(comm):
         made = [FFT((8, 8, 8), comm=comm, method="alltoallv", machine=link, wire=each) for each in ("f4", None)]

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 PROGRAM = """
 import sys
@@ -59,12 +58,14 @@ def results(path: Path, absent: str) -> dict[str, np.ndarray]:
         return dict(kept)
 
 
-@pytest.mark.parametrize(("absent", "kinds"), [("pyfftw", 13), ("pyfftw ducc0 scipy", 5)])
-def test_transforms_are_those_of_the_libraries_that_are_there(tmp_path: Path, absent: str, kinds: int) -> None:
+def test_transforms_are_those_of_the_libraries_that_are_there(tmp_path: Path) -> None:
     """Law: without some libraries, transforms are equal to rounding; an error says which kinds NumPy has not."""
-    expected, others = results(tmp_path / "all.npz", ""), results(tmp_path / "some.npz", absent)
-    assert (len(expected), len(others)) == (26, 2 * kinds)
-    for name, array in others.items():
-        tolerance = 1e-5 if name.startswith("single") else 1e-12
-        assert array.dtype == expected[name].dtype
-        np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance * np.abs(expected[name]).max())
+    expected = results(tmp_path / "all.npz", "")
+    assert len(expected) == 26
+    for absent, kinds in (("pyfftw", 13), ("pyfftw ducc0 scipy", 5)):
+        others = results(tmp_path / "some.npz", absent)
+        assert len(others) == 2 * kinds
+        for name, array in others.items():
+            tolerance = 1e-5 if name.startswith("single") else 1e-12
+            assert array.dtype == expected[name].dtype
+            np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance * np.abs(expected[name]).max())

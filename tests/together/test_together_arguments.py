@@ -60,7 +60,7 @@ FIRST_OR_SECOND = pytest.mark.parametrize("warm", [False, True], ids=["first", "
 def test_another_argument_on_one_rank(part, warm):
     """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each four values that
     one rank may give, the rest of the cases gives one to a first call and another to a prepared one."""
-    chosen = share(islice(cases(), 2 * int(warm), None), part, every=20, of=4)
+    chosen = share(islice(cases(), 2 * int(warm), None), part, every=40, of=4)
     ends = judged((case, outcome(case, warm)) for case in chosen)
     assert ends <= {"together", "alone", "apart", "same"} and len(ends) > 2  # a sample need not have all of them
 

@@ -1,0 +1,177 @@
+"""Predictions: parts that add up, ranges, what decides, and `rote predict` on ranks, nodes and machines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from runner import Runner
+
+import rote
+from rote.cli import main
+from rote.compiler.tasks import task_seconds
+from rote.errors import PlanError
+from rote.fft.families import choose
+from rote.machines.machine import Machine
+from rote.machines.work import Work
+from rote.prediction import deciders
+
+PLANNED = {
+    "plan": lambda machine: rote.compile("[(0),()]+(1) -> [(),(0)]", shape=(64, 48), grid=(2, 2), machine=machine),
+    "walk": lambda machine: rote.fft.compare((64, 64, 64), 16, machine=machine)[0].walk,
+    "contraction": lambda machine: rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=8, machine=machine),
+}
+
+
+def run(*args: object) -> Result:
+    """A command line, in this process."""
+    return Runner().invoke(main, [*map(str, args)])
+
+
+@pytest.mark.parametrize("machine", [None, "k-computer"])
+@pytest.mark.parametrize("kind", PLANNED)
+def test_parts_add_up_to_the_cost(kind: str, machine: str | None) -> None:
+    """Law: the parts are positive, sum to the seconds, and these are those of the plan's own cost and in the range."""
+    planned = PLANNED[kind](machine)
+    told = rote.predict(planned)
+    assert sum(dict(told.parts).values()) == pytest.approx(told.seconds)
+    assert min(dict(told.parts).values()) > 0
+    assert told.range[0] <= told.seconds <= told.range[1]
+    assert (told.range[0] < told.range[1]) == (machine is not None)
+    if kind != "walk":
+        assert told.seconds == pytest.approx(planned.cost.seconds)
+        assert told.peak_bytes == planned.cost.peak_bytes
+    first, *_ = str(told).splitlines()
+    assert first.startswith("default machine, grid" if machine is None else "k-computer, 1 rank of 8 threads on a node")
+    assert json.loads(json.dumps(told.as_dict()))["seconds"] == told.seconds
+
+
+def test_a_part_is_what_its_cause_takes() -> None:
+    """On a machine on which only one thing takes time, that is the only part, and what limits."""
+    nothing = dict.fromkeys(
+        ("latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time", "fft_time"), 0
+    )
+    plan = PLANNED["plan"](None)
+    causes = {"latency": "latency", "byte_time": "network", "copy_time": "copies", "reduce_time": "sums"}
+    for time, name in {**causes, "step_time": "software"}.items():
+        told = rote.predict(plan, Machine(**{**nothing, time: 1e-6}))
+        assert [part for part, _ in told.parts] == [name] and told.limit == name
+
+
+def test_auto_and_predictions_agree() -> None:
+    """Law: the seconds of a choice's prediction are its price; compiled moves of its walk take as long or less."""
+    for machine in (None, "k-computer"):
+        for choice in rote.fft.compare((32, 24, 40), 8, machine=machine):
+            if choice.walk is not None and choice.prediction is not None:
+                assert choice.prediction.seconds == pytest.approx(choice.seconds)
+                assert rote.predict(choice.walk).seconds <= choice.seconds * (1 + 1e-9)
+    f = rote.fft.FFT((8, 8, 8), machine="k-computer")
+    assert rote.predict(f).seconds == rote.predict(f.walk).seconds > 0
+
+
+def test_nodes_stand_for_their_ranks() -> None:
+    """Nodes are those of the machine, with its ranks on each; without a machine of nodes they are refused."""
+    four = Machine.load("k-computer", ranks_per_node=4)
+    assert rote.fft.compare((16, 16), nodes=2, machine=four) == rote.fft.compare((16, 16), 8, machine=four)
+    for wrong in ({"nodes": 2}, {}, {"ranks": 2, "nodes": 2, "machine": four}):
+        with pytest.raises(rote.LayoutError, match="give ranks=… or nodes=…"):
+            rote.fft.compare((16, 16), **wrong)
+
+
+def test_what_is_not_planned_is_refused() -> None:
+    """A layout is nothing planned; a machine that nobody knows is named, and one with too few nodes."""
+    with pytest.raises(TypeError, match="not Layout"):
+        rote.predict(rote.parse("[(0)]"))  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="no machine 'k-computr'"):
+        rote.predict(PLANNED["plan"](None), "k-computr")
+
+
+def test_what_decides_between_rivals() -> None:
+    """A number decides if the other rival is faster at one of its ends: many short exchanges against arithmetic."""
+    machine = Machine.load("k-computer")
+    network = rote.compile("block[(0),()] -> block[(),(0)]", shape=(512, 512), grid=8, machine=machine).tasks().every
+    flops = int(1.02 * task_seconds(network, machine) / machine.flop_time)
+    found = deciders([network, (Work("product", 0, flops=flops),)], machine)
+    assert {"exchange", "product_share", "latency"} <= {*found} and "link" not in found
+    assert deciders([network, network * 10], machine) == ()
+
+
+def test_grids_of_other_order_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: leaving out grids that differ in the order of their modes alone changes neither the choice nor prices."""
+    for dtype, machine in (("c16", None), ("f8", None), ("c16", "k-computer")):
+        found = []
+        for many in (10**9, 1):
+            monkeypatch.setattr(choose, "_MANY", many)
+            rote.clear_caches()
+            every = rote.fft.compare((64, 64, 64), 64, dtype=dtype, machine=machine)
+            least = {name: min(c.seconds for c in every if c.name == name) for name in {c.name for c in every}}
+            found.append((every[0].walk, every[0].price, least, sum(c.walk is not None for c in every)))
+        assert found[0][:3] == found[1][:3] and found[0][3] > found[1][3]
+
+
+def test_a_sweep_of_ranks(tmp_path: Path) -> None:
+    """A row for each number of ranks, with what Rote takes marked; the files agree, and slab stops at its points."""
+    path, picture = tmp_path / "table.csv", tmp_path / "scaling.png"
+    done = run("predict", "32x32x32", "--machine", "k-computer", "--ranks", "16..64", "--csv", path, "--plot", picture)
+    assert done.exit_code == 0, done.output
+    first, head, *lines = done.stdout.splitlines()
+    assert "k-computer" in first and head.split()[:3] == ["ranks", "slab", "pencil"]
+    assert [line.split()[0] for line in lines[:3]] == ["16", "32", "64"]
+    assert all(line.count("*") == 1 for line in lines[:3])
+    assert "no slab from 64 ranks: there are more ranks along an axis than points" in lines
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    rows = [*csv.DictReader(path.read_text().splitlines())]
+    for ranks in (16, 32, 64):
+        (best,) = [row for row in rows if row["ranks"] == str(ranks) and row["best"] == "True"]
+        taken = rote.fft.compare((32, 32, 32), ranks, dtype="f8", machine="k-computer")[0]
+        assert (best["family"], float(best["seconds"])) == (taken.name, taken.seconds)
+        assert float(best["low"]) < float(best["seconds"]) < float(best["high"])
+    told = json.loads(run("predict", "32x32x32", "--ranks", "4,8", "--json").stdout)
+    assert told["ranks"] == [4, 8] and {"family", "grid", "seconds"} <= told["choices"][0].keys()
+
+
+def test_a_sweep_of_a_contraction() -> None:
+    """Families of products over ranks; the best takes as long as the contraction that is planned."""
+    shapes = ("--shape", "256x256") * 2
+    told = json.loads(run("predict", "ik,kj->ij", *shapes, "--ranks", "4,16", "--json").stdout)
+    for ranks in (4, 16):
+        seconds = [row["seconds"] for row in told["choices"] if row["ranks"] == ranks]
+        plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=ranks)
+        assert min(seconds) == pytest.approx(plan.cost.seconds, rel=0.1 + 1e-9)
+    assert run("predict", "ik,kj->ij", "--ranks", 4).exit_code == 2
+
+
+def test_a_job(tmp_path: Path) -> None:
+    """A job fills the nodes, and its batch file names what was chosen; no walk of its ranks is priced lower."""
+    script = tmp_path / "job.sh"
+    line = ("predict", "64x64x64", "--machine", "k-computer", "--nodes", 4)
+    told = json.loads(run(*line, "--json", "--slurm", script).stdout)
+    assert told["ranks_per_node"] * told["threads"] == 8 and told["prediction"]["seconds"] >= told["bound"] > 0
+    text = script.read_text()
+    assert text == told["script"] and text.startswith("#!/bin/bash\n#SBATCH")
+    for part in (f"--ntasks-per-node={told['ranks_per_node']}", told["layout"], f"--algorithm {told['family']}"):
+        assert part in text
+    one = rote.fft.compare((64, 64, 64), 4, dtype="f8", machine="k-computer")[0]
+    assert told["prediction"]["seconds"] <= one.seconds
+
+
+def test_ranks_without_room_are_refused() -> None:
+    """More ranks than all nodes hold end with an error; of several numbers, the others have their rows."""
+    none = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", 82945)
+    assert none.exit_code == 1 and none.output.startswith("Error: the machine has 82944 nodes, on which grid 82945")
+    some = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", "64,131072")
+    assert some.exit_code == 0 and "no slab from 131072 ranks: the machine has 82944 nodes" in some.output
+
+
+def test_a_job_without_room_is_refused() -> None:
+    """Too little memory is refused with the smallest number of nodes that has enough; one fewer has not."""
+    line = ("predict", "1024x1024x1024", "--machine", "k-computer", "--nodes")
+    refused = run(*line, 1)
+    assert refused.exit_code == 1 and "which have 14.9 GiB" in refused.stderr
+    (enough,) = re.findall("write --nodes ([0-9]+) or more", refused.stderr)
+    assert run(*line, enough).exit_code == 0
+    assert run(*line, int(enough) - 1).exit_code == 1
