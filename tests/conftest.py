@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test may import launch, however pytest imports
 
 import launch
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 WORKERS = 8  # at most: each of them imports and collects all tests, and starts MPI programs of six ranks
 
 ON_CI = bool(os.environ.get("CI"))
-
-os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 
 gc.disable()  # until all tests are collected: nothing of them is garbage
 

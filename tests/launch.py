@@ -25,6 +25,8 @@ __all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 
+_OUTSET = environment()  # a job outlives the test that starts it: what this one sets is for its own programs
+
 _MARK = "ROTE_TESTS_LAUNCH"  # in the environment of all that one launch starts, so that all of it can be ended
 
 
@@ -131,7 +133,7 @@ class Job:
                     root,
                 ],
                 cwd=root,
-                env={**environment(), _MARK: self._mark},
+                env={**_OUTSET, _MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

@@ -19,10 +19,11 @@ PARTS = (SOME, pytest.param(REST, marks=pytest.mark.slow))  # of a world of case
 def parts_on(*ranks: int, some: object = SOME, rest: object = REST) -> list[Any]:
     """Numbers of in-process ranks and parts of a world: some of it on each, the rest on one, the largest up to six.
 
-    `@pytest.mark.parametrize(("ranks", "part"), parts_on(1, 2, 3, 4, 6, 8))`. MPI ranks see the rest on three; and more
-    than four are slow. Parts may have other names, as numbers of cases have.
+    `@pytest.mark.parametrize(("ranks", "part"), parts_on(1, 2, 3, 4, 6, 8))`. MPI ranks see the rest on three. More
+    than four are slow, and so are three beside four, for MPI ranks are three in every quick run. Parts may have other
+    names, as numbers of cases have.
     """
-    few = [pytest.param(each, some, marks=[pytest.mark.slow] * (each > 4)) for each in ranks]
+    few = [pytest.param(each, some, marks=_slow(each, ranks)) for each in ranks]
     return [*few, pytest.param(_most(ranks), rest, marks=pytest.mark.slow)]
 
 
@@ -35,11 +36,15 @@ def parts_of(checks: Sequence[Callable[..., object]], *ranks: int, whole: Sequen
     for check in checks:
         name = check.__name__.removeprefix("check_")
         for each in ranks:
-            args, slow = (SOME,) if has_parts(check) else (), [pytest.mark.slow] * (each > 4)
-            cases.append(pytest.param(each, check, args, id=f"{name}-{each}", marks=slow))
+            args = (SOME,) if has_parts(check) else ()
+            cases.append(pytest.param(each, check, args, id=f"{name}-{each}", marks=_slow(each, ranks)))
         for each in (whole or [_most(ranks)]) if has_parts(check) else ():
             cases.append(pytest.param(each, check, (REST,), id=f"{name}-{REST}-{each}", marks=pytest.mark.slow))
     return cases
+
+
+def _slow(each: int, ranks: Sequence[int]) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] * (each > 4 or (each == 3 and 4 in ranks))
 
 
 def _most(ranks: Sequence[int]) -> int:

@@ -232,7 +232,7 @@ CHECKS = [check_together, check_written, check_reductions, check_positions, chec
 
 def main() -> None:
     comm = world()
-    with np.errstate(all="ignore"), rote.config(implicit="allow"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), rote.config(implicit="allow"):
         warnings.simplefilter("ignore")
         for check in CHECKS:
             check(comm, 7)

@@ -224,6 +224,10 @@ def diagonal(pick, shape):
 
 def parts(pick, shape):
     key = keyed.pick_key(pick, shape)
+    try:
+        np.empty(shape)[key]
+    except IndexError:  # dots in front of a part lead it to another mode
+        key = ...
     return lambda x: (x[key], x[..., ::-1][:1], x.T[None].ravel(), np.flip(x).reshape(-1), x.flatten(), *x)
 
 

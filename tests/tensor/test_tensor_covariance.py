@@ -14,7 +14,7 @@ MORE = RNG.standard_normal((2, 9))
 CUBE = RNG.standard_normal((3, 4, 5))
 COUNTS, WEIGHTS = np.arange(9) % 4, np.linspace(0.5, 2, 9)
 
-RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+RANKS = pytest.mark.parametrize("ranks", [1, 3, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 4))])
 LAYOUTS = pytest.mark.parametrize("layout", ["block[(0),()]", "block[(),(0)]", "[(0),(1)]", "[(),()]+(0)"])
 
 

@@ -455,7 +455,8 @@ def test_a_sort_says_what_it_moves():
 
 
 @pytest.mark.mpi
-def test_on_mpi_ranks(mpirun):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_on_mpi_ranks(job):
     """All calls are NumPy's on ranks of MPI."""
-    done = mpirun(3, Path(ordered.__file__))
+    done = job.run(Path(ordered.__file__))
     assert (done.returncode, done.stdout) == (0, "ordered\n"), done.stderr

@@ -300,7 +300,7 @@ def test_what_cannot_be_counted_is_refused_by_all_ranks(number):
     assert rote.run(program, 2) == [True] * 2
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 3, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 4))])
 @pytest.mark.parametrize("layout", ["block[(0),()]", "[(0),()]", "block[(),(0)]", "[(),()]", "b a: block[(0),()]"])
 @pytest.mark.parametrize("shape", [(24,), (4, 6), (3, 8), (6, 2, 2), (6, 4), (24, 1)])
 def test_memory_of_reshaped_tensors(ranks, layout, shape):
