@@ -9,11 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
-__all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "register"]
+__all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "memoized_arrays", "register"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,6 +21,8 @@ T = TypeVar("T")
 _REGISTER: dict[str, WeakSet[Any]] = {}  # by name, which several functions share if they are created per argument
 _REGISTERING = threading.Lock()
 _MAKING = threading.RLock()  # one for all functions: with one each, two that call each other could wait for ever
+_LARGE = 1 << 19  # bytes of arrays
+_nbytes = attrgetter("nbytes")
 _GRAMMAR = "rote.grammar."  # its modules do not import Rote, so their caches are found by inspection
 
 
@@ -59,6 +61,41 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
             kept = _made_once(kept, most, typed)
         register(f"{make.__module__}.{make.__qualname__}", kept)
         return cast("Callable[P, T]", kept)  # keeps the argument types, which functools loses
+
+    return decorate
+
+
+class _Large(Exception):
+    """A value that only a cache of few values keeps: errors are not cached."""
+
+
+def memoized_arrays(most: int, few: int = 4) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Cache the `most` last used values of a function, but of those that have many bytes only the last `few`.
+
+    A value is an array, or a tuple of arrays, or has its bytes as `nbytes`.
+    """
+
+    def decorate(make: Callable[P, T]) -> Callable[P, T]:
+        last = memoized(few)(make)
+
+        @wraps(make)
+        def small(*args: P.args, **kwargs: P.kwargs) -> T:
+            value = last(*args, **kwargs)
+            parts: Any = value if isinstance(value, tuple) else (value,)
+            if sum(map(_nbytes, parts)) > _LARGE:
+                raise _Large(value)
+            return value
+
+        many = memoized(most)(small)
+
+        @wraps(make)
+        def kept(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return many(*args, **kwargs)
+            except _Large as large:
+                return cast("T", large.args[0])
+
+        return kept
 
     return decorate
 

@@ -5,13 +5,15 @@ which overlaps a cyclic range of the other side's tiles: sums of such ranges tak
 pattern of two splits repeats after a common period, in which a split of that very period has one turn. Where no period
 divides the other, the segments between the ends of all tiles of one common period are counted one by one.
 
-If they split modes that are read differently, each coordinate of one side mostly shares elements with a few ranges of
-coordinates of the other side, which follow from the boxes of elements.
+If they split modes that are read differently, each into runs, the elements that two runs have in common are a sum over
+boxes of digits. Two runs meet if they have common values of the digits that both sides split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from itertools import product
 from math import lcm, prod
 from typing import Any, NamedTuple
 
@@ -20,20 +22,19 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..grammar.nodes import Kind
-from ..lattice import Lattice
-from ..layout.kinds import Stretch, split, stretches
-from .components import Reading, counting, number_of, overlaps_below, segments
+from ..layout.kinds import Split, Stretch, run_starts, split, stretches
+from ..layout.view import Digit
+from .components import Reading, counting, number_of, segments
 
-__all__ = ["Along", "along"]
+__all__ = ["Along", "along", "run_sizes"]
 
 Ints = npt.NDArray[np.int64]
 Side = tuple[Stretch, ...]
 
 _SEGMENTS = 1 << 20  # segments that are counted one by one
+_AROUND = 1 << 22  # values, each of which has an entry in a table
+_AT_ONCE = 1 << 15  # runs, whose boxes stay in cache
 _FEW = 16  # stretches: each is compared with all coordinates of the other side
-_MANY = 1024  # coordinates: up to so many, boxes are not counted
-_QUICK = 1 << 13  # boxes, which take a third of a second
-_RANGES = 32  # per coordinate
 
 
 class Along(NamedTuple):
@@ -49,7 +50,7 @@ class Along(NamedTuple):
     kept: Ints
 
 
-@memoized(1024)
+@memoized(2)  # the volumes keep what is made of it
 def along(source: Reading, target: Reading) -> Along | None:
     """Count the messages and the kept elements of a component that is split once on each side over many ranks.
 
@@ -60,8 +61,7 @@ def along(source: Reading, target: Reading) -> Along | None:
         return None
     (old, p), (new, _) = before[0], after[0]
     if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
-        boxes = overlaps_below(source, target, _QUICK) if p > _MANY else None
-        return None if boxes is None else _by_boxes(boxes, p, counting(number_of(source)))
+        return _by_runs(source, target)
     runs = segments(source, target)
     if runs is not None:
         givers, takers = runs.places
@@ -169,55 +169,124 @@ def _shared(intervals: _Intervals, side: Side, p: int) -> Ints:
     return shared
 
 
-def _by_boxes(boxes: Sequence[Lattice], p: int, counter: np.dtype[Any]) -> Along | None:
-    """The counts from boxes of elements, if one side shares elements with a few ranges of the other's coordinates."""
-    for side in (0, 1):
-        ranges = _ranges(boxes, side, p, counter)
-        if ranges is not None:
-            own, begin, end, each = ranges
-            kept: Ints = np.zeros(p, counter)
-            np.add.at(kept, own, each * ((begin <= own) & (own < end)))
-            met = _pairs(own, begin, end, p)
-            return Along(met[side], met[1 - side], kept)
-    return None
+Box = tuple[Any, dict[Digit, tuple[Any, Any]]]
+"""The number of elements at each value of the digits that both sides split, and the ranges of those that have one."""
 
 
-def _ranges(
-    boxes: Sequence[Lattice], side: int, p: int, counter: np.dtype[Any]
-) -> tuple[Ints, Ints, Ints, npt.NDArray[Any]] | None:
-    """The ranges of the other side's coordinates: per range, the own coordinate, begin, end, and elements per pair."""
-    ranges, elements, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
-    for box in boxes:
-        own, other = box.rows[side], box.rows[1 - side]
-        digits = [*zip(box.shape, own[1:], other[1:], strict=True)]
-        length = 1
-        for n, _, step in sorted([digit for digit in digits if not digit[1] and digit[2]], key=lambda digit: digit[2]):
-            if step != length:
-                return None  # there are gaps between these coordinates
-            length *= n
-        at, begin = np.array([own[0]]), np.array([other[0]])
-        for n, step, also in digits:
-            if step:
-                at = np.add.outer(at, step * np.arange(n)).reshape(-1)
-                begin = np.add.outer(begin, also * np.arange(n)).reshape(-1)
-        total += len(at)
-        if total > _RANGES * p:
+class _Runs(NamedTuple):
+    """The run of indices, from `begin` up to `end`, at each coordinate of a mode that reads several digits."""
+
+    digits: tuple[Digit, ...]
+    begin: Ints
+    end: Ints
+
+    def boxes(self, shared: Sequence[Digit]) -> list[Box]:
+        """The elements of a run, in boxes: those below its end, less those below its begin.
+
+        Those below an index have a smaller digit after equal ones:
+
+            (a b) with 3 values of b, below 7     a < 2, any b      6 elements
+                                                  a = 2, b < 1      1 element
+        """
+        boxes = list[Box]()
+        wide: Any = 0
+        for sign, left in ((1, self.end), (-1, self.begin)):
+            equal = dict[Digit, tuple[Any, Any]]()
+            for k, digit in enumerate(self.digits, 1):
+                weight = prod([later.size for later in self.digits[k:]])
+                at = left // weight
+                left = left - at * weight
+                number = sign * prod([later.size for later in self.digits[k:] if later not in shared])
+                if digit in shared:
+                    boxes.append((number, equal | {digit: (0, at)}))
+                    equal = equal | {digit: (at, at + 1)}
+                elif equal:
+                    boxes.append((number * at, equal))
+                else:
+                    wide = wide + number * at
+        return [(wide, {}), *boxes]
+
+    def arcs(self, shared: Sequence[Digit], around: int) -> tuple[Ints, Ints]:
+        """Where the values of neighbouring digits begin in each run, of `around` in turn, and how many it has."""
+        weight = prod([digit.size for digit in self.digits[self.digits.index(shared[-1]) + 1 :]]) if shared else 1
+        first, last = self.begin // weight, (self.end - 1) // weight
+        length = np.where(self.end > self.begin, np.minimum(last - first + 1, around), 0)
+        return (first % around).astype(np.int64), length.astype(np.int64)
+
+
+def _runs(source: Reading, target: Reading) -> tuple[_Runs, _Runs] | None:
+    """The runs on both sides, if each splits one mode into runs, and both read the same digits; else None."""
+    every = [{digit for digits, _, _ in side for digit in digits} for side in (source, target)]
+    sides = [[mode for mode in side if mode[1]] for side in (source, target)]
+    if every[0] != every[1] or [*map(len, sides)] != [1, 1] or not number_of(source):
+        return None
+    runs = []
+    for (digits, splits, n), *_ in sides:
+        begin = run_starts(tuple([Split(g, *split) for g, split in enumerate(splits)]), n)
+        if begin is None:
             return None
-        ranges.append(np.array([at, begin, begin + length]))
-        elements.append(np.full(len(at), prod([n for n, step, also in digits if not step and not also]), counter))
-    own, first, stop = np.concatenate(ranges, axis=1)
-    return own, first, stop, np.concatenate(elements)
+        begin = begin.astype(counting(number_of(source)))
+        runs.append(_Runs(digits, begin, np.append(begin[1:], n)))
+    return runs[0], runs[1]
 
 
-def _pairs(own: Ints, begin: Ints, end: Ints, p: int) -> tuple[Ints, Ints]:
-    """The number of different coordinates in the ranges of each own coordinate, and of ranges around each other one."""
-    line = own * (p + 1)  # each own coordinate has a line for its ranges
-    places = np.concatenate([line + begin, line + end])
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    inside = np.cumsum(np.where(order < len(own), 1, -1))[:-1] > 0
-    start, stop = places[:-1][inside], places[1:][inside]
-    mine = np.zeros(p, np.int64)
-    np.add.at(mine, start // (p + 1), stop - start)
-    edges = np.bincount(start % (p + 1), minlength=p + 1) - np.bincount(stop - start + start % (p + 1), minlength=p + 1)
-    return mine, np.cumsum(edges)[:p]
+def run_sizes(source: Reading, target: Reading) -> Ints | None:
+    """The elements in common at each place of the source (row) and of the target, if these hold runs; else None."""
+    runs = _runs(source, target)
+    if runs is None:
+        return None
+    before, after = runs
+    rows = before._replace(begin=before.begin[:, None], end=before.end[:, None])
+    return _in_common(rows, after, number_of(source))
+
+
+def _in_common(before: _Runs, after: _Runs, total: int) -> Ints:
+    """The elements in common of runs on both sides, in arrays that broadcast."""
+    shared = [digit for digit in before.digits if digit in after.digits]
+    left = total // prod([digit.size for digit in {*before.digits, *after.digits}])
+    common: Any = 0
+    for (number, ranges), (more, others) in product(before.boxes(shared), after.boxes(shared)):
+        part = number * more
+        for digit in shared:
+            ends = [each[digit] for each in (ranges, others) if digit in each] or [(0, digit.size)]
+            low, high = reduce(np.maximum, [begin for begin, _ in ends]), reduce(np.minimum, [end for _, end in ends])
+            part = part * np.maximum(high - low, 0)
+        common = common + part
+    return np.asarray(common * left)
+
+
+def _by_runs(source: Reading, target: Reading) -> Along | None:
+    """The counts from runs, if the digits that both sides split are neighbours in both, in the same order."""
+    runs = _runs(source, target)
+    if runs is None:
+        return None
+    shared = tuple([digit for digit in runs[0].digits if digit in runs[1].digits])
+    for digits, _, _ in runs if shared else ():
+        first = digits.index(shared[0])
+        if digits[first : first + len(shared)] != shared:
+            return None
+    around = prod([digit.size for digit in shared])
+    arcs = [each.arcs(shared, around) for each in runs] if around <= _AROUND else []
+    if not arcs or any(len(_lengths(length)) > _FEW for _, length in arcs):
+        return None
+    kept = []
+    for start in range(0, len(runs[0].begin), _AT_ONCE):
+        some = [each._replace(begin=each.begin[start:][:_AT_ONCE], end=each.end[start:][:_AT_ONCE]) for each in runs]
+        kept.append(_in_common(some[0], some[1], number_of(source)))
+    return Along(_met(arcs[0], arcs[1], around), _met(arcs[1], arcs[0], around), np.concatenate(kept))
+
+
+def _met(mine: tuple[Ints, Ints], theirs: tuple[Ints, Ints], around: int) -> Ints:
+    """How many of their arcs of a circle each of mine meets: those that begin at most a length before it ends."""
+    met: Ints = np.zeros(len(mine[0]), np.int64)
+    for length in _lengths(theirs[1]):
+        begins = np.bincount(theirs[0][theirs[1] == length], minlength=around)
+        below = np.concatenate([[0], np.cumsum([begins, begins])])
+        first = (mine[0] - length + 1) % around
+        met += (mine[1] > 0) * (below[first + np.minimum(mine[1] + length - 1, around)] - below[first])
+    return met
+
+
+def _lengths(lengths: Ints) -> list[int]:
+    """The different lengths of arcs that are not empty."""
+    return np.flatnonzero(np.bincount(lengths[lengths > 0])).tolist()

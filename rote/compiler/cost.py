@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
+from ..caches import memoized, memoized_arrays
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..machines.machine import Machine, Slowest, Times, slowest_of
 from .step import LOCAL, Step
-from .volumes import VAST, block_sizes, from_others, kept, largest_block
+from .volumes import block_sizes, from_others, kept, largest_block, over_ranks
 
 __all__ = [
     "Cost",
@@ -80,6 +81,11 @@ class Flow:
     send_buffer: Ints
     receive_buffer: Ints
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arrays."""
+        return sum([each.nbytes for each in (self.elements, self.messages, self.send_buffer, self.receive_buffer)])
+
 
 @dataclass(frozen=True, slots=True)
 class Duration:
@@ -90,12 +96,9 @@ class Duration:
     algorithm: str
 
 
+@memoized_arrays(16384)
 def flow(step: Step) -> Flow:
     """Count what every rank receives in a step, and the buffers that it needs."""
-    return (_of_few if prod(step.before.grid.shape) > VAST else _of_steps)(step)
-
-
-def _flow(step: Step) -> Flow:
     source, target = step.before, step.after
     zero = np.zeros((1,) * step.ranks.order, np.int64)
     if step.kind in LOCAL:
@@ -118,9 +121,6 @@ def _flow(step: Step) -> Flow:
     return Flow(elements, messages, from_others(source, target, sending=True)[0], elements)
 
 
-_of_steps, _of_few = memoized(16384)(_flow), memoized(8)(_flow)
-
-
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
     """The most elements that a rank holds during a step. The plan's input and output are held throughout."""
     blocks = [source, target]
@@ -134,15 +134,16 @@ def peak(step: Step, source: Distribution, target: Distribution, first: bool, la
 
 
 def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
-    """The sum of arrays that broadcast over grids: over the one grid or, if there are several, over all ranks in a row.
+    """The sum of arrays that broadcast over grids: over the grid that refines all of them.
 
     >>> _total([(Grid((2, 2)), np.array([[1, 2], [3, 4]])), (Grid((4,)), np.array([10]))])
-    array([11, 12, 13, 14])
+    array([[11, 12],
+           [13, 14]])
     """
-    arrays = [count for _, count in counts]
-    if len({grid for grid, _ in counts}) > 1:
-        arrays = [np.broadcast_to(count, grid.shape or 1).reshape(-1) for grid, count in counts]
-    return np.asarray(sum(arrays))
+    if len({grid.shape for grid, _ in counts}) == 1:
+        return np.asarray(sum([count for _, count in counts]))
+    ranks = reduce(Grid.refine, [grid for grid, _ in counts])
+    return np.asarray(sum([over_ranks(count, grid, ranks) for grid, count in counts]))
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
@@ -185,11 +186,11 @@ def _needed(source: Distribution, target: Distribution) -> Ints:
 
 
 def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
-    """The sizes of the target's blocks, over all ranks in a row if it lies on another grid than the source."""
+    """The sizes of the target's blocks, over the grid that refines both."""
     sizes = block_sizes(target)
-    if source.grid == target.grid:
+    if source.grid.shape == target.grid.shape:
         return sizes
-    return np.broadcast_to(sizes, target.grid.shape or 1).reshape(-1)
+    return over_ranks(sizes, target.grid, source.grid.refine(target.grid))
 
 
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:

@@ -95,8 +95,8 @@ class Step:
 
     @property
     def ranks(self) -> Grid:
-        """The grid over which ranks are counted; if the step changes the grid, a grid with all ranks in a row."""
-        return Grid((self.before.grid.size,)) if self.across else self.before.grid
+        """The grid over which ranks are counted: if the step changes the grid, one that refines both."""
+        return self.before.grid.refine(self.after.grid)
 
     def sent(self, item: int) -> int:
         """The bytes in a message of an element that has `item` bytes.

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
+from ..caches import memoized, memoized_arrays
 from ..grammar.nodes import Kind
 from ..layout import kinds
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid, row_major
-from .along import Along, along
+from .along import Along, along, run_sizes
 from .components import (
     Component,
     Reading,
@@ -41,16 +41,14 @@ from .components import (
 from .messages import PeerRule, rules_of
 from .pairs import Pairs, pairs_of
 
-__all__ = ["VAST", "Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block"]
-__all__ += ["message_matrix", "overlap", "quickly_counted", "sent_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block"]
+__all__ += ["message_matrix", "over_ranks", "overlap", "quickly_counted", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
 _SMALL = 1 << 14  # entries of a table of all pairs: up to so many, it is faster
 _TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
-VAST = 1 << 15  # ranks, of whose arrays only a few are kept
-_FEW_KEPT = 8  # enough for one step
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
 _COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
@@ -64,7 +62,7 @@ class Traffic:
     messages: Ints
 
 
-@memoized(8192)
+@memoized_arrays(8192, few=8)
 def block_sizes(dist: Distribution) -> Ints:
     """The number of elements of each rank's block, in an array that broadcasts over the grid."""
     counter = counting(prod(dist.shape))
@@ -84,7 +82,7 @@ def largest_block(dist: Distribution) -> int:
     return int(block_sizes(dist).max())
 
 
-@memoized(64)  # `from_others` keeps what is made of it
+@memoized(4)  # `from_others` keeps what is made of it
 def traffic(source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, including what it keeps.
 
@@ -168,7 +166,8 @@ def _sizes(source: Reading, target: Reading) -> Ints:
             "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
         )
     if few_overlaps(source, target) is None:
-        counted = _counted(source, target)
+        counted = run_sizes(source, target) if prod(shape) <= _COUNTED else None
+        counted = _counted(source, target) if counted is None else counted
         if counted is not None:
             return counted.reshape(shape)
     table = np.zeros(prod(shape), counting(number_of(source)))
@@ -235,7 +234,7 @@ def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> np
     return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact here
 
 
-@memoized(16384)
+@memoized_arrays(16384, few=8)
 def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: int) -> tuple[Ints, Ints]:
     """The elements and messages of a component, summed over these peers, on a grid of this order.
 
@@ -334,15 +333,22 @@ def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
 
 def _over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:
     """A table over some grid modes as an array that broadcasts over the whole grid."""
-    shape = [1] * order
+    table, shape = _thin(table), [1] * order
     for axis, g in enumerate(grid_modes):
-        first = table[(slice(None),) * axis + (slice(1),)]
-        if (table == first).all():
-            table = first
         shape[g] = table.shape[axis]
     if len(grid_modes) > 1:
         table = table.transpose(np.argsort(grid_modes))
     return table.reshape(shape)
+
+
+def _thin(table: Ints) -> Ints:
+    """A table with extent 1 along each axis along which it does not change."""
+    table = np.asarray(table)
+    for axis in range(table.ndim):
+        first = table[(slice(None),) * axis + (slice(1),)]
+        if table.shape[axis] > 1 and (table == first).all():
+            table = first
+    return table
 
 
 # --- pairs of ranks --------------------------------------------------------------------------------------------------
@@ -367,10 +373,10 @@ def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
     """Elements and messages from (or to) the other ranks with the same coordinates along the grid modes `equal`."""
-    kept = _of_few if prod(source.grid.shape) > VAST else _of_others
-    return kept(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
+    return _from_others(source, target, sending, equal)  # all arguments given, so that equal calls share a cache entry
 
 
+@memoized_arrays(16384)
 def _from_others(
     source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
 ) -> tuple[Ints, Ints]:
@@ -380,20 +386,19 @@ def _from_others(
     return every.elements - own, every.messages - (own > 0)
 
 
-_of_others, _of_few = memoized(16384)(_from_others), memoized(_FEW_KEPT)(_from_others)
-
-
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
 
     A grid mode splits only one component, so the sum over all peers is a product of sums, one per component. If
-    replicas send, pairs must be counted, because each replica serves its own ranks of the other grid.
+    replicas send, pairs must be counted, because each replica serves its own ranks of the other grid. The arrays
+    broadcast over the grid that refines both.
     """
     rules_before, rules_after = rules_of(source, target)
     if sending and any(rule.equal and rule.number > 1 for rule in rules_before):
         return _served(source, target)
-    source_at, target_at = _places(source.grid), _places(target.grid)
-    gives = takes = np.ones(1, counting(prod(source.shape) * _copies(source, target)))
+    ranks = source.grid.refine(target.grid)
+    source_at, target_at = (_places(dist.grid, ranks) for dist in (source, target))
+    gives = takes = np.ones((1,) * ranks.order, counting(prod(source.shape) * _copies(source, target)))
     for rule, at in zip(rules_before, source_at, strict=True):
         gives = gives if rule.sender is None else gives * (at == rule.sender)
     for rule, at in zip(rules_after, target_at, strict=True):
@@ -418,9 +423,9 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
         else:
             sums = pairs.met(dict(enumerate(mine, 0 if sending else len(giving))))
             common = pairs.met(dict(enumerate(giving + taking)))[0]
+        sums, common = (_thin(sums[0]), _thin(sums[1])), _thin(common)
         elements, messages, own = elements * sums[0], messages * sums[1], own * common
-    size = source.grid.size
-    return np.broadcast_to(elements - own, size), np.broadcast_to(messages - (own > 0), size)
+    return elements - own, messages - (own > 0)
 
 
 def _copies(source: Distribution, target: Distribution) -> int:
@@ -452,15 +457,17 @@ def _served(source: Distribution, target: Distribution) -> tuple[Ints, Ints]:
         rows = _rows(source, target, senders)
         rows[senders - start, senders] = 0
         totals[:, senders] = rows.sum(axis=1), np.count_nonzero(rows, axis=1)
-    return totals[0], totals[1].astype(np.int64)
+    ranks = source.grid.refine(target.grid).shape
+    return totals[0].reshape(ranks), totals[1].astype(np.int64).reshape(ranks)
 
 
 def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     """The rows of the matrix for some senders."""
-    source_at, target_at = coordinates(senders, source.grid), _places(target.grid)
+    every = np.arange(target.grid.size)
+    source_at, target_at = coordinates(senders, source.grid), coordinates(every, target.grid)
     sent: Ints = np.ones((len(senders), target.grid.size), np.int64)
     rules_before, rules_after = rules_of(source, target)
-    for rule, sender, own in zip(rules_before, source_at, _places(source.grid), strict=True):
+    for rule, sender, own in zip(rules_before, source_at, coordinates(every, source.grid), strict=True):
         sent *= rule.at(sender[:, None], own)
     if source.grid != target.grid:  # these rules say which coordinates receive, from any sender
         for rule, receiver in zip(rules_after, target_at, strict=True):
@@ -481,10 +488,26 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
     return table
 
 
-@memoized(2)  # both of a step
-def _places(grid: Grid) -> Sequence[Ints]:
-    """The coordinates of all ranks, per grid mode."""
-    return coordinates(np.arange(grid.size), grid)
+def _places(grid: Grid, ranks: Grid) -> Sequence[Ints]:
+    """The coordinates of all ranks, per grid mode, in arrays that broadcast over another grid of the same ranks."""
+    digits = [*zip(ranks.shape, row_major(ranks.shape), np.ix_(*map(np.arange, ranks.shape)), strict=True)]
+    places = []
+    for p, stride in zip(grid.shape, row_major(grid.shape), strict=True):
+        number = np.zeros((1,) * ranks.order, np.int64)
+        for q, step, digit in digits:
+            if stride % (step * q) and step % (stride * p):  # else the coordinate does not depend on it
+                number = number + step * digit
+        places.append(number // stride % p)
+    return places
+
+
+def over_ranks(counts: Ints, grid: Grid, ranks: Grid) -> Ints:
+    """Counts that broadcast over a grid, as ones that broadcast over another grid of the same ranks."""
+    if grid.shape == ranks.shape or not grid.order:  # those of order 0 are in a list of one
+        return counts
+    nowhere = np.zeros((1,) * ranks.order, np.int64)
+    places = zip(_places(grid, ranks), counts.shape, strict=True)
+    return counts[tuple([at if n > 1 else nowhere for at, n in places])]
 
 
 def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:

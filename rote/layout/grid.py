@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, pairwise, product
 from math import prod
+from operator import mul
 from typing import Any, SupportsIndex
 
 from ..caches import memoized
@@ -91,6 +92,25 @@ class Grid(Printed):
     def size(self) -> int:
         """The number of ranks."""
         return prod(self.shape)
+
+    def refine(self, other: Grid) -> Grid:
+        """The grid over the same ranks whose modes are digits of the coordinates on both grids.
+
+        Modes that do not divide each other are one mode of it.
+
+        >>> Grid((4, 6)).refine(Grid((2, 12))), Grid((2, 3, 5)).refine(Grid((3, 2, 5)))
+        (Grid((2, 2, 6)), Grid((6, 5)))
+        """
+        if self.shape == other.shape:
+            return self
+        ends = [set(accumulate(reversed(grid.shape), mul, initial=1)) for grid in (self, other)]
+        shape: list[int] = []
+        for low, high in pairwise(sorted(ends[0] & ends[1])):
+            between = [n for n in sorted(ends[0] | ends[1]) if low <= n <= high]
+            if any(above % below for below, above in pairwise(between)):
+                between = [low, high]
+            shape += [above // below for below, above in pairwise(between)]
+        return Grid(tuple(reversed(shape)) or (1,))
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """The coordinates of a rank, one per grid mode.

@@ -50,17 +50,17 @@ EXTENTS = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 9, 12, 16])
     st.lists(st.sampled_from(FUSED), min_size=2, max_size=2), st.integers(2, 16), st.tuples(*[EXTENTS] * 3), st.data()
 )
 def test_counts_of_fused_modes_along_one_grid_mode_are_those_of_the_table(views, p, shape, data):
-    """Law: the same for modes that are read differently, by ranges of coordinates, which boxes of elements make."""
+    """Law: the same for modes that are read differently, by the runs of their coordinates."""
     kind = st.sampled_from(["block", "block", "block(ceil)", "cyclic", "cyclic(3)"])
     texts = [f"{view}: [(0:{data.draw(kind)}){',()' if view[-1] != ')' else ''}]" for view in views]
     source, target = (rote.parse(text).on(shape, (p,)) for text in texts)
     for part in components(source, target):
         sides = readings(source, target, part)
         if len(splits_of(*sides)) == 2:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(along, "_MANY", 0)
-                counts = along.along.__wrapped__(*sides)
+            counts = along.along.__wrapped__(*sides)
             table = volumes._sizes(*sides)
+            sizes = along.run_sizes(*sides)
+            assert sizes is None or sizes.tolist() == table.tolist()
             if counts is not None:
                 assert counts.sent.tolist() == np.count_nonzero(table, axis=1).tolist()
                 assert counts.received.tolist() == np.count_nonzero(table, axis=0).tolist()

@@ -123,7 +123,7 @@ def check_cost(plan):
     moved, cost = flow(step), plan.cost
     claims = moved.elements, moved.messages, moved.send_buffer, moved.receive_buffer
     for claim, count in zip(claims, (come, heard, gone, come), strict=True):
-        assert np.array_equal(np.broadcast_to(claim, len(have)), count), plan
+        assert np.array_equal(np.broadcast_to(claim, step.ranks.shape).reshape(-1), count), plan
     blocks = np.array([len(a) + len(b) for a, b in zip(have, need, strict=True)])
     assert (cost.bytes, cost.messages) == (ITEM * come.max(), heard.max()), plan
     assert cost.peak_bytes == ITEM * (blocks + come + gone).max(), plan
@@ -157,7 +157,8 @@ def test_the_matrix_is_the_messages(pair):
     assert np.array_equal(lists, [matrix, matrix]) and np.array_equal(message_matrix(source, target), matrix)
     np.fill_diagonal(matrix, 0)
     for sending, axis in ((True, 1), (False, 0)):
-        elements, messages = from_others(source, target, sending)
+        ranks = source.grid.refine(target.grid).shape
+        elements, messages = (np.broadcast_to(each, ranks).reshape(-1) for each in from_others(source, target, sending))
         assert np.array_equal(elements, matrix.sum(axis=axis))
         assert np.array_equal(messages, (matrix > 0).sum(axis=axis))
 

@@ -34,9 +34,7 @@ def tried(source, target, names):
             if source.grid == target.grid:
                 for g in range(source.grid.order):
                     counts += [volumes.from_others(source, target, sending, (g,)) for sending in (False, True)]
-            ranks = source.grid.shape or (1,)
-            if source.grid != target.grid:
-                ranks = (source.grid.size,)
+            ranks = source.grid.refine(target.grid).shape or (1,)
             return [np.broadcast_to(each, ranks).tolist() for two in counts for each in two]
         finally:
             rote.clear_caches()
