@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate, product, repeat
+from math import prod
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from .compiler.messages import PeerRule, rules_of
 from .compiler.plan import Plan
 from .compiler.step import Step, as_array
 from .errors import LayoutError, counted
@@ -27,7 +30,7 @@ from .functions.contraction.plan import Contraction
 from .functions.contraction.run import walk_of
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
-from .runtime.regions import REDUCE, cut, identity, receive_regions, send_regions
+from .runtime.regions import REDUCE, cut, identity
 
 __all__ = ["gather", "run", "scatter"]
 
@@ -125,22 +128,49 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
 
 
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
-    source, target, dtype = step.before, step.after, blocks[0].dtype
-    messages: dict[tuple[int, int], Array] = {}
-    for rank, block in enumerate(blocks):
-        for region in send_regions(source, target, rank):
-            message = region.take(block)
-            # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
-            if step.wire is not None and (region.peer != rank or step.kind == "allgather"):
-                message = message.astype(step.wire)
-            messages[rank, region.peer] = message
-    results = []
+    """The blocks after a step, by definition: the elements of a rank are looked up in the blocks of its senders.
+
+    `rules_of` says who these are. What none of them holds is neutral. Contributions are added in the order of ranks.
+    """
+    #     before, [(0)] on 2 ranks     memory         place of each element     after, block[(0)]: rank 1 wants
+    #     elements 0 2 4 | 1 3         0 2 4 1 3      0 3 1 4 2                 elements 3 4, and reads memory[[4, 2]]
+    source, target, memory = step.before, step.after, np.concatenate([block.reshape(-1) for block in blocks])
+    first = [0, *accumulate([block.size for block in blocks])]
+    neutral, combine = identity(target.layout.op, memory.dtype), REDUCE[source.layout.op]
+    results, receivers = list[Array](), dict[tuple[range, ...], list[int]]()  # by the coordinates of their senders
     for rank in range(target.grid.size):
-        block = np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype)
-        for region in receive_regions(source, target, rank):
-            region.put(block, messages.pop((region.peer, rank)), source.layout.op)
-        results.append(block)
+        results.append(np.full(target.local_shape(rank), neutral, memory.dtype))
+        peers = tuple(map(PeerRule.peers, rules_of(source, target)[0], source.grid.coordinates(rank), repeat(False)))
+        if all(peers) and target.holds(rank) and (not step.across or target.contributes(rank)):
+            receivers.setdefault(peers, []).append(rank)
+    held, wanted, place = _elements(source), _elements(target), np.full(prod(source.shape), -1)
+    for peers, ranks in receivers.items():
+        single = {g: some[0] for g, some in enumerate(peers) if len(some) == 1}
+        for later, contribution in enumerate(product(*[peers[g] for g in source.partial])):
+            senders = [*ranks_at(source.grid, single | dict(zip(source.partial, contribution, strict=True)))]
+            for rank in senders:
+                place[held[rank]] = np.arange(first[rank], first[rank + 1])
+            for rank in ranks:
+                at, block = place[wanted[rank]], results[rank].reshape(-1)
+                found, at = at >= 0, at[at >= 0]
+                values = memory[at]
+                if step.wire is not None:
+                    # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
+                    sent = (at < first[rank]) | (at >= first[rank + 1]) | (step.kind == "allgather")
+                    values[sent] = values[sent].astype(step.wire)
+                block[found] = combine(block[found], values) if later else values
+            place[np.concatenate([held[rank] for rank in senders])] = -1
     return results
+
+
+def _elements(dist: Distribution) -> list[Array]:
+    """Per rank, the row-major numbers of its elements in the tensor, in the order of its block."""
+    numbers, known = np.arange(prod(dist.shape)).reshape(dist.shape), dict[object, Array]()
+    held = [*map(dist.index_sets, range(dist.grid.size))]
+    for rank, sets in enumerate(held):
+        if sets not in known:  # replicas have the same
+            known[sets] = np.ravel(numbers[dist.tensor_indices(rank)])
+    return [known[sets] for sets in held]
 
 
 def _run_contraction(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]:

@@ -1,7 +1,7 @@
 """The law of each rule, as a function of what a step does to every rank.
 
 The sets of elements are those of `layout.definition`, which shares no code with the compiler; values go through
-`simulate`. A law's docstring is its text in the table of rules.
+messages. A law's docstring is its text in the table of rules.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import product
 
 import numpy as np
+from compiler import by_messages
 from layout import definition
 
 import rote
@@ -84,7 +85,7 @@ def see(step, rng):
     """Run a step on random values of its own, none of which adds nothing."""
     source, target = step.before, step.after
     array, blocks = definition.contribute(source.layout, source.shape, source.grid.shape, rng, low=2)
-    found = rote.simulate.run(rote.Plan(source, target, I8, (step,)), blocks)
+    found = by_messages.run(rote.Plan(source, target, I8, (step,)), blocks)
     old, new = (definition.block_indices(dist.layout, dist.shape, dist.grid.shape) for dist in (source, target))
     teams = {}
     for rank, at in enumerate(definition.coordinates(source.grid.shape)):

@@ -7,11 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from cases import all_layouts
-from hypothesis import given, settings
+from compiler import by_messages
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from layout import definition
 from marks import PARTS, examples
 from parts import SOME, share
-from strategies import pairs
+from strategies import pairs, pairs_across
 
 import rote
 from rote.grammar.nodes import Kind
@@ -33,6 +35,8 @@ def check_move(source, target, rng):
         found = rote.simulate.run(plan, blocks)
         assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
     check_cost(plan)
+    sent = by_messages.run(plan, blocks)
+    assert all(np.array_equal(block, other) for block, other in zip(found, sent, strict=True)), (source, target)
     return [step.kind for step in plan.steps]
 
 
@@ -200,3 +204,27 @@ def test_there_and_back(pair):
     there = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
     back = rote.simulate.run(rote.compile(target, source, dtype="i8"), there)
     assert all(np.array_equal(a, b) for a, b in zip(back, blocks, strict=True))
+
+
+@example((rote.parse("[(0)]").on(5, 3), rote.parse("[()]").on(5, 3)), "f4", 0)  # rounds what ranks keep, too
+@given(st.one_of(pairs(), pairs_across()), st.sampled_from([None, "f4"]), st.integers(0, 99))
+def test_a_simulation_has_the_bits_of_the_messages(ends, wire, seed):
+    """Law: `simulate` has, bit for bit, what ranks have that send and receive each message, rounded ones too."""
+    plan, rng = rote.compile(*ends, wire=wire), np.random.default_rng(seed)
+    blocks = [rng.standard_normal(plan.source.local_shape(rank)) for rank in range(plan.source.grid.size)]
+    if not plan.source.partial:  # replicas are equal
+        blocks = rote.simulate.scatter(rng.standard_normal(plan.source.shape), plan.source)
+    found, sent = rote.simulate.run(plan, blocks), by_messages.run(plan, blocks)
+    assert [block.tobytes() for block in found] == [np.ascontiguousarray(block).tobytes() for block in sent]
+
+
+@given(st.one_of(pairs(), pairs_across()), st.sampled_from([None, "f4"]), st.integers(0, 99))
+def test_a_simulation_is_as_defined(ends, wire, seed):
+    """Law: on one grid or two, `simulate` moves and adds floats as defined; numbers that are short lose no bits."""
+    source, target = ends
+    plan, grid = rote.compile(source, target, wire=wire), source.grid.shape
+    low, high = (1, 3) if source.layout.op == "prod" else (-50, 50)
+    contributed = definition.contribute(source.layout, source.shape, grid, np.random.default_rng(seed), low, high)
+    for array, blocks in (contributed, definition.numbered(source.layout, source.shape, grid)):
+        found = rote.simulate.run(plan, [block.astype("f8") for block in blocks])
+        assert definition.wrong(target.layout, target.grid.shape, found, array) == "", ends

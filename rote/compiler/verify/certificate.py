@@ -133,9 +133,9 @@ def _prove_grid_mode(source: Distribution, target: Distribution, g: int) -> Peer
     inside = table[np.ix_(holds, wants)]
     own = before.name in ("split", "partial")  # no two coordinates have the same data
     single = before.name == "partial" and changes  # the old reduction ends before the new one starts
-    holders = f"[{before.at}]" if before.name == "rooted" else str([*range(min(p, 30))])[:60]
+    whole = str([*range(min(p, 30))])[:60]
+    holders, receivers = (f"[{role.at}]" if role.name == "rooted" else whole for role in (before, after))
     if after.name != "partial":
-        receivers = f"[{after.at}]" if after.name == "rooted" else str([*range(min(p, 30))])[:60]
         right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
         text = f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
     elif own:
@@ -154,15 +154,16 @@ def _partners(ends: Ends, rules: Sequence[PeerRule], rank: int, side: int) -> li
     mine, other = ends[side], ends[1 - side]
     if mine.grid == other.grid:
         return [*map(PeerRule.peers, rules, mine.grid.coordinates(rank), repeat(side == SENDS))]
-    idle = not mine.holds(rank) or (side == RECEIVES and not mine.contributes(rank))
+    if not mine.holds(rank) or (side == RECEIVES and not mine.contributes(rank)):
+        return [range(0)]
     partners = []
     for role, p, c in zip(other.roles, other.grid.shape, other.grid.coordinates(rank), strict=True):
-        found = range(0 if idle else p)
-        if not idle and role.name == "rooted":
+        found = range(p)
+        if role.name == "rooted":
             found = range(role.at, role.at + 1)
-        elif not idle and role.name == "replicated" and side == RECEIVES:  # each replica serves its own coordinates
+        elif role.name == "replicated" and side == RECEIVES:  # each replica serves its own coordinates
             found = range(c, c + 1)
-        elif not idle and role.name == "partial" and side == SENDS:
+        elif role.name == "partial" and side == SENDS:
             found = range(1)
         partners.append(found)
     return partners
@@ -339,21 +340,16 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule])
         raise PlanError("a zero_fill, and no slice, makes tensors partial")
     if kind == "permute" and _cut(roles, parts, rules):
         raise PlanError("blocks must go whole to one rank, not cut or copied")
-    if kind in AS_THEY_ARE and (before.digits, _dealt(before)) != (after.digits, _dealt(after)):
+    old, new = ((dist.digits, *map(dealings, dist.splits, dist.view_shape)) for dist in (before, after))
+    if kind in AS_THEY_ARE and old != new:
         raise PlanError("blocks are not to be rearranged")
-
-
-def _dealt(dist: Distribution) -> list[object]:
-    """How a distribution deals the indices of every mode out: equal for equal blocks, whatever the names of kinds."""
-    return [*map(dealings, dist.splits, dist.view_shape)]
 
 
 def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders = receivers = np.arange(rule.number)
-    for part in parts:
-        if not part.proof.lattices:
-            return False
+    if not all(part.proof.lattices for part in parts):
+        return False
     for part in parts:
         if part.ranges is not None:
             if g in part.over[SENDS]:
@@ -371,9 +367,8 @@ def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
         return False
     senders = senders if rule.sender is None else senders[senders == rule.sender]
     receivers = receivers if rule.receiver is None else receivers[receivers == rule.receiver]
-    if len(senders) == len(receivers) == 1:
-        return bool(senders[0] != receivers[0])
-    return bool(len(senders) and len(receivers))
+    some = len(senders) and len(receivers)
+    return bool(some and (len(senders) + len(receivers) > 2 or senders[0] != receivers[0]))
 
 
 def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: list[PeerRule]) -> bool:

@@ -106,15 +106,13 @@ class Proof:
         """The lattices that may have elements at these coordinates, by row."""
         if len(self.lattices) <= _FEW:
             return self.lattices
+        near = np.full(len(self.lattices), True)
         if isinstance(self.lattices, Segments):
-            near = np.full(len(self.lattices), True)
             for k, c in wanted.items():
                 near &= self.lattices.rows[k] == c
-            return [self.lattices[number] for number in np.flatnonzero(near).tolist()]
-        least, most = self._bounds
-        near = np.full(len(self.lattices), True)
-        for k, c in wanted.items():
-            near &= (least[:, k] <= c) & (c <= most[:, k])
+        else:
+            for k, c in wanted.items():
+                near &= (self._bounds[0][:, k] <= c) & (c <= self._bounds[1][:, k])
         return [self.lattices[number] for number in np.flatnonzero(near).tolist()]
 
     @cached_property
@@ -276,14 +274,11 @@ class Proof:
             or len(self.parts) != 2
             or self.parts[0] != self.parts[1]
             or self.parts[0] ** 2 <= _MANY
+            or any(lattice.listed for lattice in self.lattices)
+            or sum(map(self._pairs_of, self.lattices)) <= _MANY
         ):
             return None
-        number = 0
-        for lattice in self.lattices:
-            if lattice.listed:
-                return None
-            number += prod([lattice.shape[axis] for axis in _varied(lattice.rows[:2])])
-        return _ranges(self.lattices, self.parts[0], self.counter) if number > _MANY else None
+        return _ranges(self.lattices, self.parts[0], self.counter)
 
 
 class ProvedComponent(NamedTuple):

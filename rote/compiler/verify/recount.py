@@ -85,7 +85,7 @@ def recount_across(ends: Ends, parts: Sequence[ProvedComponent]) -> Recount:
     for g in ends[RECEIVES].partial:
         takes *= at[RECEIVES][g] == 0
     kept = gives * takes
-    arriving, peers = takes * _number(ends[SENDS], "partial"), takes * _number(ends[SENDS], "partial")
+    arriving = peers = takes * _number(ends[SENDS], "partial")
     leaving = gives * _number(ends[RECEIVES], "replicated")
     for part in parts:
         before, after = ({part.row(side, g): at[side][g] for g in part.over[side]} for side in (SENDS, RECEIVES))
