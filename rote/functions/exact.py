@@ -23,10 +23,10 @@ import numpy as np
 
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
-from .contraction.local import matrices_of
+from .contraction.local import matrices_of, squeezed
 from .contraction.operands import Term, aligned, common_operands, lettered
 from .contraction.run import contract
-from .contraction.subscripts import Subscripts, broadcasting, without
+from .contraction.subscripts import Subscripts, spanning
 from .distributed import Array, Distributed
 from .moves import redistributed
 
@@ -94,9 +94,8 @@ def exact_contract(
     wide = np.promote_types(_checked(dtype), "f8")
     *letters, kept = lettered(*terms, result)
     joint = aligned(tensors, Subscripts(tuple(letters), kept), cause)
-    narrow = [broadcasting(x, y.distribution.shape, joint.extents) for x, y in zip(letters, tensors, strict=True)]
-    a, b = (block.astype(wide, copy=False).squeeze(axes) for block, axes in zip(joint.blocks, narrow, strict=True))
-    a_term, b_term = map(without, letters, narrow)
+    a_term, b_term = (spanning(x, y.distribution.shape, joint.extents) for x, y in zip(letters, tensors, strict=True))
+    a, b = map(squeezed, [x.astype(wide, copy=False) for x in joint.blocks], letters, (a_term, b_term))
     matrices = matrices_of(a, b, a_term, b_term, kept)
     stacks = matrices.first.of(a), matrices.second.of(b)
     first, second = (_parts(each.reshape(prod(each.shape[:-2]), *each.shape[-2:])) for each in stacks)

@@ -136,7 +136,7 @@ def test_panels_lie_as_their_layouts_say(n):
             continue
         dists = [rote.parse(each).on((n,), 3) for each in (text, other)]
         panels = panels_of("k", n, count, [dist.splits[0] for dist in dists])
-        assert panels.count >= 1 and sum(panels.extent(n, number) for number in range(panels.count)) == n
+        assert panels.count >= 1 and panels.below(np.array(n), np.arange(panels.count)).sum() == n
         for dist in dists:
             for number, piece in enumerate(pieces(dist, 0, panels)):
                 indices = np.array([k for k in range(n) if k % panels.period // panels.tile == number], int)

@@ -43,6 +43,7 @@ def product(**others: Any) -> rote.Contraction:
         ({"shapes": np.zeros((2, 2))}, TypeError, r"write rote\.einsum"),
         ({"shapes": [np.zeros((7, 5)), np.zeros((5, 6))]}, TypeError, r"write rote\.einsum"),
         ({"layouts": [TILES]}, LayoutError, "1 layout for 2 operands"),
+        ({"shapes": (4, 6), "layouts": (6, 5)}, LayoutError, r"write shapes=\[\(4, 6\), \(6, 5\)\]"),
         ({"layouts": TILES}, LayoutError, "one layout per operand is given, in a list"),
         ({"layouts": [TILES, "tiles"]}, NotationError, "tiles"),
         ({"layouts": [TILES, 3]}, LayoutError, "one layout is expected here, not int"),
@@ -201,7 +202,9 @@ def test_what_stays_does_not_move() -> None:
     assert "no layout was asked for: the result is split as in stage 1, and its contrib" in inner.explain()
     assert "asked for" not in product(layout="cheapest").explain() and "asked for" not in str(inner)
     for text, line in (("ij->ji", "relayout A: ij->ji with i:0"), ("ij->j", "reduce A locally: ij->j with i:0")):
-        assert str(rote.compile_einsum(text, [(4, 4)], [ROWS], 2)).splitlines()[1] == f"  1. {line}"
+        plan = rote.compile_einsum(text, [(4, 4)], [ROWS], 2)
+        assert str(plan).splitlines()[1] == f"  1. {line}"
+        assert (plan.cost.flops == 0) == (text == "ij->ji") and plan.cost.seconds > 0
 
 
 @pytest.mark.parametrize("bound", [False, True])

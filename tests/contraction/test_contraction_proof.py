@@ -43,7 +43,7 @@ def refused(plan):
 def test_no_false_alarms(part):
     """The contractions that the planner finds are right, and the proof accepts them; some run in panels."""
     panels = 0
-    for seed in share(range(600), part, 12, of=12):
+    for seed in share(range(600), part, 12, of=24):
         plan = contraction(seed)
         plan.verify()
         assert is_right(plan)
@@ -317,7 +317,7 @@ def mutants(seed):
 def test_wrong_contractions_are_refused(part):
     """Each mutant that computes something else is refused, and one whose assignment is not that of its blocks."""
     killed = Counter()
-    for seed in share(range(1000, 1300), part, 12, of=6):
+    for seed in share(range(1000, 1300), part, 12, of=12):
         for change, mutant in mutants(seed):
             no = refused(mutant)
             if change is another_assignment or not is_right(mutant):

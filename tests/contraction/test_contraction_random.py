@@ -19,8 +19,8 @@ RANKS = (1, 2, 3, 4, 6, 8, 4, 8)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("turn", range(8))
 def test_random_einsums_are_numpys(turn, part):
-    """On in-process ranks, every 161st of the cases, or all others."""
-    for seed in share(range(CASES)[turn :: len(RANKS)], part, 80, of=50):
+    """On in-process ranks, every 161st of the cases, or some of the others."""
+    for seed in share(range(CASES)[turn :: len(RANKS)], part, 80, of=90):
         with rote.config(implicit="allow", gather="allow"):
             try:
                 rote.run(einsums.check_case, RANKS[turn], (seed,))

@@ -170,7 +170,7 @@ def cheapest(one: Case) -> float:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_is_lost_against_the_best_of_all_layouts_of_labels(part: str) -> None:
-    for seed in share(range(500), part, 60, of=16):
+    for seed in share(range(500), part, 60, of=24):
         one = case(seed)
         plan, best = one.plan(), cheapest(one)
         assert best / SAME <= plan.cost.seconds <= best * SAME, (seed, one, str(plan), plan.cost.seconds, best)

@@ -60,7 +60,7 @@ def plans_in(stage):
 def test_bytes_are_those_that_ranks_receive(part):
     """In each move the busiest rank receives what the contraction says, and no rank in all of them more than that."""
     moved, scattered = 0, 0
-    for seed in share(range(2000, 2200), part, 8, of=4):
+    for seed in share(range(2000, 2200), part, 8, of=8):
         plan = contraction(seed)
         total, ranks = 0, plan.result.grid.size
         of_ranks = np.zeros(ranks, int)
@@ -79,7 +79,7 @@ def test_bytes_are_those_that_ranks_receive(part):
 @pytest.mark.parametrize("part", PARTS)
 def test_flops_are_those_of_the_busiest_rank(part):
     """Two per product of elements: the most, over ranks, of the products of their numbers of indices."""
-    for seed in share(range(3000, 3200), part, 12, of=4):
+    for seed in share(range(3000, 3200), part, 12, of=8):
         plan = contraction(seed)
         dists, total = [*plan.operands], 0
         for stage in plan.stages:
@@ -96,7 +96,8 @@ def test_flops_are_those_of_the_busiest_rank(part):
                         if whole == plan.extents[letter]:
                             sizes[letter] = n
                 counts[rank] += prod(sizes.values())
-            total += 2 * int(counts.max())
+            if len(stage.terms) > 1 or len(stage.term) < len(stage.terms[0]):  # otherwise nothing is computed
+                total += 2 * int(counts.max())
             dists.append(stage.result)
         assert plan.cost.flops == total, plan
 

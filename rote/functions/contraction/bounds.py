@@ -32,10 +32,9 @@ from math import exp, log, prod
 from typing import Any, NamedTuple
 
 from ...layout.distribution import Distribution
-from .assignment import points
 from .diagonals import distinct
 from .stages import Move, Stage
-from .subscripts import broadcasting, without
+from .subscripts import spanning
 
 __all__ = ["Bound", "contraction_bound", "exponents", "memory_dependent", "memory_independent"]
 
@@ -204,7 +203,7 @@ def contraction_bound(
         terms, held = [], 0
         for value, term in zip(stage.values, stage.terms, strict=True):
             dist = values[first[value]]
-            terms.append(without(term, broadcasting(term, dist.shape, extents)))
+            terms.append(spanning(term, dist.shape, extents))
             if last[first[value]].partial or not dist.partial:  # else no rank has an element before contributions come
                 roles = zip(dist.roles, dist.grid.shape, strict=True)
                 held += prod(dist.shape) * prod([n for role, n in roles if role.name in ("replicated", "partial")])
@@ -213,7 +212,7 @@ def contraction_bound(
         # If t ranks contribute to an element, t - 1 contributions are received before they are one. Ranks may compute
         # the same contribution, and keep it; but one of them is enough for the sum, and is counted.
         kept = prod(stage.result.shape) * prod([end.grid.shape[g] for g in end.partial])
-        most, ranks = points(stage.assignment, extents, letters, stage.result.grid), stage.result.grid.size
+        most, ranks = stage.points([values[value].shape for value in stage.values], extents), stage.result.grid.size
         bounds.append(memory_independent(terms, extents, ranks, most, held + kept))
         bounds.append(memory_dependent(terms, extents, ranks, memory, kept))
     best = max(bounds, key=lambda bound: bound.words)

@@ -14,13 +14,15 @@ from ...layout.distribution import Distribution, distribute
 from ...layout.grid import Grid, factorings, grid_shape, integer, tensor_shape
 from ...layout.layout import Layout, as_layout
 from ...machines.machine import Machine, as_machine
+from ...scaling import Candidates, Scaling, scaling_of
 from .plan import Contraction, contraction_of
 from .subscripts import as_text, read_subscripts
 from .tree import Request
 
-__all__ = ["compile_einsum", "contractions"]
+__all__ = ["compile_einsum", "einsum_scaling"]
 
 _MOST_GRID_MODES = 4  # of a grid that the planner chooses
+_FAMILIES = ("1-D", "2-D", "2.5-D", "3-D", "other")
 
 Place = Layout | str | Distribution | None
 Labels = Sequence[Any]
@@ -80,19 +82,43 @@ def compile_einsum(
     return contraction_of(*_requests(subscripts, shapes, layouts, grid, ranks, dtype, layout, max_bytes, machine))
 
 
-def contractions(
-    subscripts: str | Sequence[Labels], shapes: Sequence[Sequence[int] | int], **options: Any
-) -> tuple[Contraction, ...]:
-    """The cheapest contraction on each grid of a number of ranks, the cheapest of all first.
+def einsum_scaling(
+    subscripts: str | Sequence[Labels],
+    shapes: Sequence[Sequence[int] | int],
+    ranks: Sequence[int],
+    dtype: npt.DTypeLike = "f8",
+    machine: Machine | str | None = None,
+    show: Callable[[str], object] | None = None,
+) -> Scaling:
+    """Predict the best contraction of each family of products on several numbers of ranks, which need not exist.
 
-    Arguments are those of `compile_einsum`.
+    Args:
+        subscripts, shapes, dtype, machine: as for `compile_einsum`.
+        ranks: the numbers of ranks, in ascending order.
+        show: is called with the lines of the table as soon as they are known, for example `print`.
 
-    >>> plans = contractions("ik,kj->ij", [(64, 64), (64, 64)], ranks=4)
-    >>> [str(plan.grid) for plan in plans]
-    ['4', '2x2']
+    Returns:
+        A table that prints itself. A contraction belongs to the family of its largest product, and each is the cheapest
+        on its grid, so a family that is the cheapest on no grid is left out.
+
+    Raises:
+        LayoutError, PlanError, TypeError: as for `compile_einsum`.
+
+    >>> found = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
+    >>> [(row.ranks, row.taken) for row in found.rows]
+    [(4, '1-D'), (16, '1-D')]
     """
-    found = [contraction_of(request) for request in _requests(subscripts, shapes, **options)]
-    return tuple(sorted(found, key=lambda plan: plan.cost.seconds))
+
+    def candidates(count: int) -> Candidates:
+        requests = _requests(subscripts, shapes, ranks=count, dtype=dtype, machine=machine)
+        for plan in sorted(map(contraction_of, requests), key=lambda plan: plan.cost.seconds):
+            name = max(plan.figures(), key=lambda row: row.flops).family or ""
+            family = "2-D" if name.startswith("stationary") else name.split(",")[0]
+            yield family if family in _FAMILIES else "other", plan.prediction
+
+    what = f"{subscripts} of {', '.join(map(str, shapes))} {as_dtype(dtype).str[1:]}"
+    table = Scaling(what, as_machine(machine), _FAMILIES)
+    return scaling_of(table, [(count, candidates(count)) for count in ranks], show)
 
 
 def _requests(
@@ -107,6 +133,11 @@ def _requests(
     machine: Machine | str | None = None,
 ) -> list[Request]:
     """The requests that the arguments of `compile_einsum` make: one for each grid."""
+    if isinstance(layouts, list | tuple) and layouts and all(isinstance(each, int) for each in layouts):
+        raise LayoutError(
+            f"compile_einsum takes the shapes of all operands in one list, not {shapes} and {layouts}\n"
+            f"write shapes=[{shapes}, {layouts}]"
+        )
     tensors = _shapes(shapes)
     if not isinstance(subscripts, str):
         subscripts = _text(subscripts, len(tensors))
@@ -132,7 +163,7 @@ def _requests(
         return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
 
     ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
-    return _on_grids(request, grid, ranks, ordered)
+    return _on_grids(request, grid, ranks, ordered, _MOST_GRID_MODES if ordered else max(len(extents), 1))
 
 
 def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
@@ -183,8 +214,13 @@ def _place(place: Layout | Distribution | None, shape: tuple[int, ...], grid: Gr
     return place
 
 
-def _on_grids(request: Callable[[Grid], Request], grid: Any, ranks: int | None, ordered: bool) -> list[Request]:
-    """The requests on the given grid, or on all grids of a number of ranks on which the layouts are possible."""
+def _on_grids(
+    request: Callable[[Grid], Request], grid: Any, ranks: int | None, ordered: bool, most: int
+) -> list[Request]:
+    """The requests on the given grid, or on all grids of a number of ranks on which the layouts are possible.
+
+    Of operands that may lie anywhere, a letter over two grid modes lies as over one mode of as many ranks.
+    """
     if (grid is None) == (ranks is None):
         raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
     if ranks is None:
@@ -192,7 +228,7 @@ def _on_grids(request: Callable[[Grid], Request], grid: Any, ranks: int | None, 
     count = integer(ranks, "ranks")
     if count < 1:
         raise LayoutError(f"there must be at least one rank, not {count}")
-    shapes = [each for order in range(1, _MOST_GRID_MODES + 1) for each in factorings(count, order)]
+    shapes = [each for order in range(1, min(_MOST_GRID_MODES, most) + 1) for each in factorings(count, order)]
     shapes = [each for each in shapes if 1 not in each or len(each) == 1]
     if ordered:
         shapes = sorted({each for shape in shapes for each in permutations(shape)}, key=lambda each: (len(each), each))

@@ -23,9 +23,8 @@ import numpy as np
 
 from ...caches import memoized
 from ..distributed import Array
-from .subscripts import without
 
-__all__ = ["LocalProduct", "Matrices", "Stack", "add_product", "matrices_of", "multiply"]
+__all__ = ["Matrices", "Stack", "add_product", "matrices_of", "multiply", "packed_bytes", "squeezed"]
 
 
 _STRIPS = 8  # of a product that is added to others: one is computed, and added, at a time
@@ -185,64 +184,53 @@ def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], res
         add(part, multiply(parts, terms, result, total.dtype), out=part)
 
 
-class LocalProduct(NamedTuple):
-    """The product of the blocks of one or two tensors on a rank, as `multiply` and `add_product` compute it.
+def packed_bytes(
+    shapes: Sequence[tuple[int, ...]],
+    terms: Sequence[str],
+    dtypes: Sequence[np.dtype[Any]],
+    result: str,
+    dtype: np.dtype[Any],
+    panels: str = "",
+) -> int:
+    """The bytes that `multiply` holds beside the blocks and their product; in panels of a letter, also `add_product`.
 
-    Attributes:
-        shapes, terms, dtypes: of the blocks.
-        term, dtype: of the product.
+    A block is copied if its dtype differs, if it is summed over letters of its own, and if it is no stack of matrices;
+    the product, if it is none. Each panel of a letter of the product has its own part of the result. Otherwise it is
+    added strip by strip.
+
+    >>> f8, shapes, terms = np.dtype("f8"), [(2, 3, 4), (4, 5)], ["ijk", "kl"]
+    >>> [packed_bytes(shapes, terms, [f8, f8], result, f8) for result in ("ijl", "lij", "ilj")]
+    [0, 0, 240]
     """
-
-    shapes: Sequence[tuple[int, ...]]
-    terms: Sequence[str]
-    dtypes: Sequence[np.dtype[Any]]
-    term: str
-    dtype: np.dtype[Any]
-
-    def packed(self) -> tuple[int, int]:
-        """The bytes of copies of the blocks, and of a copy of the product.
-
-        A block is copied if its dtype differs, if it is summed over letters of its own, and if it is no stack of
-        matrices.
-
-        >>> f8 = np.dtype("f8")
-        >>> shapes, terms = [(2, 3, 4), (4, 5)], ["ijk", "kl"]
-        >>> [LocalProduct(shapes, terms, [f8, f8], term, f8).packed() for term in ("ijl", "lij", "ilj")]
-        [(0, 0), (0, 0), (0, 240)]
-        """
-        held, item = 0, self.dtype.itemsize
-        blocks: list[tuple[tuple[int, ...], str]] = []
-        for number, (shape, term, dtype) in enumerate(zip(self.shapes, self.terms, self.dtypes, strict=True)):
-            others = self.term + "".join([other for place, other in enumerate(self.terms) if place != number])
-            kept = [mode for mode, letter in enumerate(term) if letter in others]
-            blocks.append((tuple([shape[mode] for mode in kept]), "".join([term[mode] for mode in kept])))
-            held += item * (prod(shape) * (dtype != self.dtype) + prod(blocks[-1][0]) * (len(kept) < len(term)))
-        if len(blocks) == 1 or not all(prod(shape) for shape, _ in blocks):
-            return held, 0
+    held, copied, item = 0, 0, dtype.itemsize
+    blocks: list[tuple[tuple[int, ...], str]] = []
+    for number, (shape, term, given) in enumerate(zip(shapes, terms, dtypes, strict=True)):
+        others = result + "".join([other for place, other in enumerate(terms) if place != number])
+        kept = [mode for mode, letter in enumerate(term) if letter in others]
+        blocks.append((tuple([shape[mode] for mode in kept]), "".join([term[mode] for mode in kept])))
+        held += item * (prod(shape) * (given != dtype) + prod(blocks[-1][0]) * (len(kept) < len(term)))
+    if len(blocks) == 2 and all(prod(shape) for shape, _ in blocks):
         (first, a), (second, b) = blocks
-        steps = _in_order(first, item), _in_order(second, item)
-        matrices = _stacks_of((first, second), steps, (a, b), self.term, item)
-        copies = [item * prod(each.shape) * each.packed for each in (matrices.first, matrices.second, matrices.product)]
-        return held + copies[0] + copies[1], copies[2]
+        stacks = _stacks_of((first, second), (_in_order(first, item), _in_order(second, item)), (a, b), result, item)
+        *copies, copied = [item * prod(each.shape) * each.packed for each in stacks[:3]]
+        held += sum(copies)
+    if not panels:
+        return held + copied
+    extents = _extents(terms, shapes)
+    shape = tuple([extents[letter] for letter in result])
+    size = prod(shape) * item + copied
+    if panels in result or not size or not result:
+        return held + size
+    mode, strip = _strip_of(shape)
+    for block, term in zip(shapes, terms, strict=True):
+        if result[mode] in term and len([n for n in block if n > 1]) > 2:  # its strips may be no matrices
+            held += prod(block) * item * strip // shape[mode]
+    return held + size // shape[mode] * strip
 
-    def held(self, letter: str = "") -> int:
-        """The bytes of packed copies; in panels of a letter, also of the product of a panel.
 
-        Each panel of a letter of the product has its own part of the result. Otherwise it is added strip by strip.
-        """
-        held, again = self.packed()
-        if not letter:
-            return held + again
-        extents = dict(zip("".join(self.terms), chain(*self.shapes), strict=True))
-        shape = [extents[each] for each in self.term]
-        size = prod(shape) * self.dtype.itemsize + again
-        if letter in self.term or not size or not self.term:
-            return held + size
-        mode, strip = _strip_of(shape)
-        for block, term in zip(self.shapes, self.terms, strict=True):
-            if self.term[mode] in term and len([n for n in block if n > 1]) > 2:  # its strips may be no matrices
-                held += prod(block) * self.dtype.itemsize * strip // shape[mode]
-        return held + size // shape[mode] * strip
+def squeezed(block: Array, term: str, kept: str) -> Array:
+    """A block without the modes of letters that are not kept, which have one element."""
+    return block.squeeze(tuple([mode for mode, letter in enumerate(term) if letter not in kept]))
 
 
 def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:
@@ -252,4 +240,4 @@ def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:
         return array, term
     add: Callable[..., Array] = np.logical_or.reduce if array.dtype == bool else np.add.reduce
     summed = np.asarray(add(array, axis=tuple(own), dtype=array.dtype))
-    return summed, without(term, own)
+    return summed, "".join([letter for letter in term if letter in others])

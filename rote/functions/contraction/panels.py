@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...caches import memoized
+from ...errors import counted
 from ...grammar.nodes import BLOCK, Entry, Kind
 from ...layout.distribution import Distribution
 from ...layout.indexset import Ints
@@ -54,6 +55,9 @@ class Panels(NamedTuple):
     tile: int
     period: int
 
+    def __str__(self) -> str:
+        return f"{counted(self.count, 'panel')} of {self.letter}"
+
     def cut(self, term: str, shape: Sequence[int]) -> bool:
         """Whether a tensor is cut into them; not if it lacks the letter, or broadcasts along it."""
         return self.letter in term and shape[term.index(self.letter)] > 1
@@ -62,16 +66,12 @@ class Panels(NamedTuple):
         """The positions of those indices that are in a panel."""
         return np.flatnonzero(indices % self.period // self.tile == number)
 
-    def extent(self, n: int, number: int) -> int:
-        """The number of indices below n in a panel.
-
-        >>> [Panels("k", 3, 2, 6).extent(10, number) for number in range(3)]
-        [4, 4, 2]
-        """
-        return int(self.below(np.array(n), np.array(number)))
-
     def below(self, n: Ints, number: Ints) -> Ints:
-        """The numbers of indices below some n in some panels, in arrays that broadcast."""
+        """The numbers of indices below some n in some panels, in arrays that broadcast.
+
+        >>> Panels("k", 3, 2, 6).below(np.array(10), np.arange(3))
+        array([4, 4, 2])
+        """
         rounds, rest = np.divmod(n, self.period)
         tile = np.clip(self.period - number * self.tile, 0, self.tile)
         return np.asarray(rounds * tile + np.clip(rest - number * self.tile, 0, tile))

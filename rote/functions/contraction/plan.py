@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -34,12 +34,10 @@ from ...machines.work import Work
 from ...prediction import Prediction, predict
 from .algorithms import family, reason
 from .algorithms import wanted as wanted_by
-from .assignment import points
 from .bounds import contraction_bound
 from .cheapest import cheapest_of
-from .diagonals import distinct
 from .memory import bytes_of, peaks, stage_needs
-from .search import Search, flops_of
+from .search import Search, flop_seconds, flops_of
 from .stages import (
     Move,
     Product,
@@ -51,10 +49,10 @@ from .stages import (
     stage_tree,
     uses,
 )
-from .subscripts import LETTERS, Subscripts, broadcasting, without
+from .subscripts import LETTERS, Subscripts
 from .tree import Node, Request, Unplanned, UnplannedMove, places, unplanned
 
-__all__ = ["Contraction", "ContractionCost", "contraction_of"]
+__all__ = ["Contraction", "ContractionCost", "contraction_of", "way_of"]
 
 _WIDTH = 120  # of a line, in characters
 
@@ -182,11 +180,6 @@ class Contraction(OnPage):
         words, source = contraction_bound(self.stages, values, self.extents, self.cost.peak_bytes / item)
         return int(words * item), source if words * item >= 1 else ""
 
-    def _peaks(self) -> list[int]:
-        """The most bytes that a rank holds, at first and during each stage."""
-        given = [*map(bytes_of, self.operands, self.dtypes)]
-        return [*peaks(given, stage_needs(self.stages, self.values()))]
-
     def __repr__(self) -> str:
         shapes, dtype = ", ".join([str(dist.shape) for dist in self.operands]), self.dtype
         stages = counted(len(self.stages), "stage")
@@ -296,21 +289,27 @@ class Contraction(OnPage):
         >>> [(row.text, row.flops) for row in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).figures()]
         [('multiply A and B: i,i->', 8)]
         """
-        extents, rows, values = self.extents, [], self.values()
-        for number, (stage, peak) in enumerate(zip(self.stages, self._peaks()[1:], strict=True), 1):
+        rows, given = [], [*map(bytes_of, self.operands, self.dtypes)]
+        _, *held = peaks(given, stage_needs(self.stages, self.values()))
+        for number, (stage, flops, peak) in enumerate(zip(self.stages, self._work(), held, strict=True), 1):
+            text, name = self._described(number)[0], stage.family if isinstance(stage, Product) else None
             costs = [plan.cost for _, plans in self.moves(number) for plan in plans]
             seconds, received = sum([cost.seconds for cost in costs]), sum([cost.bytes for cost in costs])
-            flops, name = 0, None
-            if isinstance(stage, Product):
-                name = stage.family
-                if not stage.is_diagonal:
-                    ends = [*zip(stage.terms, [values[value][0].shape for value in stage.values], strict=True)]
-                    letters = distinct("".join([without(term, broadcasting(term, n, extents)) for term, n in ends]))
-                    flops = flops_of(points(stage.assignment, extents, letters, stage.result.grid), self.dtype)
-                seconds += flops * self.machine.flop_time * min(self.dtype.itemsize, 8) / 8
+            seconds += flop_seconds(flops, self.dtype, self.machine)
             messages = sum([cost.messages for cost in costs])
-            rows.append(StageFigures(self._described(number)[0], name, received, messages, flops, seconds, peak))
+            flops *= not (isinstance(stage, Product) and stage.is_rearrangement)
+            rows.append(StageFigures(text, name, received, messages, flops, seconds, peak))
         return rows
+
+    def _work(self) -> list[int]:
+        """The operations of the busiest rank in each stage; a rearranged element takes the time of a product."""
+        found, values = list[int](), self.values()
+        for stage in self.stages:
+            found.append(0)
+            if isinstance(stage, Product) and not stage.is_diagonal:
+                shapes = [values[value][0].shape for value in stage.values]
+                found[-1] = flops_of(stage.points(shapes, self.extents), self.dtype)
+        return found
 
     def tasks(self) -> Tasks:
         """The moves and the products, as `rote.predict` sees them.
@@ -319,15 +318,16 @@ class Contraction(OnPage):
         >>> [task.kind for task in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).tasks().every]
         ['product']
         """
-        every, rows = list[Task](), self.figures()
-        for number, row in enumerate(rows, 1):
+        every, item = list[Task](), min(self.dtype.itemsize, 8)  # the machine's time is of numbers of 8 bytes
+        for number, flops in enumerate(self._work(), 1):
             for _, plans in self.moves(number):
                 for plan in plans:
                     every += transfers(plan.steps, plan.dtype.itemsize)
-            if row.flops:  # the machine's time is of numbers of 8 bytes
-                every.append(Work("product", 0, flops=row.flops * min(self.dtype.itemsize, 8) // 8))
+            if flops:
+                every.append(Work("product", 0, flops=flops * item // 8))
         name = f"{self.subscripts} of {', '.join([str(dist.shape) for dist in self.operands])} {self.dtype}"
-        return Tasks(name, self.grid, self.machine, tuple(every), max([row.peak for row in rows]))
+        layouts = " ".join([str(dist.layout) for dist in self.operands]), str(self.result.layout)
+        return Tasks(name, self.grid, layouts, self.machine, tuple(every), self.cost.peak_bytes)
 
     @property
     def prediction(self) -> Prediction:
@@ -498,12 +498,11 @@ def _planned(stage: Unplanned, machine: Machine) -> Stage:
     """A stage with the plans of its moves; in panels, those of the pieces, or one, if all are equal."""
     if isinstance(stage, UnplannedMove):
         return Move(stage.value, compile(stage.source, stage.target, stage.dtype, machine=machine))
-    node, plans = stage.node, list[tuple[Plan, ...]]()
-    for move in (*stage.takes, *stage.leaves) if node.panels is not None else ():
+    plans = list[tuple[Plan, ...]]()
+    for move in (*stage.takes, *stage.leaves) if stage.product.panels is not None else ():
         found = [compile(*ends, move.dtype, machine=machine) for ends in move.pieces() if move.panels is not None]
         plans.append(tuple(found[:1] if len({*found}) == 1 else found))
-    values, terms = tuple([move.value for move in stage.takes]), tuple([move.term for move in stage.takes])
-    return Product(values, terms, node.term, stage.result, node.assignment, node.panels, tuple(plans))
+    return replace(stage.product, plans=tuple(plans)) if plans else stage.product
 
 
 def _operand_names(count: int) -> list[str]:
@@ -511,13 +510,17 @@ def _operand_names(count: int) -> list[str]:
     return list((LETTERS[26:] * (1 + count // 26))[:count])
 
 
+def way_of(plan: Plan) -> str:
+    """The layouts of a move, and the kinds of its steps."""
+    return f"{plan.source.layout} -> {plan.target.layout}, {kinds(plan.steps)}"
+
+
 def _in_words(name: str, plan: Plan) -> str:
     """The move of a tensor in a line."""
-    way = f"{plan.source.layout} -> {plan.target.layout}, {kinds(plan.steps)}"
     if plan.cost.bytes or not all(step.kind in LOCAL for step in plan.steps):
-        return f"move {name}: {way}"
+        return f"move {name}: {way_of(plan)}"
     part = "part of " * any(step.kind == "slice" for step in plan.steps)
-    return f"keep {part}{name}: {way}, nothing travels"
+    return f"keep {part}{name}: {way_of(plan)}, nothing travels"
 
 
 def _read(tree: Mapping[str, Any]) -> Contraction:

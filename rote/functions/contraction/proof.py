@@ -239,7 +239,7 @@ def _prove_product(
     letter, plans = panels.letter, (*stage.plans, ()) if len(stage.plans) == len(tensors) else stage.plans
     fits = len(plans) == len(wholes) and any(plans[:-1]) and min(panels[1:]) >= 1
     if not fits or letter not in sizes or panels.period > panels.count * panels.tile:
-        _fail(number, f"{panels} are no panels of its tensors")
+        _fail(number, f"{panels!r} are no panels of its tensors")
     for each, whole in zip(plans, wholes, strict=True):
         cut = letter in whole.labels and (bool(each) or whole is not wholes[-1])  # the product may be added as it is
         if bool(each) != cut or len(each) not in (0, 1, panels.count):

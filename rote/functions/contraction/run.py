@@ -7,12 +7,13 @@ communicator, in `rote.simulate` between lists of blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...caches import memoized
-from ...compiler.plan import Plan, kinds
+from ...compiler.plan import Plan
 from ...errors import LayoutError, counted
 from ...layout.distribution import Distribution, distribute
 from ...layout.grid import Grid, check_grid
@@ -26,11 +27,11 @@ from ...runtime.plans import bind
 from ..distributed import Array, Distributed, changed, check_out
 from ..moves import Implicit, agree_on_call, announce, function_at_work, implicit_cause, records_open, refuse_copies
 from .diagonals import diagonal
-from .local import add_product, multiply
+from .local import add_product, multiply, squeezed
 from .operands import common_operands, largest_grid, lettered
-from .plan import Contraction, contraction_of
+from .plan import Contraction, contraction_of, way_of
 from .stages import Move, Product, uses
-from .subscripts import Subscripts, broadcasting, without
+from .subscripts import Subscripts, spanning
 from .tree import Request
 
 __all__ = ["BoundContraction", "BoundTensors", "bind_contraction", "bound_to", "contract"]
@@ -44,7 +45,7 @@ Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
 T = TypeVar("T")
 Blocks = list[Any]
 Asked = tuple[T, Blocks]
-Stage = Callable[[Blocks], Iterable[Asked[T]]]
+Call = Callable[[Blocks], Iterable[Asked[T]]]
 """Appends the block that a stage makes. What it yields are moves that it asks for; see `walk_of`."""
 
 
@@ -164,21 +165,20 @@ class _Move(NamedTuple):
 def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
     """The moves of all stages; those after the last product are the function's own."""
     names, found = [*plan.ends()][:-1], list[_Move]()
-    last = max((number for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)), default=0)
+    last = max([number for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)], default=0)
     for number, stage in enumerate(plan.stages, 1) if 0 not in plan.extents.values() else ():
-        panels, whole = "", isinstance(stage, Move) and stage.value < len(plan.operands)
+        panels = ""
         if isinstance(stage, Move):
             names.append(names[stage.value])
         else:
             names.append(f"product {number} ({','.join(stage.terms)}->{stage.term})")
-            panels = (
-                "" if stage.panels is None else f" in {counted(stage.panels.count, 'panel')} of {stage.panels.letter}"
-            )
+            panels = f" in {stage.panels}" if stage.panels else ""
         for value, plans in plan.moves(number):
-            source, target = plans[0].source, plans[0].target
-            text = f"{names[value]}{panels}: {source.layout} -> {target.layout}, {kinds(plans[0].steps)}"
+            whole = isinstance(stage, Move) and value < len(plan.operands)
+            text = f"{names[value]}{panels}: {way_of(plans[0])}"
             nbytes = sum([each.cost.bytes for each in plans])
-            found.append(_Move(value, target if whole else None, text, nbytes, number <= last and not explicit))
+            target = plans[0].target if whole else None
+            found.append(_Move(value, target, text, nbytes, number <= last and not explicit))
     return found
 
 
@@ -220,28 +220,28 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
         and drops those that no later stage takes. Of each pair that it yields, the last block of the list is to be
         moved in place, by the plan that the first one stands for.
     """
-    stages, count = list[tuple[Stage[T], list[int]]](), len(plan.operands)
-    last = {value: number for number, stage in enumerate(plan.stages) for value in uses(stage)}
-    empty, shape, dtype = 0 in plan.extents.values(), plan.result.local_shape(rank), plan.dtype
-    if empty:  # every sum is empty
-        stages.append((_making(lambda _: np.zeros(shape, dtype)), []))
-    for number, stage in enumerate(() if empty else plan.stages):
-        given_up = [value for value, at in last.items() if at == number and value >= count]
-        if isinstance(stage, Product):
-            stages.append((_multiplying(plan, stage, rank, prepared), given_up))
-        else:
-            stages.append((_moving(stage.value, prepared(stage.plan)), given_up))
+    calls, count = list[tuple[Call[T], list[int]]](), len(plan.operands)
+    shape, dtype = plan.result.local_shape(rank), plan.dtype
+    if 0 in plan.extents.values():  # every sum is empty
+        calls.append((_making(lambda _: np.zeros(shape, dtype)), []))
+    else:
+        for stage in plan.stages:
+            if isinstance(stage, Move):
+                call = _moving(stage.value, prepared(stage.plan))
+            else:
+                call = _multiplying(plan, stage, rank, prepared)
+            calls.append((call, [value for value in uses(stage) if value >= count]))  # each tensor is taken once
 
     def steps(values: Blocks) -> Iterator[Asked[T]]:
-        for make, given_up in stages:
-            yield from make(values)
-            for value in given_up:
+        for call, used in calls:
+            yield from call(values)
+            for value in used:
                 values[value] = None
 
     return steps
 
 
-def _moving(value: int, move: T) -> Stage[T]:
+def _moving(value: int, move: T) -> Call[T]:
     def run(values: Blocks) -> Iterable[Asked[T]]:
         values.append(values[value])
         return ((move, values),)
@@ -249,22 +249,19 @@ def _moving(value: int, move: T) -> Stage[T]:
     return run
 
 
-def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callable[[Plan], T]) -> Stage[T]:
+def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callable[[Plan], T]) -> Call[T]:
     """The product of tensors without their modes that broadcast, repeated along letters that only these modes have."""
     dists = [plan.values()[value][0] for value in stage.values]
     if stage.is_diagonal:
         (value,), (letters,), (dist,) = stage.values, stage.terms, dists
         return _making(lambda values: diagonal(values[value], dist, rank, letters))
     dtype, extents = plan.dtype, plan.extents
-    squeezed = [broadcasting(term, dist.shape, extents) for term, dist in zip(stage.terms, dists, strict=True)]
-    narrow = [without(term, axes) for term, axes in zip(stage.terms, squeezed, strict=True)]
-    new = tuple([mode for mode, letter in enumerate(stage.term) if letter not in "".join(narrow)])
-    term = without(stage.term, new)
+    narrow = [spanning(term, dist.shape, extents) for term, dist in zip(stage.terms, dists, strict=True)]
+    term = "".join([letter for letter in stage.term if letter in "".join(narrow)])
+    new = tuple([mode for mode, letter in enumerate(stage.term) if letter not in term])
 
     def narrowed(blocks: Sequence[Array]) -> Sequence[Array]:
-        if not any(squeezed):
-            return blocks
-        return [block.squeeze(axes) for block, axes in zip(blocks, squeezed, strict=True)]
+        return blocks if narrow == [*stage.terms] else [*map(squeezed, blocks, stage.terms, narrow)]
 
     def multiplied(blocks: Sequence[Array], shape: tuple[int, ...] | None) -> Array:
         product = multiply(narrowed(blocks), narrow, term, dtype)
@@ -285,7 +282,7 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callabl
     return _making(lambda values: multiplied([values[value] for value in stage.values], shape))
 
 
-def _making(make: Callable[[Blocks], Array]) -> Stage[Any]:
+def _making(make: Callable[[Blocks], Array]) -> Call[Any]:
     """A stage that moves nothing."""
 
     def run(values: Blocks) -> Iterable[Asked[Any]]:
@@ -302,7 +299,7 @@ def _in_panels(
     prepared: Callable[[Plan], T],
     multiplied: Callable[[Sequence[Array], tuple[int, ...] | None], Array],
     added: Callable[[Sequence[Array], Array], None],
-) -> Stage[T]:
+) -> Call[T]:
     """A product in panels: pieces of the operands are packed, moved and multiplied, one panel after the other.
 
     Panels of a letter of the result are parts of it, which may move on; others are added.
@@ -318,7 +315,7 @@ def _in_panels(
     sides: list[tuple[int, list[T], list[Any]]] = []
     for value, term, plans in zip(stage.values, stage.terms, stage.plans, strict=False):
         sides.append((value, [*map(prepared, plans)], places(dists[value][0], term) if plans else []))
-    leaving = stage.plans[len(sides)] if len(stage.plans) > len(sides) else ()
+    leaving = [*chain(*stage.plans[len(sides) :])]
     away, shapes = [*map(prepared, leaving)], [each.source.local_shape(rank) for each in leaving]
     into = places(stage.result, stage.term) if panels.letter in stage.term else []
     shape, dtype = stage.result.local_shape(rank), plan.dtype

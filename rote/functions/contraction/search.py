@@ -44,12 +44,13 @@ from ...grammar.nodes import Entry, Kind
 from ...layout.distribution import Distribution
 from ...layout.kinds import local_extents
 from ...layout.layout import Layout
+from ...machines.machine import Machine
 from .assignment import Assignment, all_assignments, distinct_assignments, points, refined, summed_modes
 from .diagonals import diagonal_in, distinct, plain_in, repeats
-from .subscripts import Subscripts
+from .subscripts import Subscripts, spanning
 from .tree import Node, Request, UnplannedMove, unplanned
 
-__all__ = ["Search", "flops_of"]
+__all__ = ["Search", "flop_seconds", "flops_of"]
 
 _LAYOUTS = 16  # of an intermediate tensor that are kept
 _ALL_SPLITS = 5  # the most operands for which outer products are tried where others are possible
@@ -170,9 +171,9 @@ class Search:
         terms, result = request.subscripts
         leaf = Node(terms[number], request.layouts[number], request.dtypes[number], operand=number)
         others = result + "".join([term for n, term in enumerate(terms) if n != number])
-        ends = [*zip(leaf.term, self._shape(leaf), strict=True)]  # modes that broadcast are left out
-        kept = "".join([letter for letter, n in ends if letter in others and n == self.extents[letter]])
-        less = prod([n for letter, n in zip(leaf.term, self._shape(leaf), strict=True) if letter not in others])
+        shape = request.shapes[number]
+        kept = "".join([letter for letter in spanning(leaf.term, shape, self.extents) if letter in others])
+        less = prod([n for letter, n in zip(leaf.term, shape, strict=True) if letter not in others])
         if len(terms) == 1 or request.joint or less * leaf.dtype.itemsize <= self.dtype.itemsize:
             return [leaf]
         return self._cheapest([self._draft([_Side(self, [leaf])], kept, False)], inf) or [leaf]
@@ -226,23 +227,32 @@ class Search:
     # --- products ----------------------------------------------------------------------------------------------------
 
     def _draft(self, sides: Sequence[_Side], term: str, last: bool) -> Draft:
-        """The products of some tensors, in all assignments."""
-        letters = "".join(dict.fromkeys("".join([side.letters for side in sides])))
-        work = self.seconds_of(-(-prod([self.extents[letter] for letter in letters]) // self.request.grid.size))
-        least = sum([side.nodes[0].seconds for side in sides])
-        return work + least, partial(self._assigned, sides, letters, term, last)
+        """The products of some tensors, in all assignments, each tensor from the layout from which it is cheapest."""
+        letters = distinct("".join([side.letters for side in sides]))
+        shape = tuple([self.extents[letter] for letter in term])
+        mean = -(-prod([self.extents[letter] for letter in letters]) // self.request.grid.size)
 
-    def _assigned(self, sides: Sequence[_Side], letters: str, term: str, last: bool) -> Iterator[Draft]:
-        """The products of some tensors in each assignment."""
-        if letters not in self._assignments:
-            self._assignments[letters] = self._worked(letters)
-        for assignment, work in self._assignments[letters]:
-            entries = dict(assignment)
-            modes = [side.modes(entries) for side in sides]
-            least = work + sum([side.least(each) for side, each in zip(sides, modes, strict=True)])
-            if last:
-                least += self._adding(summed_modes(assignment, term), term)
-            yield least, partial(self._products, sides, modes, assignment, work, letters, term, last)
+        def assigned() -> Iterator[Draft]:
+            for assignment, work in self._worked(letters):
+                entries = dict(assignment)
+                modes = [side.modes(entries) for side in sides]
+                least = work + sum([side.least(each) for side, each in zip(sides, modes, strict=True)])
+                if last:
+                    least += self._adding(summed_modes(assignment, term), term)
+                yield least, partial(products, assignment, work, modes)
+
+        def products(assignment: Assignment, work: float, modes: Sequence[Modes]) -> Iterator[Draft]:
+            entries, summed = dict(assignment), summed_modes(assignment, term)
+            result = tuple([entries.get(letter, ()) for letter in term])
+            for partials in _contributions(sides, {entry.grid_mode for entry in chain(*entries.values())}):
+                ends = [side.nearest(each, kept) for side, each, kept in zip(sides, modes, partials, strict=True)]
+                prices, parts, moved = zip(*ends, strict=True)
+                dist = self.dist(shape, result, (*summed, *chain(*partials)))
+                seconds = work + sum(prices)
+                node = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
+                yield seconds + (self._ending(node) if last else 0.0), node
+
+        return self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides]), assigned
 
     def _adding(self, summed: Sequence[int], term: str) -> float:
         """A lower bound on the seconds in which an average rank receives and adds contributions to the result."""
@@ -256,34 +266,16 @@ class Search:
 
     def _worked(self, letters: str) -> list[tuple[Assignment, float]]:
         """The assignments of some letters, with the seconds of the work of the busiest rank."""
-        request, grid = self.request, self.request.grid
-        split = "".join([letter for letter in letters if letter not in request.whole])
-        if len(request.shapes) <= 2 and request.target is None and not any(request.layouts):
-            every = distinct_assignments(split, grid)
-        else:
-            every = all_assignments(split, grid, self._kinds, self.extents)
-        return [(each, self.seconds_of(points(each, self.extents, letters, grid))) for each in every]
-
-    def _products(
-        self,
-        sides: Sequence[_Side],
-        modes: Sequence[Modes],
-        assignment: Assignment,
-        work: float,
-        letters: str,
-        term: str,
-        last: bool,
-    ) -> Iterator[Draft]:
-        """The products of some tensors in one assignment, each tensor from the layout from which it is cheapest."""
-        entries, summed = dict(assignment), summed_modes(assignment, term)
-        shape, result = tuple([self.extents[x] for x in term]), tuple([entries.get(x, ()) for x in term])
-        for partials in _contributions(sides, {entry.grid_mode for entry in chain(*entries.values())}):
-            ends = [side.nearest(each, kept) for side, each, kept in zip(sides, modes, partials, strict=True)]
-            parts, moved = tuple([node for _, node, _ in ends]), tuple([to for _, _, to in ends])
-            dist = self.dist(shape, result, (*summed, *chain(*partials)))
-            seconds = work + sum([price for price, _, _ in ends])
-            made = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
-            yield seconds + (self.bound(dist, self.final(dist), self.dtype.itemsize) if last else 0.0), made
+        if letters not in self._assignments:
+            request, grid = self.request, self.request.grid
+            split = "".join([letter for letter in letters if letter not in request.whole])
+            if len(request.shapes) <= 2 and request.target is None and not any(request.layouts):
+                every = distinct_assignments(split, grid)
+            else:
+                every = all_assignments(split, grid, self._kinds, self.extents)
+            works = [self.seconds_of(points(each, self.extents, letters, grid)) for each in every]
+            self._assignments[letters] = [*zip(every, works, strict=True)]
+        return self._assignments[letters]
 
     # --- prices ------------------------------------------------------------------------------------------------------
 
@@ -307,9 +299,12 @@ class Search:
             self._bounds[key] = self._like[like]
         return self._bounds[key]
 
-    def route(self, source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> Route:
+    def _ending(self, node: Node) -> float:
+        """A lower bound on the seconds in which a result moves to where it is handed out, which no node counts."""
+        return self.bound(node.dist, self.final(node.dist), node.dtype.itemsize)
+
+    def route(self, key: _Key) -> Route:
         """The steps of the plan of a move."""
-        key = source, target, dtype.itemsize
         self._price(key, inf)
         return self._routes[key]
 
@@ -338,23 +333,21 @@ class Search:
         """
         received, held, most = 0, 0, 0
         for each, key in self._moves(node):
-            self._price(key, inf)
-            cost = steps_cost(*key[:2], self._routes[key].steps, key[2], self.request.machine)
+            cost = steps_cost(*key[:2], self.route(key).steps, key[2], self.request.machine)
             received, most = received + each * cost.bytes, max(most, held + cost.peak_bytes)
             held += largest_block(key[1]) * key[2]
         return received, most
 
     def timed(self, tree: Node, found: Node) -> Node:
         """A tree that was cut out of another one, with a lower bound on its seconds."""
-        sums = []
-        for each in (tree, found):  # without the move of the result, which no node counts
-            moves = sum([n * self.bound(*key) for n, key in self._moves(each)])
-            sums.append(moves - self.bound(each.dist, self.final(each.dist), each.dtype.itemsize))
-        return replace(found, seconds=tree.seconds - sums[0] + sums[1])
+        before, after = [
+            sum([n * self.bound(*key) for n, key in self._moves(each)]) - self._ending(each) for each in (tree, found)
+        ]
+        return replace(found, seconds=tree.seconds - before + after)
 
     def floor(self, node: Node) -> float:
         """A lower bound on the seconds of a complete contraction, for which nothing is planned that takes long."""
-        total = node.seconds + self.bound(node.dist, self.final(node.dist), node.dtype.itemsize)
+        total = node.seconds + self._ending(node)
         return total + sum([each * (self._price(key) - self._bounds[key]) for each, key in self._moves(node)])
 
     def priced(self, node: Node, most: float = inf) -> float:
@@ -369,13 +362,13 @@ class Search:
 
     def _moves(self, node: Node) -> list[tuple[int, _Key]]:
         """The moves of a complete contraction, each with the number of times that it is made."""
-        stages = [stage for _, stage in unplanned(self.request, node, self.final(node.dist))]
+        stages = [stage for _, stage in unplanned(self.request, node, self.final(node.dist))]  # but diagonals
         moves = chain(*[(stage,) if isinstance(stage, UnplannedMove) else stage.in_panels for stage in stages])
         return [(each, (*ends, move.dtype.itemsize)) for move in moves for ends, each in Counter(move.pieces()).items()]
 
     def seconds_of(self, products: int) -> float:
         """The seconds in which a rank multiplies and adds."""
-        return flops_of(products, self.dtype) * self.request.machine.flop_time * min(self.dtype.itemsize, 8) / 8
+        return flop_seconds(flops_of(products, self.dtype), self.dtype, self.request.machine)
 
     def _shape(self, node: Node) -> tuple[int, ...]:
         """The shape of a tensor, in which modes that broadcast have one element."""
@@ -417,8 +410,7 @@ class _Side:
     def __init__(self, search: Search, nodes: Sequence[Node]) -> None:
         self._search, self.nodes, self.term = search, nodes, nodes[0].term
         self._shape = search._shape(nodes[0])
-        self._split = [n == search.extents[letter] for letter, n in zip(self.term, self._shape, strict=True)]
-        self.letters = "".join([letter for letter, split in zip(self.term, self._split, strict=True) if split])
+        self.letters = spanning(self.term, self._shape, search.extents)
         self.contributions = sorted({(), *[node.dist.partial for node in nodes if node.dist and self._stays(node)]})
         self._least: dict[Modes, float] = {}
         self._nearest: dict[tuple[Modes, tuple[int, ...]], tuple[float, Node, Distribution]] = {}
@@ -444,7 +436,7 @@ class _Side:
 
     def modes(self, entries: dict[str, tuple[Entry, ...]]) -> Modes:
         """The entries of its modes in an assignment; a mode of one element that broadcasts is not split."""
-        return tuple([entries.get(x, ()) if split else () for x, split in zip(self.term, self._split, strict=True)])
+        return tuple([entries.get(letter, ()) if letter in self.letters else () for letter in self.term])
 
     def least(self, modes: Modes) -> float:
         """A lower bound on the seconds until the tensor lies so, by the sizes of blocks alone."""
@@ -534,6 +526,11 @@ def _of_diagonals(request: Request) -> Request:
 def flops_of(products: int, dtype: np.dtype[Any]) -> int:
     """The operations of a number of products and sums: two for real numbers, eight for complex ones."""
     return products * (8 if dtype.kind == "c" else 2)
+
+
+def flop_seconds(flops: int, dtype: np.dtype[Any], machine: Machine) -> float:
+    """The seconds of operations; those of numbers of less than 8 bytes, as the machine counts them, take less."""
+    return flops * machine.flop_time * min(dtype.itemsize, 8) / 8
 
 
 def _halves(members: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...compiler.plan import Plan
-from ...errors import counted
 from ...layout.distribution import Distribution, distribute
 from ...layout.grid import integer, integers
 from ...layout.layout import as_layout
 from .algorithms import family
-from .assignment import Assignment, read_assignment, write
+from .assignment import Assignment, points, read_assignment, write
 from .diagonals import distinct, repeats
 from .panels import Panels
+from .subscripts import spanning
 
 __all__ = ["Move", "Product", "Stage", "StageFigures", "end_tree", "read_end", "read_stage", "stage_tree", "uses"]
 
@@ -76,25 +76,35 @@ class Product:
         return len(self.terms) == 1 and repeats(self.terms[0])
 
     @property
+    def is_rearrangement(self) -> bool:
+        """Whether it takes the modes of one tensor in another order, and computes nothing."""
+        return len(self.terms) == 1 and len(self.term) == len(self.terms[0])
+
+    @property
     def verb(self) -> str:
         """What it does, in words with {} for the tensors; a rearrangement is called as in plans of moves."""
         if len(self.values) > 1:
             return "multiply {}"
         if self.is_diagonal:
             return "diagonal of {}"
-        return "reduce {} locally" if len(self.term) < len(self.terms[0]) else "relayout {}"
+        return "relayout {}" if self.is_rearrangement else "reduce {} locally"
 
     @property
     def family(self) -> str:
         """The name of its algorithm in the literature."""
         return "diagonal" if self.is_diagonal else family(self.assignment, self.terms, self.term, self.result.grid)
 
+    def points(self, shapes: Iterable[Sequence[int]], extents: Mapping[str, int]) -> int:
+        """The most products of elements that a rank computes, of tensors of some shapes."""
+        spanned = [spanning(term, shape, extents) for term, shape in zip(self.terms, shapes, strict=True)]
+        return points(self.assignment, extents, distinct("".join(spanned)), self.result.grid)
+
     def __str__(self) -> str:
         text = f"{','.join(self.terms)}->{self.term}"
         if self.assignment:
             text += f" with {write(self.assignment)}"
         if self.panels is not None:
-            text += f", in {counted(self.panels.count, 'panel')} of {self.panels.letter}"
+            text += f", in {self.panels}"
         return text
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...errors import LayoutError, NotationError
 
-__all__ = ["LETTERS", "Subscripts", "as_text", "broadcasting", "read_subscripts", "without"]
+__all__ = ["LETTERS", "Subscripts", "as_text", "read_subscripts", "spanning"]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -141,11 +141,6 @@ def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
     return "->".join([",".join(texts[:pairs]), *texts[pairs:]]), [*given[0 : 2 * pairs : 2]]
 
 
-def broadcasting(term: str, shape: tuple[int, ...], extents: Mapping[str, int]) -> tuple[int, ...]:
-    """The modes of a tensor that have one element, and broadcast."""
-    return tuple([mode for mode, letter in enumerate(term) if shape[mode] != extents[letter]])
-
-
-def without(term: str, modes: Sequence[int]) -> str:
-    """The letters of a term but those of some modes."""
-    return "".join([letter for mode, letter in enumerate(term) if mode not in modes])
+def spanning(term: str, shape: Sequence[int], extents: Mapping[str, int]) -> str:
+    """The letters of a term but those along which a tensor has one element, and broadcasts."""
+    return "".join([letter for letter, n in zip(term, shape, strict=True) if n == extents[letter]])

@@ -20,6 +20,7 @@ from ...machines.machine import Machine
 from .assignment import Assignment, refined
 from .diagonals import diagonal_in, plain_in, repeats, spread
 from .panels import Ends, Panels, pieces
+from .stages import Product
 from .subscripts import Subscripts
 
 __all__ = ["Node", "Request", "Unplanned", "UnplannedMove", "UnplannedProduct", "places", "unplanned"]
@@ -111,14 +112,14 @@ class UnplannedProduct(NamedTuple):
     """A product of tensors, or the diagonal of one.
 
     Attributes:
-        node: what is made; an operand for its diagonal.
-        result: how it lies.
+        product: the stage, whose plans are missing if it is in panels.
+        dtype: of the elements that it makes.
         takes: the tensors; those without panels lie as they are multiplied.
         leaves: the product, if its panels move on.
     """
 
-    node: Node
-    result: Distribution
+    product: Product
+    dtype: np.dtype[Any]
     takes: tuple[UnplannedMove, ...]
     leaves: tuple[UnplannedMove, ...] = ()
 
@@ -174,7 +175,8 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
         plain = plain_in(dist)
         value, _ = yield from moved(owner, UnplannedMove(n, term, leaf.dtype, dist, plain))
         result = diagonal_in(plain, term)
-        yield owner, UnplannedProduct(leaf, result, (UnplannedMove(value, term, leaf.dtype, plain, plain),))
+        product = Product((value,), (term,), leaf.term, result, ())
+        yield owner, UnplannedProduct(product, leaf.dtype, (UnplannedMove(value, term, leaf.dtype, plain, plain),))
         return next(numbers), result
 
     def made(node: Node) -> Made:
@@ -192,7 +194,9 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
         number, result = next(numbers), node.dist
         assert result is not None  # which only a free operand lacks
         leaves = () if node.left is None else (UnplannedMove(number, node.term, node.dtype, node.left, result, panels),)
-        yield node, UnplannedProduct(node, result, tuple(takes), leaves)
+        values, terms = tuple([move.value for move in takes]), tuple([move.term for move in takes])
+        product = Product(values, terms, node.term, result, node.assignment, panels)
+        yield node, UnplannedProduct(product, node.dtype, tuple(takes), leaves)
         return number, result
 
     value, result = yield from made(tree)
