@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import pi
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -22,6 +23,7 @@ from rote.layout.layout import Layout
 from rote.layout.refine import with_components
 from rote.machines.machine import DEFAULT, Machine, as_machine
 from rote.runtime.choose import Progress, Tune, time_limit
+from rote.runtime.comm.agreement import agree, from_root
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.tuning import known_machine
@@ -136,9 +138,13 @@ class FFT:
         tune_seconds: float | None = None,
         wire: str | None = None,
     ) -> None:
-        machine = None if machine is None else as_machine(machine)
-        self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
         self._comm = as_comm(comm)
+        if isinstance(machine, str):
+            agree(self._comm, "FFT", (machine,))
+            machine = from_root(self._comm, partial(as_machine, machine))  # other hosts may have another file
+        elif machine is not None:
+            machine = as_machine(machine)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
         self._norm = check_norm(norm)
         extents, text = tensor_shape(shape), is_text(algorithm)
         request = planned_request(extents, dtype, axes, kinds, text, s, resample)

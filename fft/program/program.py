@@ -363,7 +363,7 @@ class Pair:
 
 def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
     """Bind a walk, which all ranks give alike, and its inverse, in the scratch of another pair if given. Collective."""
-    agree(comm, "FFT", (walk.source, walk.dtype, str(walk), norm, options.method))
+    agree(comm, "FFT", (walk.source, walk.dtype, str(walk), walk.machine, norm, options.method))
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
     forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
     backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)

@@ -39,10 +39,11 @@ Mesh: TypeAlias = Sequence[Array]  # the global indices of a block, an array per
 
 
 class Round(NamedTuple):
-    """The outcome of a round: seconds of the slowest rank, and the libraries that transformed, with their builds."""
+    """The outcome of a round: seconds of the slowest rank, and what the `Job` says."""
 
     seconds: float
     library: str = ""
+    predicted: float | None = None
 
 
 class Missing(RoteError):
@@ -96,6 +97,7 @@ class Job:
     checks: Sequence[Callable[[Array], None]]  # per step: raises a RoteError if the block is wrong
     close: Callable[[], None] = lambda: None
     library: str = ""  # that transforms, with its build; empty if nothing is transformed
+    predicted: float | None = None  # seconds, of what Rote plans on a machine
 
 
 Prepare: TypeAlias = Callable[[Comm, Work], Job]
@@ -132,12 +134,13 @@ class Case:
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds of a case per round and its library; or the reason why it is missing."""
+    """The seconds of a case per round, its library and its predicted seconds; or the reason why it is missing."""
 
     case: Case
     seconds: list[float] = field(default_factory=list)
     missing: str = ""
     library: str = ""
+    predicted: float | None = None
 
     @property
     def median(self) -> float:
@@ -228,7 +231,7 @@ def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None)
     if repetitions > 1:
         seconds = _timed(comm, job.steps, repetitions)
     job.close()
-    return Round(seconds, job.library)
+    return Round(seconds, job.library, job.predicted)
 
 
 def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> float:
@@ -283,7 +286,7 @@ def _run_round(comm: Comm, result: Timing, comms: dict[int | None, Comm], usable
     outcome, result.missing = comm.allgather_object((outcome, reason))[0]
     if not result.missing:
         result.seconds.append(outcome.seconds)
-        result.library = outcome.library
+        result.library, result.predicted = outcome.library, outcome.predicted
 
 
 def cores_of_all(comm: Comm) -> set[int]:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from math import prod
@@ -26,12 +27,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..caches import memoized
+from ..compiler.compile import compile
+from ..compiler.tasks import Planned, task_seconds
 from ..fft.plan import FFT
 from ..host import alone, cores
 from ..layout.distribution import Distribution, distribute
 from ..layout.expressions import L
 from ..layout.grid import Grid
 from ..layout.indexset import IndexSet
+from ..machines.machine import Machine
 from ..runtime.choose import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.protocol import Comm, MpiHandle
@@ -63,14 +67,21 @@ __all__ += ["within_one_process"]
 _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
 
 
-def with_rote(work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool) -> list[Case]:
-    """Rote on MPI's ranks, if there are several, and on threads of one process."""
+def with_rote(
+    work: Work,
+    algorithms: Sequence[str],
+    methods: Sequence[str],
+    restore: bool,
+    mpi: bool,
+    machine: Machine | None = None,
+) -> list[Case]:
+    """Rote on MPI's ranks, if there are several, and on threads of one process; with its seconds on a machine."""
     cases: list[Case] = []
     for method in methods:
         named = "" if method == "auto" else method
-        prepared: list[tuple[str, Prepare]] = [(named, partial(_move, method))]
+        prepared: list[tuple[str, Prepare]] = [(named, partial(_move, method, machine))]
         if not work.move:
-            transforms = [partial(transform, name, method, restore, "measure") for name in algorithms]
+            transforms = [partial(transform, n, method, restore, "measure", machine=machine) for n in algorithms]
             prepared = [(f"{name} {named}".strip(), each) for name, each in zip(algorithms, transforms, strict=True)]
         for name, prepare in prepared:
             run = partial(measure, prepare, work)
@@ -80,7 +91,16 @@ def with_rote(work: Work, algorithms: Sequence[str], methods: Sequence[str], res
     return sorted(cases, key=lambda case: case.on != "MPI ranks")
 
 
-def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work, threads: int = 1) -> Job:
+def transform(
+    algorithm: str,
+    method: str,
+    restore: bool,
+    tune: Tune,
+    comm: Comm,
+    work: Work,
+    threads: int = 1,
+    machine: Machine | None = None,
+) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; `restore` gives the spectrum the input's layout."""
     with suppress(ImportError):  # so that mkl_fft has several threads: Rote later loads MKL for one
         import_module("mkl_fft")
@@ -103,16 +123,24 @@ def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm
         return outputs["y"].local
 
     wheres = source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)
-    return transform_job(work, (forward, backward), x.local, wheres, library="; ".join(map(build, fft.libraries)))
+    job = transform_job(work, (forward, backward), x.local, wheres, library="; ".join(map(build, fft.libraries)))
+    return replace(job, predicted=_predicted(machine, fft.walk, fft.walk.inverse()))
 
 
-def _move(method: str, comm: Comm, work: Work) -> Job:
+def _predicted(machine: Machine | None, *planned: Planned) -> float | None:
+    """The seconds of planned things on a machine, one after the other."""
+    return None if machine is None else sum([task_seconds(each.tasks().every, machine) for each in planned])
+
+
+def _move(method: str, machine: Machine | None, comm: Comm, work: Work) -> Job:
     source, target = slabs(work)
     x, y = (DistTensor.empty(work.shape, d.layout, comm, d.grid, work.dtype) for d in (source, target))
     fill(work, source.tensor_indices(comm.rank), x.local)
 
     check = partial(check_values, work, target.tensor_indices(comm.rank))
-    return Job((lambda: x.redistribute(target.layout, y, method=method).local,), (check,))
+    plan = compile(source, target, work.dtype)
+    move = (lambda: x.redistribute(target.layout, y, method=method).local,)
+    return Job(move, (check,), predicted=_predicted(machine, plan))
 
 
 def slabs(work: Work) -> tuple[Distribution, Distribution]:

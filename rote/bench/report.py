@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["as_json", "factor", "figure", "figure_class", "libraries", "missing", "ratio", "scaling"]
+__all__ = ["as_json", "factor", "figure", "figure_class", "libraries", "missing", "over_predicted", "ratio", "scaling"]
 __all__ += ["summary", "times"]
 
 
 def times(lines: Sequence[Timing]) -> str:
     """The table of one work, with a line per case."""
-    rows = [(str(lines[0].case.work), "on", "median", "fastest", "/ rote")]
+    rows: list[tuple[str, ...]] = [(str(lines[0].case.work), "on", "median", "fastest", "/ rote")]
+    rows[0] += ("predicted", "/ predicted")
     for line in _ran(lines):
         cells = in_seconds(line.median, 3), in_seconds(min(line.seconds), 3), factor(ratio(line, lines))
-        rows.append((line.case.name, line.case.where, *cells))
-    return "\n".join(table(rows, range(2, 5)))
+        told = "-" if line.predicted is None else in_seconds(line.predicted, 3), factor(over_predicted(line))
+        rows.append((line.case.name, line.case.where, *cells, *told))
+    if not any(line.predicted for line in lines):  # no machine is given
+        rows = [row[:5] for row in rows]
+    return "\n".join(table(rows, range(2, len(rows[0]))))
 
 
 def summary(lines: Sequence[Timing]) -> str:
@@ -94,6 +98,11 @@ def ratio(line: Timing, lines: Sequence[Timing]) -> float | None:
     return line.median / min(alike or ours) if ours else None
 
 
+def over_predicted(line: Timing) -> float | None:
+    """How many times as long a case takes as is predicted; None if nothing is."""
+    return line.median / line.predicted if line.predicted else None
+
+
 def _first(line: Timing, lines: Sequence[Timing], weak: bool) -> Timing:
     """This case's result on the fewest ranks, for the same work or, if `weak`, for as much work per rank."""
 
@@ -130,6 +139,7 @@ def as_json(lines: Sequence[Timing], about: dict[str, Any]) -> dict[str, Any]:
             entries.append(entry | {"missing": line.missing})
         elif line.seconds:
             times = {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
+            times |= {"predicted": line.predicted, "over_predicted": over_predicted(line)}
             entries.append(entry | times | {"library": line.library})
     return {**about, "span": SPAN, "entries": entries}
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from ..compiler.plan import on_machine
 from ..errors import LayoutError, RoteError, counted
-from ..runtime.comm.agreement import collective_errors
+from ..machines.machine import Machine, as_machine
+from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .options import PictureFile, force_option, integers, known, refuse_target
+from .options import PictureFile, force_option, integers, known, machine_option, refuse_target
 from .output import Answer, give, on_ranks, say
 from .transform import ALGORITHMS
 
@@ -45,6 +47,7 @@ class _Request:
     only: tuple[str, ...]
     moves: bool
     scaling: str | None
+    machine: str | None
     rounds: int
     json: str | None
     png: str | None
@@ -81,6 +84,7 @@ class _Request:
 )
 @click.option("--moves", is_flag=True, help="Time redistribution alone: from slabs of mode 0 to slabs of mode 1.")
 @click.option("--scaling", type=click.Choice(("strong", "weak")), help="Run on 1, 2, 4, ... ranks; weak: mode 0 grows.")
+@machine_option
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
     "--json",
@@ -97,7 +101,8 @@ def bench(**options: Any) -> None:
 
     A time is that of a transform forward and backward, on the slowest rank. The column `/ rote` divides a median by
     Rote's, of the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked. Without options
-    it takes a minute, on threads; under mpiexec it runs on MPI ranks, and with mpi4py-fft.
+    it takes a minute, on threads; under mpiexec it runs on MPI ranks, and with mpi4py-fft. With --machine, Rote's times
+    are also divided by those predicted for the machine.
 
     \b
     Examples:
@@ -131,6 +136,9 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     if mpi and request.ranks is not None:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
     most = comm.size if mpi else request.ranks or usable
+    if request.machine is not None and request.scaling is not None:
+        raise click.UsageError("--machine is not for --scaling; leave one of them out")
+    times = from_root(comm, lambda: None if request.machine is None else as_machine(request.machine))
     families = _families(request, most)
     with collective_errors(comm):
         if request.png is not None:
@@ -140,10 +148,10 @@ def _bench(comm: Comm, request: _Request) -> Answer:
                 refuse_target(path, request.force)
     about = machine(comm, usable)
     head, crowded = _head(request, most, mpi, about), oversubscribed(comm, most, usable)
-    say(comm, head, *filter(None, [crowded]))
+    say(comm, head, *filter(None, [crowded, f"predicted {on_machine(times)}" if times else ""]))
     done: list[list[Timing]] = []
     for family in families:
-        cases = [*chain(*(_cases(request, work, usable, mpi) for work in family))]
+        cases = [*chain(*(_cases(request, work, usable, mpi, times) for work in family))]
         results = run_cases(comm, cases, request.rounds)
         done.append(results)
         if not any(line.seconds for line in results):
@@ -163,6 +171,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         say(comm, "", *absent)
     if not any(line.seconds for line in lines):
         raise RoteError("no contestant could run, and no file is written\nname others with --only, or none")
+    about["machine"] = None if times is None else times.name
     answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds, "oversubscribed": bool(crowded)})
     with collective_errors(comm):
         if comm.rank == 0:
@@ -202,11 +211,11 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
     return families
 
 
-def _cases(request: _Request, work: Work, usable: int, mpi: bool) -> list[Case]:
+def _cases(request: _Request, work: Work, usable: int, mpi: bool, machine: Machine | None) -> list[Case]:
     from ..bench.libraries import with_mpi, with_programs, with_rote, within_one_process
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
-    cases = with_rote(work, algorithms, request.method or ("auto",), request.restore, mpi)
+    cases = with_rote(work, algorithms, request.method or ("auto",), request.restore, mpi, machine)
     cases += with_mpi(work, algorithms, mpi)
     if not work.move:
         cases += with_programs(work)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, prod
 from typing import Literal, get_args
 
+from ..caches import memoized
 from ..errors import PlanError, counted
 from ..layout.grid import Grid
 
@@ -81,6 +82,14 @@ class Network:
         if (self.topology == "torus") != bool(self.dims):
             raise PlanError(f"a torus, and no other network, has dims, not {self.dims!r}")
 
+    def holds(self, ranks: int) -> bool:
+        """Whether the machine has nodes for so many ranks.
+
+        >>> Network(nodes=3, ranks_per_node=2).holds(6), Network(nodes=3, ranks_per_node=2).holds(7)
+        (True, False)
+        """
+        return not self.nodes or ranks <= self.nodes * self.ranks_per_node
+
     def along(self, grid: Grid) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The latency of a message, and the time to receive a byte, along every mode of a grid.
 
@@ -117,7 +126,7 @@ class Network:
 
     def _modes(self, grid: Grid) -> list[_Mode]:
         """Where each mode lies. A node has a box of ranks, and a group one of nodes, which the nearest modes fill."""
-        if self.nodes and ceil(grid.size / self.ranks_per_node) > self.nodes:
+        if not self.holds(grid.size):
             raise PlanError(
                 f"the machine has {counted(self.nodes, 'node')}, on which grid {grid} has no room at "
                 f"{counted(self.ranks_per_node, 'rank')} a node\ntake fewer ranks, or more ranks per node"
@@ -181,6 +190,7 @@ class _Mode:
     cuts: int = 0
 
 
+@memoized(256)
 def _compact(count: int, dims: tuple[int, ...]) -> tuple[int, ...]:
     """The box of so many nodes whose longest side is the shortest, within the torus; with holes if none fits well.
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..caches import memoized
 from ..errors import PlanError, counted
+from ..layout.grid import integer
 from .network import Network, Order, Topology
 
 __all__ = ["NUMBERS", "Number", "Pick", "Profile", "names", "read_profile"]
@@ -23,7 +24,6 @@ Pick = End | Mapping[str, float | End]
 
 _FOLDER = Path(__file__).parent
 _LIMITS = ("nodes", "memory")  # they have no fast and no slow end
-_MEASURED = "here"  # the name of what `rote tune` measures
 
 
 class _Field(NamedTuple):
@@ -58,6 +58,18 @@ NUMBERS = {
     "far": _Field("bytes per second and node that leave a group", True, "dragonfly, fat tree"),
 }
 """The numbers of a profile."""
+
+_COUNTS = ("nodes", "cores", "lanes", "group")
+_RANGES = dict.fromkeys(_COUNTS, (1, 1e9)) | dict.fromkeys(("fft_share", "product_share"), (1e-9, 1))
+_RANGES |= dict.fromkeys(("cache_factor", "page_factor"), (1, 1e9))
+
+
+def _unfit(name: str, value: object) -> str:
+    """Why a value is none of a number of machines; empty if it is one."""
+    least, most = _RANGES.get(name, (1e-30, 1e30))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        return f"has a value that is no number from {least:g} to {most:g}"
+    return "has a value that is no whole number" if name in _COUNTS and value % 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +130,15 @@ class Profile:
             if name in _LIMITS:
                 fast = slow = number.value
             ends = {"value": number.value, "fast": fast, "slow": slow, "low": number.low, "high": number.high}
-            chosen = pick if isinstance(pick, str) else pick.get(name, "value")
-            if isinstance(chosen, str) and chosen not in ends:
-                raise PlanError(f"a number of a machine is picked by one of {', '.join(ends)}, not {chosen!r}")
-            found[name] = ends[chosen] if isinstance(chosen, str) else float(chosen)
+            chosen = pick.get(name, "value") if isinstance(pick, Mapping) else pick
+            if isinstance(chosen, str) or not isinstance(pick, Mapping):
+                if chosen not in ends:
+                    raise PlanError(f"a number of a machine is picked by one of {', '.join(ends)}, not {chosen!r}")
+                found[name] = ends[chosen]
+            elif why := _unfit(name, chosen):
+                raise PlanError(f"{name} {why}\n{NUMBERS[name].meaning}: pick a number, or one of {', '.join(ends)}")
+            else:
+                found[name] = float(chosen)
         unknown = [] if isinstance(pick, str) else [name for name in pick if name not in found]
         if unknown:
             raise PlanError(f"{self.name} has no number {unknown[0]!r}\nit has {', '.join(found)}")
@@ -140,8 +157,8 @@ class Profile:
             PlanError: a node has fewer cores.
         """
         n, cores = self.picked(pick), int(self["cores"].value)
-        ranks = self.ranks_per_node if ranks_per_node is None else ranks_per_node
-        per_rank = max(cores // max(ranks, 1), 1) if threads is None else threads
+        ranks = self.ranks_per_node if ranks_per_node is None else integer(ranks_per_node, "ranks_per_node")
+        per_rank = max(cores // max(ranks, 1), 1) if threads is None else integer(threads, "threads")
         if ranks < 1 or per_rank < 1 or ranks * per_rank > cores:
             raise PlanError(
                 f"a node of {self.name} has {counted(cores, 'core')}, not {counted(ranks, 'rank')} a node of "
@@ -198,13 +215,13 @@ def read_profile(name: str) -> Profile:
     path = Path(name)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read(path)
-    if name == _MEASURED:
-        raise PlanError('the machine "here" is measured\nrun `rote tune`, and leave out the machine')
     from difflib import get_close_matches
 
-    near = get_close_matches(name, names(), 1, 0.4)
+    near = get_close_matches(name, [*names(), "here"], 1, 0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise PlanError(f"there is no machine {name!r}\n{hint}the machines are {', '.join(names())}, or a file *.toml")
+    raise PlanError(
+        f"there is no machine {name!r}\n{hint}the machines are {', '.join(names())}, here, or a file *.toml"
+    )
 
 
 @memoized(16)
@@ -217,16 +234,16 @@ def _read(path: Path) -> Profile:
     import tomllib
 
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
         tree = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"the machine {path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise PlanError(f"{path}: {error}\na profile is a file in TOML, as those in {_FOLDER}") from None
+    except (OSError, ValueError) as error:  # no such file, no text, a path or a number that Python does not take
+        raise PlanError(f"the machine {path} cannot be read: {error}") from None
     lines = text.splitlines()
 
     def refuse(name: str, why: str, hint: str) -> PlanError:
-        line = next((n for n, each in enumerate(lines, 1) if each.split("=")[0].strip() == name), len(lines))
+        line = next((n for n, each in enumerate(lines, 1) if each.split("=")[0].strip() == name), len(lines) or 1)
         return PlanError(f"{path}, line {line}: {name} {why}\n{hint}")
 
     topology, ranks = _said(tree, "topology", refuse), _said(tree, "ranks_per_node", refuse)
@@ -238,7 +255,7 @@ def _read(path: Path) -> Profile:
     wanted = [name for name, field in NUMBERS.items() if not field.topology or topology in field.topology]
     for name in tree:
         if name not in (*wanted, "about", "topology", "ranks_per_node", *["dims"] * bool(dims)):
-            raise refuse(name, f"is no number of a machine whose network is a {topology}", ", ".join(wanted))
+            raise refuse(name, f"is no number of a machine whose topology is {topology!r}", ", ".join(wanted))
     numbers = {}
     for name in wanted:
         entry, meaning = tree.get(name), NUMBERS[name].meaning
@@ -246,11 +263,18 @@ def _read(path: Path) -> Profile:
             why = "is missing" if entry is None else "has not all of value, low, high and source, or more"
             raise refuse(name, why, f'{meaning}: {name} = {{ value = …, low = …, high = …, source = "…" }}')
         ends = [entry["low"], entry["value"], entry["high"]]
-        if not all(isinstance(end, int | float) and not isinstance(end, bool) and 0 < end < 1e100 for end in ends):
-            raise refuse(name, "has a number that is not positive", f"{meaning}: three positive numbers")
+        for end in ends:
+            if why := _unfit(name, end):
+                raise refuse(name, why, f"{meaning}: write value, low and high as such numbers")
         if ends != sorted(ends):
             raise refuse(name, f"has {ends[0]:g}, {ends[1]:g}, {ends[2]:g}", f"{meaning}: write low <= value <= high")
-        numbers[name] = Number(float(ends[1]), float(ends[0]), float(ends[2]), str(entry["source"]))
+        if not isinstance(entry["source"], str) or not entry["source"].strip():
+            raise refuse(name, "has no source", 'write a document, or "not documented: " and a reason')
+        numbers[name] = Number(float(ends[1]), float(ends[0]), float(ends[2]), entry["source"])
+    if dims and numbers["nodes"].value > prod(dims):
+        raise refuse(
+            "dims", f"has {prod(dims)} nodes, but nodes is {numbers['nodes'].value:g}", "write as many or more"
+        )
     if not _whole(ranks) or ranks > numbers["cores"].value:
         raise refuse("ranks_per_node", f"is {ranks!r}", "write a number of ranks from 1 to that of the cores")
     return Profile(path.stem, str(tree.get("about", "")), topology, tuple(dims), ranks, numbers)
@@ -264,5 +288,6 @@ def _said(tree: dict[str, Any], name: str, refuse: Any) -> Any:
     """What is no number, and has a source too."""
     entry = tree.get(name)
     if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
-        raise refuse(name, "has not both value and source", f'write {name} = {{ value = …, source = "…" }}')
+        why = "is missing" if entry is None else "has not both value and source, or more"
+        raise refuse(name, why, f'write {name} = {{ value = …, source = "…" }}')
     return entry["value"]

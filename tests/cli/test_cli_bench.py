@@ -20,6 +20,7 @@ from rote.bench.cases import Case, Round, Timing, Work, oversubscribed
 from rote.bench.machine import build, fftw_text
 from rote.bench.report import figure
 from rote.cli import main
+from rote.compiler.plan import in_seconds
 from rote.runtime.comm.protocol import Comm
 
 ROTE = Path(sys.executable).with_name("rote")
@@ -73,6 +74,29 @@ def test_everyone_is_measured_or_missing() -> None:
     assert done.output.startswith("transforms forward and backward on 2 threads, medians of 2 rounds\n")
     assert done.output.endswith("left bench.json\nleft bench.png\n")
     assert Path("bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_predicted_times_stand_beside_measured_ones() -> None:
+    """With a machine, Rote's times are divided by the model's, of both directions; those of others are not."""
+    common = ("--ranks", "2", "--rounds", "1", "--only", "rote", "--machine", "k-computer")
+    work = ("--shape", "8x8x8", "--dtype", "f8", "--algorithm", "slab", "--only", "scipy")
+    found = {each["contestant"]: each for each in entries(*common, *work)}
+    ours = found["rote"]
+    walk = next(c.walk for c in rote.fft.compare((8, 8, 8), 2, dtype="f8", machine="k-computer") if c.name == "slab")
+    both = [rote.predict(each, "k-computer").seconds for each in (walk, walk.inverse())]
+    assert ours["predicted"] == pytest.approx(sum(both), rel=0.2)  # tuning may take another layout
+    assert ours["over_predicted"] == ours["median"] / ours["predicted"]
+    assert found["scipy"]["predicted"] is None and found["scipy"]["over_predicted"] is None
+    assert json.loads(Path("bench.json").read_text())["machine"] == "k-computer"
+    done = bench("--moves", "--shape", "16x8", "--dtype", "c16", *common)
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(16, 8), grid=2, dtype="c16", machine="k-computer")
+    head, row = (line.split() for line in done.output.splitlines()[-2:])
+    assert head[-3:] == ["predicted", "/", "predicted"] and " ".join(row[-3:-1]) == in_seconds(plan.cost.seconds, 3)
+    for wrong, why in (
+        (("--scaling", "weak"), "--machine is not for --scaling"),
+        (("--machine", "none"), "no machine"),
+    ):
+        assert why in bench("--shape", "8x8", "--ranks", "2", *common, *wrong).output
 
 
 def test_more_ranks_than_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

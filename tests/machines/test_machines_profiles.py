@@ -81,6 +81,12 @@ def test_one_number_at_a_time():
     assert machine.at({}) == machine and DEFAULT.at("slow") == DEFAULT
     with pytest.raises(rote.PlanError, match="k-computer has no number 'links'\nit has nodes"):
         machine.at({"links": 1})
+    for bad in (-1, float("nan"), float("inf"), None, True, [1], 0):
+        with pytest.raises(rote.PlanError, match="latency has a value that is no number from 1e-30 to"):
+            machine.at({"latency": bad})
+    for pick in ("least", None, 3, {"latency": "least"}):
+        with pytest.raises(rote.PlanError, match="is picked by one of value, fast, slow, low, high, not"):
+            machine.at(pick)
 
 
 def test_order_of_ranks_says_which_mode_lies_inside_a_node():
@@ -125,16 +131,15 @@ def test_what_is_no_machine_is_refused(bad):
         as_machine(bad)
 
 
-def test_a_measured_machine_has_its_name_reserved():
-    with pytest.raises(rote.PlanError, match="run `rote tune`"):
-        Machine.load("here")
-
-
 def test_a_profile_in_a_file(tmp_path):
     path = tmp_path / "ours.toml"
     path.write_text(K.replace("value = 64e9, low = 46e9", "value = 50e9, low = 46e9"), "utf-8")
     machine = Machine.load(str(path))
     assert machine.name == "ours" and machine.copy_time == 2 / 50e9
+
+
+NO = "has a value that is no number from"
+BAD = ("-2e-6", '"2e-6"', "nan", "-inf", "inf", "0", "1e99", "1e-300", "true", "[2e-6]", "9" * 400, "1979-05-27")
 
 
 def line_of(text, start):
@@ -144,8 +149,27 @@ def line_of(text, start):
 @pytest.mark.parametrize(
     ("old", "new", "field", "why"),
     [
-        ("latency = { value = 2e-6", "latency = { value = -2e-6", "latency", "has a number that is not positive"),
-        ("latency = { value = 2e-6", 'latency = { value = "2e-6"', "latency", "has a number that is not positive"),
+        *[
+            ("latency = { value = 2e-6", f"latency = {{ value = {bad}", "latency", f"{NO} 1e-30 to 1e+30")
+            for bad in BAD
+        ],
+        ("fft_share = { value = 0.05", "fft_share = { value = 5", "fft_share", f"{NO} 1e-09 to 1"),
+        ("page_factor = { value = 1.2, low = 1", "page_factor = { value = 1.2, low = 0.5", "page_factor", f"{NO} 1 to"),
+        ("nodes = { value = 82_944", "nodes = { value = 0.2", "nodes", f"{NO} 1 to 1e+09"),
+        (
+            "cores = { value = 8, low = 8",
+            "cores = { value = 8, low = 7.5",
+            "cores",
+            "has a value that is no whole number",
+        ),
+        ("high = 6e6, source = ", "high = 6e6, source = 3 } #", "cache", "has no source"),
+        ("high = 6e6, source = ", 'high = 6e6, source = "" } #', "cache", "has no source"),
+        (
+            "dims = { value = [48, 54, 32]",
+            "dims = { value = [48, 54, 31]",
+            "dims",
+            "has 80352 nodes, but nodes is 82944",
+        ),
         ("lanes = { value = 2, low = 2", "lanes = { value = 2, low = 3", "lanes", "has 3, 2, 2"),
         (
             "lanes = { value = 2, low = 2,",
@@ -153,7 +177,7 @@ def line_of(text, start):
             "lanes",
             "has not all of value, low, high and source",
         ),
-        ("peak = {", "peek = {", "peek", "is no number of a machine whose network is a torus"),
+        ("peak = {", "peek = {", "peek", "is no number of a machine whose topology is 'torus'"),
         ("dims = { value = [48, 54, 32]", "dims = { value = []", "dims", "is []"),
         ("dims = { value = [48, 54, 32]", "dims = { value = [48, -54]", "dims", "is [48, -54]"),
         ('topology = { value = "torus"', 'topology = { value = "ring"', "topology", "is 'ring'"),
@@ -171,14 +195,21 @@ def test_a_mistake_in_a_file_is_refused_with_its_line(tmp_path, old, new, field,
     assert first.startswith(f"{path}, line {line_of(text, field)}: {field} {why}") and hint
 
 
-@pytest.mark.parametrize("text", ["a = ", "\udcff"])
+@pytest.mark.parametrize("text", ["a = ", "\udcff", "", f"nodes = {'9' * 5000}", K[:999], K + "latency = 1"])
 def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
     path = tmp_path / "bad.toml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(rote.PlanError, match=r"bad\.toml"):
         Machine.load(str(path))
-    with pytest.raises(rote.PlanError, match=r"nowhere\.toml cannot be read"):
-        Machine.load(str(tmp_path / "nowhere.toml"))
+    for name in ("nowhere.toml", "", "\0.toml", f"{'x' * 5000}.toml"):
+        with pytest.raises(rote.PlanError, match=r"the machine (?s:.*) cannot be read"):
+            Machine.load(f"{tmp_path}/{name}")
+
+
+def test_a_file_may_begin_as_editors_of_windows_write_it(tmp_path):
+    path = tmp_path / "k-computer.toml"
+    path.write_bytes(("\ufeff" + K.replace("\n", "\r\n")).encode())
+    assert Machine.load(str(path)).profile == Machine.load("k-computer").profile
 
 
 def test_a_missing_number_is_refused_with_what_it_means(tmp_path):
@@ -192,6 +223,13 @@ def test_a_missing_number_is_refused_with_what_it_means(tmp_path):
 def test_more_ranks_than_cores_are_refused(ranks, threads):
     with pytest.raises(rote.PlanError, match="a node of k-computer has 8 cores, not"):
         Machine.load("k-computer", ranks, threads)
+
+
+@pytest.mark.parametrize("bad", [2.0, "2", True, float("nan"), [1]])
+def test_ranks_and_threads_are_integers(bad):
+    for given in ({"ranks_per_node": bad}, {"threads": bad}):
+        with pytest.raises(rote.LayoutError, match=f"{next(iter(given))} is an integer, not"):
+            Machine.load("k-computer", **given)
 
 
 @pytest.mark.parametrize("bad", [{"cache_factor": 0}, {"network": 3}, {"cache": -1}, {"page_factor": "x"}])
