@@ -19,6 +19,7 @@ if __name__ != "rote.fft":
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .families import algorithms
+    from .families.ahead import job, scaling
     from .families.choose import compare
     from .functions.fourier import (
         dct,
@@ -55,6 +56,7 @@ else:
         __name__,
         {
             "families": "algorithms",
+            "families.ahead": "job scaling",
             "families.choose": "compare",
             "functions.fourier": (
                 "dct dctn dht dst dstn fft fft2 fftn hc2r hfft idct idctn idst idstn ifft ifft2 ifftn ihfft irfft "
@@ -68,4 +70,5 @@ else:
 
 __all__ = ["FFT", "algorithms", "compare", "convolve", "correlate", "dct", "dctn", "dht", "dst", "dstn", "fft", "fft2"]
 __all__ += ["fftfreq", "fftn", "fftshift", "hc2r", "hfft", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn"]
-__all__ += ["ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "kinds", "r2hc", "rfft", "rfft2", "rfftfreq", "rfftn"]
+__all__ += ["ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "job", "kinds", "r2hc", "rfft", "rfft2", "rfftfreq"]
+__all__ += ["rfftn", "scaling"]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .compiler.plan import Plan
     from .compiler.relabel import relabel
     from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
-    from .functions.contraction.compile import compile_einsum
+    from .functions.contraction.compile import compile_einsum, einsum_scaling
     from .functions.contraction.plan import Contraction
     from .functions.moves import config, trace
     from .functions.products import einsum
@@ -84,7 +84,7 @@ else:
             "compiler.plan": "Plan",
             "compiler.relabel": "relabel",
             "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",
-            "functions.contraction.compile": "compile_einsum",
+            "functions.contraction.compile": "compile_einsum einsum_scaling",
             "functions.contraction.plan": "Contraction",
             "functions.moves": "config trace",
             "functions.products": "einsum",
@@ -106,6 +106,6 @@ else:
 __all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
 __all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
 __all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]
-__all__ += ["contents", "cyclic", "einsum", "errors", "expect", "fft", "grammar", "layout", "load", "methods", "parse"]
-__all__ += ["parse_transition", "partial", "plot", "predict", "random", "redistribute", "relabel", "root", "run"]
-__all__ += ["runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]
+__all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "grammar", "layout", "load"]
+__all__ += ["methods", "parse", "parse_transition", "partial", "plot", "predict", "random", "redistribute", "relabel"]
+__all__ += ["root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]

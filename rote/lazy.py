@@ -66,6 +66,7 @@ HOMES: dict[str, tuple[str, str]] = {
     "plan card": ("html.page", "plan_card"),
     "plan figure": ("plot.figures", "plan"),
     "plan page": ("html.page", "plan_page"),
+    "scaling figure": ("plot.scaling", "scaling"),
     "walk figure": ("plot.figures", "stages"),
 }
 """Per name, the module of Rote and the function in it; if there is no function, the module itself is meant."""

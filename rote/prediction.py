@@ -7,63 +7,109 @@ its numbers: all at their fast and at their slow ends give the range of the seco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .compiler.plan import in_bytes, in_seconds, on_machine, table
 from .compiler.tasks import Planned, Task, Tasks, Transfer, task_seconds
 from .errors import counted
-from .layout.grid import Grid
 from .machines.machine import Machine, as_machine
-from .machines.work import work_seconds
 
-__all__ = ["TIE", "Prediction", "deciders", "ends", "machine_name", "placement", "predict", "predicted"]
+__all__ = ["TIE", "Prediction", "deciders", "machine_name", "predict"]
 
 TIE = 1.05  # times as slow: what is nearer to the fastest is as fast, for a model knows no better
-_LOCAL = {"fft": "transforms", "twiddle": "twiddles", "product": "products"}
-_LEVELS = {  # by the numbers of a network that are zero without it
+_LOCAL = {"fft": "transforms", "twiddle": "twiddles", "copy": "copies", "product": "products"}
+_CAUSES = {  # of a move's time: the numbers of a machine and of its network that are zero without each
+    "software": ("step_time",),
+    "latency": ("latency", "near_latency", "far_latency", "message_time"),
+    "copies": ("copy_time",),
+    "sums": ("reduce_time",),
     "network between groups": ("far_time",),
     "network between nodes": ("byte_time", "link_time"),
     "network in nodes": ("near_byte_time",),
 }
 _BOTTLENECKS = {"byte_time": "injection", "link_time": "the links of the torus", "far_time": "links between groups"}
-_LATENCIES = ("latency", "near_latency", "far_latency", "message_time")
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How long ranks take, and why. It prints itself; `predict` makes it.
+    """How long ranks take on a machine, and why. It prints itself; `predict` makes it.
 
     Attributes:
-        name: what is predicted.
-        machine: the name of the machine.
-        placement: where the modes of the grid lie on it.
-        seconds: the model's time.
-        range: the seconds if all numbers of the machine's profile are at their fast and at their slow ends; the seconds
-            twice if it has no profile.
-        parts: the seconds by cause, largest first: "transforms", "twiddles", "products", "copies", "sums", "latency",
-            "software" and the network by level. They add up to the seconds.
-        limit: what takes the most time.
-        peak_bytes, node_bytes: the most memory of a rank, and of the ranks of a node.
-        memory_bytes: the memory of a node; 0 if the machine does not say.
+        tasks: what ranks do; its `name`, and the `grid` and `layouts` of what is planned.
+        machine: the machine.
 
     >>> from .compiler.compile import compile
     >>> found = predict(compile("block[(0)] -> [()]", shape=4096, grid=4))
-    >>> found.limit, found.fits, found.machine
-    ('software', True, 'default machine')
+    >>> found.limit, found.fits, found.peak_bytes
+    ('software', True, 81920)
     """
 
-    name: str
-    machine: str
-    placement: str
-    seconds: float
-    range: tuple[float, float]
-    parts: tuple[tuple[str, float], ...]
-    limit: str
-    peak_bytes: int
-    node_bytes: int
-    memory_bytes: int
+    tasks: Tasks
+    machine: Machine
+
+    @property
+    def placement(self) -> str:
+        """Where the modes of the grid lie on the machine, in one line."""
+        grid, network = self.tasks.grid, self.machine.network
+        return f"grid {grid}" + ("" if network is None else f": {network.placement(grid).replace(chr(10), '; ')}")
+
+    @property
+    def seconds(self) -> float:
+        """The model's time."""
+        return task_seconds(self.tasks.every, self.machine)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The seconds with all numbers of the machine's profile at their fast and at their slow ends, if it has one."""
+        low, high = (replace(self, machine=self.machine.at(end)).seconds for end in ("fast", "slow"))
+        return min(low, self.seconds), max(high, self.seconds)
+
+    @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """The seconds by cause, largest first: "transforms", "copies", "latency", the network by level, and others.
+
+        They add up to the seconds.
+        """
+        parts, moves, machine = dict.fromkeys(_LOCAL.values(), 0.0), list[Task](), self.machine
+        for task in self.tasks.every:
+            if isinstance(task, Transfer):
+                moves.append(task)
+            else:
+                parts[_LOCAL[task.kind]] += task_seconds([task], machine)
+        for name, times in _CAUSES.items():
+            less = _without(machine, *times)
+            name = name if machine.network else name.removesuffix(" between nodes")
+            parts[name] = parts.get(name, 0.0) + task_seconds(moves, machine) - task_seconds(moves, less)
+            machine = less
+        found = sorted(parts.items(), key=lambda part: -part[1])
+        return tuple([(name, seconds) for name, seconds in found if seconds > 1e-9 * found[0][1]])
+
+    @property
+    def limit(self) -> str:
+        """The part that takes the most time; of the network between nodes, also what it is there."""
+        largest = next(iter(dict(self.parts)), "nothing")
+        if not largest.startswith("network between"):
+            return largest
+        narrowest = min(_BOTTLENECKS, key=lambda time: task_seconds(self.tasks.every, _without(self.machine, time)))
+        return f"{largest}: {_BOTTLENECKS[narrowest]}"
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory of a rank."""
+        return self.tasks.peak_bytes
+
+    @property
+    def node_bytes(self) -> int:
+        """The most memory of the ranks of a node."""
+        network = self.machine.network
+        return self.peak_bytes * (1 if network is None else min(network.ranks_per_node, self.tasks.grid.size))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of a node; 0 if the machine does not say."""
+        return 0 if self.machine.profile is None else int(self.machine.profile["memory"].value)
 
     @property
     def fits(self) -> bool:
@@ -71,23 +117,31 @@ class Prediction:
         return not self.memory_bytes or self.node_bytes <= self.memory_bytes
 
     def as_dict(self) -> dict[str, Any]:
-        """The attributes by name, as values of JSON.
+        """The figures by name, as values of JSON.
 
         >>> from .compiler.compile import compile
         >>> predict(compile("block[(0)] -> [()]", shape=4096, grid=4)).as_dict()["peak_bytes"]
         81920
         """
-        return asdict(self) | {"range": [*self.range], "parts": dict(self.parts)}
+        names = "placement seconds range parts limit peak_bytes node_bytes memory_bytes"
+        about = {"name": self.tasks.name, "machine": machine_name(self.machine)}
+        return about | {name: getattr(self, name) for name in names.split()} | {"parts": dict(self.parts)}
+
+    def __repr__(self) -> str:
+        return f"<Prediction of {self.tasks.name}: about {in_seconds(self.seconds)}>"
 
     def __str__(self) -> str:
-        low, high = self.range
+        seconds, (low, high) = self.seconds, self.range
         between = f", {in_seconds(low)} to {in_seconds(high)} within the ranges of its numbers" * (low < high)
-        rows = [(name, in_seconds(part), f"{100 * part / self.seconds:.2g} %") for name, part in self.parts]
+        rows = [(name, in_seconds(part), f"{100 * part / seconds:.2g} %") for name, part in self.parts]
         memory = f"{in_bytes(self.peak_bytes)} on a rank"
         if self.memory_bytes:
             much = "" if self.fits else ", too much"
             memory += f", {in_bytes(self.node_bytes)} on a node of {in_bytes(self.memory_bytes)}{much}"
-        lines = [f"{self.machine}, {self.placement}", f"{self.name}: about {in_seconds(self.seconds)}{between}"]
+        lines = [
+            f"{machine_name(self.machine)}, {self.placement}",
+            f"{self.tasks.name}: about {in_seconds(seconds)}{between}",
+        ]
         return "\n".join([*lines, *table(rows, {1, 2}), f"memory {memory}; limited by {self.limit}"])
 
 
@@ -123,29 +177,9 @@ def predict(planned: Planned, machine: Machine | str | None = None) -> Predictio
             "write rote.compile, rote.fft.FFT or rote.compile_einsum to plan one"
         )
     tasks = planned.tasks()
-    return predicted(tasks, tasks.machine if machine is None else as_machine(machine))
-
-
-def predicted(tasks: Tasks, machine: Machine) -> Prediction:
-    """The prediction of tasks on a machine."""
-    seconds = task_seconds(tasks.every, machine)
-    low, high = (task_seconds(tasks.every, end) for end in ends(machine))
-    parts = _parts(tasks.every, machine)
-    network = machine.network
-    on_node = 1 if network is None else min(network.ranks_per_node, tasks.grid.size)
-    memory = 0 if machine.profile is None else int(machine.profile["memory"].value)
-    return Prediction(
-        name=tasks.name,
-        machine=machine_name(machine),
-        placement=placement(machine, tasks.grid),
-        seconds=seconds,
-        range=(min(low, seconds), max(high, seconds)),
-        parts=tuple(parts.items()),
-        limit=_limit(parts, tasks.every, machine),
-        peak_bytes=tasks.peak_bytes,
-        node_bytes=tasks.peak_bytes * on_node,
-        memory_bytes=memory,
-    )
+    on = tasks.machine if machine is None else as_machine(machine)
+    on.along(tasks.grid)  # refuses a grid for which it has no nodes
+    return Prediction(tasks, on)
 
 
 def machine_name(machine: Machine) -> str:
@@ -161,80 +195,24 @@ def machine_name(machine: Machine) -> str:
     return f"{machine.name}, {ranks} of {threads} on a node"
 
 
-def placement(machine: Machine, grid: Grid) -> str:
-    """Where the modes of a grid lie on a machine, in one line."""
-    on = f"grid {grid}"
-    return on if machine.network is None else f"{on}: {machine.network.placement(grid).replace(chr(10), '; ')}"
+def _without(machine: Machine, *times: str) -> Machine:
+    """A machine that does some things in no time, and its network too."""
+    parts: list[Any] = [machine, machine.network]
+    free = [part and replace(part, **{time: 0.0 for time in times if hasattr(part, time)}) for part in parts]
+    return replace(free[0], network=free[1])  # type: ignore[no-any-return]
 
 
-def ends(machine: Machine) -> tuple[Machine, Machine]:
-    """The machine with all numbers of its profile at their fast ends, and at their slow ends."""
-    return machine.at("fast"), machine.at("slow")
-
-
-def _parts(tasks: tuple[Task, ...], machine: Machine) -> dict[str, float]:
-    """The seconds by cause, the largest first, without those that are zero."""
-    parts = dict.fromkeys(_LOCAL.values(), 0.0)
-    moves = [task for task in tasks if isinstance(task, Transfer)]
-    for task in tasks:
-        if not isinstance(task, Transfer):
-            parts[_LOCAL[task.kind]] += work_seconds(task, machine)
-    left = task_seconds(moves, machine)
-    for name, without in _without_causes(machine):
-        less = task_seconds(moves, without)
-        parts[name] = left - less
-        left = less
-    found = sorted(parts.items(), key=lambda part: -part[1])
-    return {name: seconds for name, seconds in found if seconds > 1e-9 * found[0][1]}
-
-
-def _without_causes(machine: Machine) -> Iterator[tuple[str, Machine]]:
-    """The causes of a move's time, each with the machine that has neither it nor those before."""
-    causes: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-        "software": (("step_time",), ()),
-        "latency": (("latency",), _LATENCIES),
-        "copies": (("copy_time",), ()),
-        "sums": (("reduce_time",), ()),
-    }
-    levels = {name: ((), times) for name, times in _LEVELS.items()}
-    for name, times in (causes | (levels if machine.network else {"network": (("byte_time",), ())})).items():
-        machine = _without(machine, *times)
-        yield name, machine
-
-
-def _without(machine: Machine, times: Iterable[str], of_network: Iterable[str] = ()) -> Machine:
-    """A machine that does some things in no time."""
-    free: dict[str, Any] = dict.fromkeys(times, 0.0)
-    if machine.network is not None:
-        none: dict[str, Any] = dict.fromkeys(of_network, 0.0)
-        free["network"] = replace(machine.network, **none)
-    return replace(machine, **free)
-
-
-def _limit(parts: dict[str, float], tasks: tuple[Task, ...], machine: Machine) -> str:
-    """The largest part; of the network between nodes, what it is there that takes the time."""
-    largest = next(iter(parts), "nothing")
-    if not largest.startswith("network between"):
-        return largest
-    less = {name: task_seconds(tasks, _without(machine, (), [name])) for name in _BOTTLENECKS}
-    return f"{largest}: {_BOTTLENECKS[min(less, key=less.__getitem__)]}"
-
-
-def deciders(rivals: Sequence[tuple[Task, ...]], machine: Machine) -> tuple[str, ...]:
-    """The numbers of a machine's profile each of which, at one of its ends, makes another rival than the first win.
+def deciders(rivals: Sequence[Prediction]) -> tuple[str, ...]:
+    """The numbers of the machine's profile each of which, at one of its ends, makes another rival win than the first.
 
     Args:
-        rivals: the tasks of each; the first wins on the machine.
+        rivals: predictions on one machine, on which the first is the fastest.
     """
-    if machine.profile is None:
-        return ()
-    found = []
-    for name, number in machine.profile.numbers.items():
-        if number.low == number.high or name in ("memory", "nodes"):
-            continue
-        for end in ("low", "high"):
-            times = [task_seconds(tasks, machine.at({name: end})) for tasks in rivals]
-            if times[0] > min(times):
-                found.append(name)
-                break
-    return tuple(found)
+    machine, found = rivals[0].machine, list[str]()
+    for name, number in machine.profile.numbers.items() if machine.profile else ():
+        if number.low < number.high and name not in ("memory", "nodes"):
+            for at in (machine.at({name: "low"}), machine.at({name: "high"})):
+                first, *others = [replace(rival, machine=at).seconds for rival in rivals]
+                if first > min(others, default=first):
+                    found.append(name)
+    return tuple(dict.fromkeys(found))

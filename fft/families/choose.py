@@ -24,10 +24,10 @@ from rote.grammar import StageSyntax
 from rote.grammar.nodes import BLOCK
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.expressions import L
-from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
+from rote.layout.grid import Grid, divisors, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT, Machine, as_machine
-from rote.prediction import Prediction, predicted
+from rote.prediction import Prediction
 from rote.runtime.comm.protocol import Comm
 
 from ..check import build
@@ -44,6 +44,7 @@ __all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
 _MANY = 64  # grids: of more, those that cost the same are priced once
+_RANKS = 1 << 22  # for which walks are compared in seconds, within 2 GB
 _CROWDED = 2  # times its part of the tensor that a rank may hold
 
 
@@ -82,9 +83,13 @@ class Prices:
 
     def __call__(self, walk: Walk) -> Price:
         tasks = walk.tasks(compiled=False).every
-        volumes = [self._volumes(task) for task in tasks if isinstance(task, Transfer)]
-        received, total = sum(most for most, _ in volumes), sum(every for _, every in volumes)
-        return Price(task_seconds(tasks, self.machine), len(volumes), received, total)
+        seconds, moves, received, total = 0.0, 0, 0, 0
+        for task in tasks:
+            seconds += task_seconds([task], self.machine)
+            if isinstance(task, Transfer):
+                most, every = self._volumes(task)
+                moves, received, total = moves + 1, received + most, total + every
+        return Price(seconds, moves, received, total)
 
     def _volumes(self, move: Transfer) -> tuple[int, int]:
         """The most bytes that a rank receives in a move, and all ranks together."""
@@ -133,7 +138,7 @@ class Choice:
         if self.walk is None:
             return None
         tasks = self.walk.tasks(compiled=False)
-        return predicted(replace(tasks, name=f"{self.name} {tasks.name}"), self.walk.machine)
+        return Prediction(replace(tasks, name=f"{self.name} {tasks.name}"), self.walk.machine)
 
     @property
     def plain(self) -> bool:
@@ -261,8 +266,11 @@ def ranking(
     grid: Grid | None = None,
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
+    views: bool = True,
 ) -> tuple[Choice, ...]:
     """The walks of all families on one grid, or on all grids of so many ranks, in the order of `preferred`.
+
+    Without `views` there are none that read modes through a view, which are a last resort.
 
     >>> import numpy as np
     >>> from ..request import as_request
@@ -273,9 +281,11 @@ def ranking(
     candidates: list[Choice] = []
     prices = Prices(machine)
     grids = _grids(ranks, len(shape)) if grid is None else [grid]
+    if machine.network is not None and not machine.network.holds(ranks):
+        grids = grids[:1]  # each says why there is no room
     first: dict[object, Grid] = {}  # of grids that differ in the order of their modes alone
     for on in grids:
-        for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), "rows"):
+        for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), *["rows"] * views):
             alike = _alike(name, shape, on, request, machine) if len(grids) > _MANY and output is None else None
             if alike is None or first.setdefault(alike, on) == on:
                 candidates.append(_from_start(name, shape, on, request, output, prices))
@@ -348,12 +358,13 @@ def _choice(
 def _grids(ranks: int, order: int) -> list[Grid]:
     """The grids of so many ranks, with at most `order` modes of two ranks or more; for order 0, one of replicas."""
     shapes: list[tuple[int, ...]] = [()]
+    parts = divisors(ranks)[1:]
     every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 or order == 0 else []
     for _ in range(order):
         longer = list[tuple[int, ...]]()
         for shape in shapes:
             left = ranks // prod(shape)
-            longer += [(*shape, p) for p in range(2, left + 1) if left % p == 0]
+            longer += [(*shape, p) for p in parts if left % p == 0]
         shapes = longer
         every += [shape for shape in shapes if prod(shape) == ranks]
     return [Grid(shape) for shape in every]
@@ -501,8 +512,11 @@ def compare(
     if nodes is not None and times.network is not None:
         ranks = integer(nodes, "the number of nodes") * times.network.ranks_per_node
     extents, size = tensor_shape(shape), integer(ranks or 0, "the number of ranks")
-    if size < 1:
-        raise LayoutError(f"an FFT runs on 1 rank or more, not {size}")
+    if not 1 <= size <= _RANKS:
+        raise LayoutError(
+            f"FFTs are compared on 1 to {_RANKS} ranks, not {size}\n"
+            "give each rank several threads, or compare fewer ranks"
+        )
     on = None if grid is None else Grid(grid_shape(grid, size))
     if on is not None and on.size != size:
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")

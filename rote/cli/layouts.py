@@ -19,7 +19,7 @@ from ..functions.contraction.compile import compile_einsum
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
 from ..machines.machine import as_machine
-from .options import DTYPES, Bytes, PictureFile, force_option, integers, known, machine_option, refuse_target
+from .options import Bytes, PictureFile, dtype_option, force_option, integers, known, machine_option, refuse_target
 from .output import Answer, coloured, json_option, on_rank_0, print_answer
 from .predict import compare_ffts, written
 
@@ -37,14 +37,6 @@ _shape = click.option(
 )
 _grid = click.option(
     "--grid", metavar="2x2", callback=integers(), help="The process grid; default: two ranks along each grid mode."
-)
-_dtype = click.option(
-    "--dtype",
-    metavar="DTYPE",
-    shell_complete=known(lambda: DTYPES),
-    default="f8",
-    show_default=True,
-    help="The dtype of the elements, as in NumPy.",
 )
 
 Extents = tuple[int, ...] | None
@@ -119,7 +111,7 @@ def _draw(dist: Distribution, path: str) -> None:
     help="The tensor's shape; default: a small one that fits. Of a contraction: one for each operand.",
 )
 @_grid
-@_dtype
+@dtype_option
 @click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most memory of a rank: 100000, 64K, 1.5GiB.")
 @click.option(
     "--why-not",
@@ -185,8 +177,7 @@ def explain(
         raise click.UsageError(
             "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
         )
-    machine = as_machine(options["machine"])
-    compare_ffts(fft, ranks, options["grid"], options["dtype"], why, as_json, options["html"], machine)
+    compare_ffts(fft, ranks, as_machine(options["machine"]), options | {"why": why, "as_json": as_json})
 
 
 def _transition(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = ["DTYPES", "TRANSFORMED", "Bytes", "Counts", "PictureFile", "force_option", "integers", "known"]
+__all__ = ["TRANSFORMED", "Bytes", "Counts", "PictureFile", "dtype_option", "force_option", "integers", "known"]
 __all__ += ["machine_option", "of_ffts", "ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
 
 _AMOUNT = re.compile(
@@ -132,7 +132,16 @@ def known(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.
 
 
 TRANSFORMED = ("f4", "f8", "c8", "c16")
-DTYPES = (*TRANSFORMED, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+_DTYPES = (*TRANSFORMED, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+dtype_option = click.option(
+    "--dtype",
+    metavar="DTYPE",
+    shell_complete=known(lambda: _DTYPES),
+    default="f8",
+    show_default=True,
+    help="The dtype of the elements, as in NumPy.",
+)
 
 
 def of_ffts(text: str) -> np.dtype[Any]:

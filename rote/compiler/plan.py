@@ -125,7 +125,8 @@ class Plan(OnPage):
         """
         steps = transfers(self.steps, self.dtype.itemsize)
         name = f"{self.source.layout} -> {self.target.layout} of {self.source.shape} {self.dtype}"
-        return Tasks(name, self.source.grid, self.machine, steps, self.cost.peak_bytes)
+        layouts = str(self.source.layout), str(self.target.layout)
+        return Tasks(name, self.source.grid, layouts, self.machine, steps, self.cost.peak_bytes)
 
     def explain(self) -> str:
         """A table of the steps with their cost, the distance from the lower bound, and the runner-up.

@@ -37,6 +37,7 @@ class Tasks:
     Attributes:
         name: what is planned, in a few words.
         grid: the grid on which it begins.
+        layouts: those in which it begins, and ends.
         machine: the machine for which it is planned.
         every: the tasks.
         peak_bytes: the most that any one rank holds.
@@ -44,6 +45,7 @@ class Tasks:
 
     name: str
     grid: Grid
+    layouts: tuple[str, str]
     machine: Machine
     every: tuple[Task, ...]
     peak_bytes: int

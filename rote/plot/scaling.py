@@ -1,45 +1,44 @@
-"""The picture of a prediction: seconds over ranks, both logarithmic, with the range of the machine's numbers."""
+"""The picture of a scaling: seconds over ranks, both logarithmic, with the range of the machine's numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ..scaling import Scaling
 
 __all__ = ["scaling"]
 
-Curves = Mapping[str, Sequence[tuple[int, float, float, float]]]
 
-
-def scaling(title: str, strong: Curves, weak: Curves) -> Any:
+def scaling(strong: Scaling, weak: Scaling | None = None) -> Any:
     """A figure of strong scaling and, if there is any, of weak scaling beside it.
 
-    Args:
-        strong, weak: by family, in the order of ranks: the ranks, the seconds, and the least and the most seconds. In
-            strong scaling the tensor stays the same, and a dotted line goes down as the ideal does; in weak scaling it
-            grows with the ranks, and the ideal is level.
+    A dotted line is the ideal: it goes down in strong scaling, and is level in weak scaling.
 
-    >>> figure = scaling("two ranks", {"slab": [(1, 2.0, 1.0, 3.0), (2, 1.0, 0.5, 2.0)]}, {})
+    >>> import rote
+    >>> figure = scaling(rote.einsum_scaling("ik,kj->ij", [(64, 64)] * 2, ranks=[1, 2]))
     >>> [line.get_label() for line in figure.axes[0].get_lines()]
-    ['slab', 'ideal']
+    ['1-D', 'other', 'ideal']
     """
     from matplotlib.figure import Figure
 
-    panels = [(name, curves) for name, curves in (("strong scaling", strong), ("weak scaling", weak)) if curves]
-    figure = Figure(figsize=(5.5 * max(len(panels), 1), 4.2), layout="constrained")
-    for number, (name, curves) in enumerate(panels, 1):
+    panels = [table for table in (strong, weak) if table is not None]
+    figure = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    for number, table in enumerate(panels, 1):
         axes = figure.add_subplot(1, len(panels), number)
-        for family, points in curves.items():
-            ranks, seconds, low, high = zip(*points, strict=True)
-            (line,) = axes.plot(ranks, seconds, marker="o", markersize=4, label=family)
-            if low != high:
+        rows = [row for row in table.rows if row.best]
+        for family in table.families:
+            told = {row.ranks: row.best[family] for row in rows if family in row.best}
+            if told:
+                ranks, seconds = [*told], [each.seconds for each in told.values()]
+                low, high = zip(*[each.range for each in told.values()], strict=True)
+                (line,) = axes.plot(ranks, seconds, marker="o", markersize=4, label=family)
                 axes.fill_between(ranks, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
-        counts = sorted({point[0] for points in curves.values() for point in points})
-        first = min(points[0][1] for points in curves.values() if points[0][0] == counts[0])
-        ideal = [first * counts[0] / count if name == "strong scaling" else first for count in counts]
+        counts, first = [row.ranks for row in rows], [row.best[row.taken].seconds for row in rows[:1]]
+        ideal = [first[0] * counts[0] / count if table is strong else first[0] for count in counts]
         axes.plot(counts, ideal, ":", color="gray", label="ideal")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set(title=name, xlabel="ranks", ylabel="seconds")
+        axes.set(title="strong scaling" if table is strong else "weak scaling", xlabel="ranks", ylabel="seconds")
         axes.legend(fontsize="small")
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(strong.head().splitlines()[0], fontsize="medium")
     return figure

@@ -202,8 +202,9 @@ def test_the_check_of_tune_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> N
 
     plans = moves(2)[:6]
     found = _ranks_of(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
-    assert found["machines"] == [{"machine": "default", "rho": 1.0, "low": 2.0, "median": 2.0, "high": 2.0}]
-    assert "1.000" in _ranked(found) and "2.00 (most 2.00 to 2.00)" in _ranked(found)
+    figures = {"rho": 1.0, "low": 2.0, "median": 2.0, "high": 2.0, "factor": pytest.approx(2.0), "within": 1.0}
+    assert found["machines"] == [{"machine": "default", **figures}]
+    assert "1.000    2.00 times     100 %" in _ranked(found) and "2.00 (most 2.00 to 2.00)" in _ranked(found)
 
 
 def test_bench() -> None:

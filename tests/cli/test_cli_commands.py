@@ -154,7 +154,8 @@ def test_explain_compares_ffts() -> None:
     none = dict.fromkeys(c.name for c in found if not c.walk)
     taken = "  the first is taken: costs within 10 %"
     said = [line for line in lines[2:] if not line.startswith(taken)]
-    assert len(said) == len(lines) - 3
+    cheapest = min(choice.seconds for choice in found)
+    assert (len(said) < len(lines) - 2) == (found[0].seconds > cheapest)
     assert [line.split()[0] for line in said] == [c.name for c in found if c.walk] + ["no"] * len(none)
     assert any(line.startswith("  no cyclic on 2x4: axis 1 of [(0),(1),()]: 4 ranks leave 15 of 60") for line in lines)
     assert [line.split()[1] for line in lines if "--why" in line] == ["rows"]

@@ -31,36 +31,37 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.lazy": (),  # names that are imported on first use, of doors and of what is made above
     "rote.layout": _rooms("grammar errors lazy"),
     "rote.lattice": (),
-    "rote.machines": _rooms("errors layout"),
+    "rote.wisdom": _rooms("errors host"),
+    "rote.machines": _rooms("errors layout wisdom"),
     "rote.compiler": _rooms("grammar errors lazy layout lattice machines"),
     "rote.compiler.verify": _rooms("grammar errors layout lattice compiler machines"),
     "rote.plot.drawing": _rooms("grammar errors layout"),
     "rote.prediction": _rooms("errors layout compiler machines"),
-    "rote.wisdom": _rooms("rote errors host"),
+    "rote.scaling": _rooms("errors lazy compiler machines prediction"),
     "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
     "rote.io": _rooms("errors layout compiler machines runtime"),
-    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction runtime"),
+    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction scaling runtime"),
     "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction"),
     "rote.simulate": _rooms("errors layout compiler machines runtime functions.contraction"),
     "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy layout runtime tensor"),
-    "rote.plot": _rooms("errors layout compiler machines functions.contraction"),
+    "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
     "rote.fft": _rooms(
-        "grammar errors lazy host html layout compiler machines prediction wisdom runtime functions tensor"
+        "grammar errors lazy host html layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor fft"),
     "rote.cli": _rooms(
-        "rote errors host layout compiler machines prediction wisdom runtime io functions.contraction tensor plot "
-        "fft bench"
+        "rote errors host layout compiler machines prediction scaling wisdom runtime io functions.contraction tensor "
+        "plot fft bench"
     ),
     "rote.compat": _rooms("rote"),  # names of other packages, over the public ones
     "rote.__main__": _rooms("cli"),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": _rooms(
-        "grammar errors lazy layout machines compiler prediction simulate runtime functions tensor random plot fft "
-        "wisdom array_api testing"
+        "grammar errors lazy layout machines compiler prediction scaling simulate runtime functions tensor random plot "
+        "fft wisdom array_api testing"
     ),
 }
 

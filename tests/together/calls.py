@@ -36,7 +36,8 @@ class Function(NamedTuple):
 
 # Names that take no tensors and ask no other rank.
 ALONE = "run config trace compile tradeoff relabel expect parse parse_transition L block cyclic partial root methods"
-ALONE += " compile_einsum predict cache_info clear_caches fft.compare fft.algorithms fft.kinds fft.fftfreq fft.rfftfreq"
+ALONE += " compile_einsum einsum_scaling predict cache_info clear_caches fft.compare fft.scaling fft.job fft.algorithms"
+ALONE += " fft.kinds fft.fftfreq fft.rfftfreq"
 # Functions with tests of their own, because a right call needs more than the names of parameters say.
 APART = {"DistTensor.from_roots", "DistTensor.on_roots", "numpy.where"}
 

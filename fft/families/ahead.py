@@ -1,0 +1,209 @@
+"""FFTs on ranks and nodes that need not exist: the families over numbers of ranks, and the best job on some nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from rote.compiler.plan import in_bytes, in_seconds
+from rote.compiler.step import as_dtype
+from rote.errors import LayoutError, PlanError, counted
+from rote.layout.grid import Grid, integer, tensor_shape
+from rote.machines.machine import Machine, as_machine
+from rote.machines.profile import Profile
+from rote.machines.work import Work, work_seconds
+from rote.prediction import Prediction
+from rote.scaling import Candidates, Scaling, scaling_of
+
+from ..request import TransformRequest, as_arguments, planned_request
+from .choose import Choice, compare, crowded, idle, ranking, walk_for
+
+__all__ = ["Job", "job", "scaling"]
+
+_FAMILIES = ("slab", "pencil", "volumetric", "cyclic", "rows", "ragged")
+
+
+def scaling(
+    shape: Sequence[int] | int,
+    ranks: Sequence[int],
+    dtype: npt.DTypeLike = "c16",
+    machine: Machine | str | None = None,
+    weak: bool = False,
+    show: Callable[[str], object] | None = None,
+) -> Scaling:
+    """Predict the best FFT of each family on several numbers of ranks, which need not exist.
+
+    Args:
+        shape: the shape of the tensor.
+        ranks: the numbers of ranks, in ascending order.
+        dtype: the dtype of the tensor; a real one has a real transform.
+        machine: the machine, its name or its file; the default one if None.
+        weak: whether the tensor grows with the ranks: each doubling of them doubles another axis. Numbers of ranks that
+            are not powers of two times the first one are left out.
+        show: is called with the lines of the table as soon as they are known, for example `print`.
+
+    Returns:
+        A table that prints itself. Walks in which a rank has nothing to do, or much more than its part, or for which a
+        node has too little memory, do not run.
+
+    Raises:
+        LayoutError: shape, ranks and dtype are none of an FFT.
+        PlanError: there is no such machine.
+
+    >>> found = scaling((64, 64, 64), [4, 64, 128], machine="k-computer")
+    >>> [(row.ranks, row.taken, row.best[row.taken].limit) for row in found.rows]
+    [(4, 'slab', 'transforms'), (64, 'pencil', 'transforms'), (128, 'pencil', 'latency')]
+    >>> print(found.advice().splitlines()[0])
+    no slab from 128 ranks: there are more ranks along an axis than points
+    """
+    extents, times, element = tensor_shape(shape), as_machine(machine), as_dtype(dtype)
+
+    def rows() -> Iterator[tuple[int, Candidates]]:
+        for count in ranks:
+            doublings = (count // max(ranks[0], 1)).bit_length() - 1 if weak else 0
+            if not weak or ranks[0] << doublings == count:
+                grown = [n << len(range(axis, doublings, len(extents))) for axis, n in enumerate(extents)]
+                yield count, map(_predicted, compare(grown, count, dtype=element, machine=times))
+
+    kind = "fft" if element.kind == "c" else "rfft"
+    return scaling_of(Scaling(f"{kind} of {extents} {element.str[1:]}", times, _FAMILIES), rows(), show)
+
+
+def _predicted(choice: Choice) -> tuple[str, Prediction | str]:
+    if choice.walk and (idle(choice.walk) or crowded(choice.walk)):
+        return choice.name, "there are more ranks along an axis than points"
+    return choice.name, choice.prediction or choice.why
+
+
+class Job(NamedTuple):
+    """An FFT on the nodes of a machine. It prints itself, with how far it is from the bound; `job` makes it.
+
+    Attributes:
+        machine, nodes, ranks_per_node, threads, order: where it runs, and the threads of a rank. Ranks in a row share a
+            node ("block"), or go to the nodes in turn ("cyclic").
+        family, grid, layout, output: what runs, from the first layout to the second.
+        prediction: its seconds and memory.
+        bound: seconds below which no FFT is there: its transforms, and one exchange of all that a node has.
+    """
+
+    machine: str
+    nodes: int
+    ranks_per_node: int
+    threads: int
+    order: str
+    family: str
+    grid: Grid
+    layout: str
+    output: str
+    prediction: Prediction
+    bound: float
+
+    @property
+    def script(self) -> str:
+        """The batch file, which transforms the file INPUT into OUTPUT."""
+        told, minutes = self.prediction, max(int(self.prediction.range[1] / 60) + 10, 10)
+        return f"""\
+#!/bin/bash
+#SBATCH --job-name=rote-fft
+#SBATCH --nodes={self.nodes}
+#SBATCH --ntasks-per-node={self.ranks_per_node}
+#SBATCH --cpus-per-task={self.threads}
+#SBATCH --distribution={self.order}
+#SBATCH --time={minutes // 60:02d}:{minutes % 60:02d}:00
+
+# {told.tasks.name}: about {in_seconds(told.seconds)}, and the time to read and write the files
+# sbatch --export=ALL,INPUT=volume.npy,OUTPUT=spectrum.npy FILE
+srun rote fft "$INPUT" "$OUTPUT" --layout "{self.layout}" --grid {self.grid} \\
+    --algorithm {self.family} --output "{self.output}" --threads {self.threads}
+"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The attributes and the batch file, as values of JSON."""
+        more = {"grid": self.grid.shape, "prediction": self.prediction.as_dict(), "script": self.script}
+        return self._asdict() | more
+
+    def __str__(self) -> str:
+        ranks, threads = counted(self.ranks_per_node, "rank"), counted(self.threads, "thread")
+        ratio, bound = self.prediction.seconds / self.bound, in_seconds(self.bound)
+        return (
+            f"{self.prediction}\n{ranks} of {threads} on a node, in {self.order} order\n"
+            f"{self.family} on grid {self.grid}, from {self.layout} to {self.output}\n"
+            f"{ratio:.2f} times the bound {bound}, of its transforms and of one exchange between nodes"
+        )
+
+
+def job(
+    shape: Sequence[int] | int, nodes: int, machine: Machine | str | None = None, dtype: npt.DTypeLike = "c16"
+) -> Job:
+    """Choose ranks, threads, order of ranks, grid, layout and algorithm of an FFT on the nodes of a machine.
+
+    All numbers of ranks whose threads fill a node are compared, on all grids.
+
+    Args:
+        shape, dtype: as for `scaling`.
+        nodes: the number of nodes.
+        machine: a machine with a profile, its name or its file.
+
+    Returns:
+        The job of the least seconds, with its batch file.
+
+    Raises:
+        LayoutError: shape or nodes are no such numbers.
+        PlanError: the machine has no nodes, or too few; or a node has too little memory, and the message says how many
+            nodes are enough.
+
+    >>> print(*str(job((64, 64, 64), 4, "k-computer")).splitlines()[-3:], sep="\\n")
+    1 rank of 8 threads on a node, in block order
+    slab on grid 4, from block[(0),(),()] to block[(),(0),()]
+    1.04 times the bound 1.1 ms, of its transforms and of one exchange between nodes
+    """
+    extents, count, times = tensor_shape(shape), integer(nodes, "the number of nodes"), as_machine(machine)
+    if times.profile is None or times.network is None:
+        raise PlanError("a job runs on the nodes of a machine\nname one of rote.Machine.names()")
+    if count < 1:
+        raise LayoutError(f"a job runs on 1 node or more, not {count}")
+    request = planned_request(extents, dtype, None, None, False, None, None)
+    jobs = [*_jobs(extents, count, times.profile, request)]
+    fitting = [each for each in jobs if each.prediction.fits]
+    if not fitting:
+        raise PlanError(_too_large(extents, count, times.network.nodes, request, jobs))
+    return min(fitting, key=lambda each: each.prediction.seconds)
+
+
+def _jobs(shape: tuple[int, ...], nodes: int, profile: Profile, request: TransformRequest) -> Iterator[Job]:
+    """For each number of ranks on a node the walk that "auto" takes of those that fit, in both orders of the ranks.
+
+    It need not be chosen for each order: reversing a grid moves its modes into nodes, and out of them, as well.
+    """
+    cores = int(profile["cores"].value)
+    for ranks in [n for n in range(1, cores + 1) if cores % n == 0]:
+        placed = [Machine.of(profile, ranks, cores // ranks, order) for order in ("block", "cyclic")]
+        found = ranking(shape, nodes * ranks, request, machine=placed[0], views=False)
+        able = [(name, told) for name, told in map(_predicted, found) if isinstance(told, Prediction)]
+        able.sort(key=lambda each: not each[1].fits)  # stable: the first that fits comes first
+        for (name, told), on in product(able[:1], placed[: 1 + (ranks > 1)]):
+            block = prod(shape) * request.dtype.itemsize / told.tasks.grid.size
+            bound = sum([work_seconds(Work("fft", int(block), n), on) for n in shape])
+            bound += block * ranks * (1 - 1 / nodes) / profile["injection"].value
+            where = profile.name, nodes, ranks, cores // ranks, "block" if on is placed[0] else "cyclic"
+            yield Job(*where, name, told.tasks.grid, *told.tasks.layouts, replace(told, machine=on), bound)
+
+
+def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: TransformRequest, jobs: list[Job]) -> str:
+    """Why no job fits into memory, and the smallest number of nodes, of one rank each, that is found to be enough."""
+    if not jobs:
+        return f"no FFT of {shape} is found on {counted(nodes, 'node')}\ntake fewer nodes"
+    needed, has = min([(each.prediction.node_bytes, each.prediction.memory_bytes) for each in jobs])
+    on, hint = counted(nodes, "node"), "no number of nodes is enough"
+    for more in range(max(nodes * needed * 9 // (10 * has), nodes) + 1, most + 1):
+        arguments = as_arguments(shape, request, more, None, None, None)
+        walks = [walk_for(arguments, name) for name in ("slab", "pencil")[: len(shape) - 1]]
+        if any(walk.peak_bytes <= has and not idle(walk) for walk in walks):
+            hint = f"write --nodes {more} or more"
+            break
+    return f"{shape} {request.dtype} takes {in_bytes(needed)} on each of {on}, which have {in_bytes(has)}\n{hint}"
