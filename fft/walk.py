@@ -16,6 +16,8 @@ import numpy as np
 
 from rote.caches import memoized
 from rote.compiler.compile import compile
+from rote.compiler.components import components
+from rote.compiler.messages import sends
 from rote.compiler.plan import Plan, in_bytes, in_seconds, on_machine
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step
@@ -25,7 +27,9 @@ from rote.errors import counted
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
+from rote.layout.grid import row_major
 from rote.layout.refine import unfused_ends
+from rote.layout.view import Digit
 from rote.lazy import late
 from rote.machines.machine import DEFAULT, Machine
 from rote.machines.work import Work
@@ -33,7 +37,7 @@ from rote.machines.work import Work
 from .transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
-__all__ += ["single_step", "walk_card", "walk_page"]
+__all__ += ["keeps_order", "single_step", "walk_card", "walk_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +268,16 @@ class Walk:
             moves = [plan.steps if _messages(plan) else () for plan in self.transitions]
         else:
             moves = [single_step(before, after) for before, after, _ in self.ends]
-        every: list[Task] = []
-        for stage, steps, dtype in zip(self.stages, [(), *moves], self.dtypes(), strict=False):
-            every += [*transfers(steps, dtype.itemsize), *_work(stage, dtype)]
+        every: list[Task] = [*_work(self.stages[0], self.dtype)]
+        for stage, steps, (before, after, dtype) in zip(self.stages[1:], moves, self.ends, strict=True):
+            if steps or _order(before) == _order(after) or keeps_order(before, after, 0):
+                every += transfers(steps, dtype.itemsize)
+            else:
+                every.append(Work("copy", prod(before.max_local_shape()) * dtype.itemsize))
+            every += _work(stage, dtype)
         name = f"{self.kind} of {self.source.shape} {self.dtype}"
-        return Tasks(name, self.source.grid, self.machine, tuple(every), self.peak_bytes)
+        layouts = str(self.source.layout), str(self.target.layout)
+        return Tasks(name, self.source.grid, layouts, self.machine, tuple(every), self.peak_bytes)
 
     @property
     def peak_bytes(self) -> int:
@@ -335,6 +344,34 @@ def single_step(before: Distribution, after: Distribution) -> tuple[Step, ...]:
     """The one step in which ranks go from a stage to the next, or none if nothing is sent."""
     step = one_step(before, after)
     return () if step is None or step.kind in LOCAL else (step,)
+
+
+@memoized(4096)
+def keeps_order(source: Distribution, target: Distribution, rank: int) -> bool:
+    """Whether a move without messages leaves a rank's block in memory as it is, so that only its shape changes."""
+    shapes = source.local_shape(rank), target.local_shape(rank)
+    kept = sends(source, target, rank, rank)
+    if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
+        return False
+    before, after = map(row_major, shapes)
+    for message in kept:
+        for part, group in zip(components(source, target), message.groups, strict=True):
+            if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
+                return False
+    return True
+
+
+def _order(dist: Distribution) -> tuple[Digit, ...]:
+    """The digits of the tensor's modes, slowest first, with those joined that follow each other in a mode.
+
+    Blocks of the same elements are in the same order in memory if these are equal.
+    """
+    found = list[Digit]()
+    for digit in chain(*dist.digits):
+        if found and (found[-1].mode, found[-1].weight) == (digit.mode, digit.weight * digit.size):
+            digit = digit._replace(size=found.pop().size * digit.size)
+        found.append(digit)
+    return tuple(found)
 
 
 def _work(stage: Stage, dtype: np.dtype[Any]) -> list[Work]:

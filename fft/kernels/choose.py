@@ -54,7 +54,7 @@ __all__ += ["samples_of", "tuned", "with_usual_configs"]
 
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
 _SMALLEST = 1 << 14  # bytes of a block that is worth timing
-_BLOCK = 1 << 23  # bytes of a sample: with its result more than caches hold, as in most walks
+_BLOCK = 1 << 23  # bytes of a sample: with its result more than caches hold, as in most walks; twice if it stays
 _SECONDS = 0.1  # for the nine to twelve calls of a sample
 _USUAL = KernelConfig()
 
@@ -146,7 +146,7 @@ class Sample(NamedTuple):
         """The calls of a library that are timed, on this thread and those of the pool."""
         kernel = Kernel(self.kind, self.axes, self.shape, self.out_shape, np.dtype(self.dtype))
         if self.many:
-            count = max(self.threads, _BLOCK // kernel.nbytes)
+            count = max(self.threads, (_BLOCK << self.stays) // kernel.nbytes)
             axes = tuple(axis + 1 for axis in self.axes)
             kernel = replace(kernel, axes=axes, shape=(count, *self.shape), out_shape=(count, *self.out_shape))
         scratch = at_line(kernel.nbytes), at_line(kernel.nbytes)
@@ -204,7 +204,7 @@ def samples_of(kernel: Kernel, after_move: bool, stays: bool = False) -> tuple[S
         if not _SHORTEST <= max(ends) <= _LONGEST:
             return ()
         inner = prod(kernel.shape[axis + 1 :])
-        columns = max(1, min(inner, _BLOCK // (max(ends) * kernel.wide_dtype.itemsize)))
+        columns = max(1, min(inner, (_BLOCK << stays) // (max(ends) * kernel.wide_dtype.itemsize)))
         begin, end = ((points, columns) if inner > 1 else (points,) for points in ends)
         many = inner == columns and prod(kernel.shape[:axis]) > 1
         samples.append(Sample(_forward(kind), (0,), begin, end, dtype.str, many, reads, stays, threads))

@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from rote.compiler.components import components
-from rote.compiler.messages import sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
-from rote.layout.grid import row_major
 from rote.runtime.comm.agreement import gathered
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.copies import Copy
@@ -34,7 +31,7 @@ from ..kernels.kernel import ALIGNMENT, Kernel, Scale, is_plain, plain
 from ..kernels.threads import SHARED, Pool, bind_kernel, helpers
 from ..request import Options
 from ..transforms import CASTS, KINDS
-from ..walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from ..walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after, keeps_order
 from .twiddles import chirp, chirp_spectrum, factor
 
 __all__ = ["BoundResize", "Cast", "KernelWork", "of_components", "operations"]
@@ -209,23 +206,10 @@ def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
     maybe = [{step.kind for step in move.steps} <= {"relayout"} for move in moves]
     if not any(maybe):
         return tuple(maybe)
-    mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
+    mine = [
+        local and keeps_order(move.source, move.target, comm.rank) for local, move in zip(maybe, moves, strict=True)
+    ]
     return tuple(map(all, zip(*gathered(comm, "a bound walk", mine), strict=True)))
-
-
-def _stays(move: Plan, rank: int) -> bool:
-    """Whether a move leaves a rank's block in memory as it is, so that only its shape changes."""
-    source, target = move.source, move.target
-    shapes = source.local_shape(rank), target.local_shape(rank)
-    kept = [message for message in sends(source, target, rank) if message.peer == rank]
-    if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
-        return False
-    before, after = map(row_major, shapes)
-    for message in kept:
-        for part, group in zip(components(source, target), message.groups, strict=True):
-            if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
-                return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import wisdom
-from ..compiler.plan import in_seconds, table
+from ..compiler.plan import in_bytes, in_seconds, table
 from ..errors import counted
 from ..host import cores
 from ..layout.distribution import Distribution, distribute
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..compiler.plan import Plan
     from ..machines.machine import Machine
 
-__all__ = ["moves", "spearman", "tune"]
+__all__ = ["moves", "moving_calls", "spearman", "transform", "tune"]
 
 _ABOUT = {
     "latency": "of a message",
@@ -45,6 +45,10 @@ _ABOUT = {
     "step_time": "of a step before its first message",
     "flop_time": "of an operation in a product of matrices",
     "fft_time": "to transform a byte, for each doubling of the points",
+    "cache": "of the cache of a rank",
+    "cache_factor": "times as fast as memory is the cache",
+    "page_factor": "times as long takes memory if each point of a line is on a page of its own",
+    "rough_factor": "times as long takes a line whose points have a prime factor above 13",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
 _BUSY = (
@@ -212,10 +216,10 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
     say(comm, _ranks(comm))
     with progress(comm, "measure") as part:
-        machine, spread = measure(comm, seconds, part)
+        machine, spread = measure(comm, seconds, part, transform)
     ours, usual = machine.as_dict(), DEFAULT.as_dict()
     rows = [("", "measured", "default", "")]
-    rows += [(name, in_seconds(ours[name], 3), in_seconds(usual[name], 3), about) for name, about in _ABOUT.items()]
+    rows += [(name, _shown(machine, name), _shown(DEFAULT, name), about) for name, about in _ABOUT.items()]
     say(comm, "\n".join(table(rows, {1, 2})))
     busy, ranking = spread >= BUSY and not force, None
     kept = not busy and keep_machine(comm, machine)
@@ -223,10 +227,34 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     if check:
         plans = from_root(comm, partial(moves, comm.size))
         with progress(comm, "check") as part:
-            times = medians(comm, _calls(plans, comm), seconds, part)
+            times = medians(comm, moving_calls(plans, comm), seconds, part)
         ranking = _ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
         say(comm, _ranked(ranking))
     return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}
+
+
+def _shown(machine: Machine, name: str) -> str:
+    """A number of a machine, in its unit."""
+    number = getattr(machine, name)
+    if "factor" in name:
+        return f"{number:.2f}"
+    return in_bytes(int(number)) if name == "cache" else in_seconds(number, 3)
+
+
+def transform(shape: tuple[int, ...], axes: tuple[int, ...]) -> Callable[[], object]:
+    """A call that transforms a block of this rank along some axes, with the usual library of FFTs."""
+    from ..fft.kernels.backends import usual_library
+    from ..fft.kernels.backends.library import KernelConfig
+    from ..fft.kernels.choose import Position, kernel_call
+    from ..fft.kernels.kernel import Kernel
+    from ..runtime.comm.segments import at_line
+
+    dtype = np.dtype(np.complex128)
+    kernel = Kernel("fft", axes, shape, shape, dtype, KernelConfig(usual_library("fft", dtype)))
+    scratch = at_line(kernel.nbytes), at_line(kernel.nbytes)
+    for memory in scratch:
+        memory[...] = 0
+    return kernel_call(kernel, Position(), scratch)
 
 
 def _time(
@@ -307,23 +335,27 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
     return Layout(tuple(modes), None, "sum", tuple(partial), tuple(rooted))
 
 
-def _calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
-    """The moves of this rank, all between the same two pieces of memory."""
+def moving_calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
+    """The moves of this rank, all between the same two pieces of memory, as tensors have it."""
+    from ..runtime.comm.segments import empty
     from ..runtime.plans import BoundPlan
 
     def nbytes(plan: Plan, end: Distribution) -> int:
         return prod(end.local_shape(comm.rank)) * plan.dtype.itemsize
 
+    programs = [BoundPlan(plan, comm) for plan in plans]  # before the memory, which others then can read
     # Memory that each call touched for the first time would be timed as well.
     most = max(nbytes(plan, end) for plan in plans for end in (plan.source, plan.target))
-    memory = np.ones((2, -(-most // 16) * 2)).view(np.uint8)
+    memory = [empty((most,), np.dtype(np.uint8)) for _ in range(2)]
+    for each in memory:
+        each[...] = 0
     calls: list[Callable[[], object]] = []
-    for plan in plans:
+    for plan, program in zip(plans, programs, strict=True):
         blocks = []
-        for half, end in enumerate((plan.source, plan.target)):
-            block = memory[half, : nbytes(plan, end)].view(plan.dtype)
+        for each, end in zip(memory, (plan.source, plan.target), strict=True):
+            block = each[: nbytes(plan, end)].view(plan.dtype)
             blocks.append(block.reshape(end.local_shape(comm.rank)))
-        calls.append(partial(BoundPlan(plan, comm), *blocks))
+        calls.append(partial(program, *blocks))
     return calls
 
 
@@ -335,19 +367,24 @@ def _ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine
     rows = []
     for name, machine in machines.items():
         predicted = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
-        low, middle, high = np.quantile(np.array(times) / np.array(predicted), (0.1, 0.5, 0.9)).tolist()
-        rows.append({"machine": name, "rho": spearman(predicted, times), "low": low, "median": middle, "high": high})
+        ratios = np.array(times) / np.array(predicted)
+        low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9)).tolist()
+        errors = np.exp(np.abs(np.log(ratios)))
+        figures = {"low": low, "median": middle, "high": high, "factor": float(np.median(errors))}
+        within = float(np.mean(errors <= 2))
+        rows.append({"machine": name, "rho": spearman(predicted, times), **figures, "within": within})
     return {"moves": len(plans), "elements": [sizes[0], sizes[-1]], "machines": rows}
 
 
 def _ranked(check: Answer) -> str:
     """The table of the findings of `_ranks_of`."""
-    rows = [("", "Spearman's rho", "measured / predicted")]
+    rows = [("", "Spearman's rho", "median error", "within 2", "measured / predicted")]
     for row in check["machines"]:
         span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"
-        rows.append((row["machine"], f"{row['rho']:.3f}", span))
+        figures = f"{row['rho']:.3f}", f"{row['factor']:.2f} times", f"{100 * row['within']:.0f} %"
+        rows.append((row["machine"], *figures, span))
     least, most = check["elements"]
-    return "\n".join([f"{check['moves']} moves of {least} to {most} elements", *table(rows, {1})])
+    return "\n".join([f"{check['moves']} moves of {least} to {most} elements", *table(rows, {1, 2, 3})])
 
 
 def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

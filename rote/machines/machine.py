@@ -55,6 +55,8 @@ class Machine:
         cache, cache_factor: the bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no
             cache is counted.
         page_factor: how many times as long memory takes if each point of a line lies on a page of its own.
+        rough_factor: how many times as long lines take to transform whose points have a prime factor above 13; 1 in
+            profiles, whose documents have no such lines.
         network: the levels and the topology from which latency and byte_time follow along each mode of any grid; None
             if they are the numbers above.
         name: its name; "" if it has none. Machines with equal times are equal, whatever their names.
@@ -80,6 +82,7 @@ class Machine:
     cache: float = 0.0
     cache_factor: float = 1.0
     page_factor: float = 1.0
+    rough_factor: float = 1.0
     network: Network | None = None
     name: str = field(default="", compare=False)
     profile: Profile | None = field(default=None, compare=False, repr=False)
@@ -97,18 +100,27 @@ class Machine:
         """The machine of a name, or of a profile in a file.
 
         Args:
-            name: one of `Machine.names()`, or the path of a file in TOML.
-            ranks_per_node: the ranks of a node; the profile's usual ones if None.
-            threads: the threads of a rank; if None, as many as the node has cores for.
+            name: one of `Machine.names()`; or the path of a file in TOML; or "here", the machine that `rote tune`
+                measured on a host like this one, on the most ranks. Each host keeps its own, so a program on several
+                hosts loads "here" on one rank and sends it to the others, as `fft.FFT(…, machine="here")` does.
+            ranks_per_node: the ranks of a node; the profile's usual ones if None. Not for "here".
+            threads: the threads of a rank; if None, as many as the node has cores for. Not for "here".
 
         Raises:
-            PlanError: there is no such machine, its file has a mistake, or a node has fewer cores.
+            PlanError: there is no such machine, its file has a mistake, a node has fewer cores, or nothing is measured
+                here.
 
         >>> machine = Machine.load("k-computer")
         >>> print(machine.network.placement(Grid((8, 4))))
         grid mode 0: 8 nodes in a line of the torus
         grid mode 1: 4 nodes in a line of the torus
         """
+        if name == "here":
+            from .here import measured  # looks up versions of packages
+
+            if (ranks_per_node, threads) != (None, None):
+                raise PlanError('the machine "here" is that of measured ranks\nleave out ranks_per_node and threads')
+            return measured(cls)
         return cls.of(read_profile(name), ranks_per_node, threads)
 
     @classmethod
@@ -136,7 +148,7 @@ class Machine:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """The names of the machines that come with Rote.
+        """The names of the machines that come with Rote. "here" is not among them, for it has no profile.
 
         >>> "k-computer" in Machine.names()
         True
@@ -180,7 +192,7 @@ class Machine:
         return self.in_cache(Times(*every), 0)
 
     def in_cache(self, times: Times, nbytes: float) -> Times:
-        """The times of a step whose blocks before and after have so many bytes: copies are faster if they fit in cache.
+        """The times of a step whose blocks before and after have so many bytes: copies and sums are faster in cache.
 
         >>> machine = Machine(copy_time=2.0, cache=1e6, cache_factor=4)
         >>> [machine.in_cache(machine.along(Grid((2,))), nbytes).copy_time for nbytes in (1e5, 1e7)]
@@ -188,7 +200,10 @@ class Machine:
         """
         if not self.cache or nbytes > self.cache:
             return times
-        return replace(times, copy_time=tuple([time / self.cache_factor for time in times.copy_time]))
+        copy_time, reduce_time = (
+            tuple([time / self.cache_factor for time in each]) for each in (times.copy_time, times.reduce_time)
+        )
+        return replace(times, copy_time=copy_time, reduce_time=reduce_time)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.

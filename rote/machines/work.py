@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
+from math import gcd, log2
 from typing import Literal
 
+from ..caches import memoized
 from .machine import Machine
 
 __all__ = ["Work", "work_seconds"]
 
 _PAGE = 4096  # bytes
-Kind = Literal["fft", "twiddle", "product"]
+_TRACKED = 32  # pages that a core can read side by side
+_SMOOTH = 2 * 3 * 5 * 7 * 11 * 13  # the prime factors for which FFTs have code of their own
+Kind = Literal["fft", "twiddle", "copy", "product"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class Work:
     """What the rank with the largest block does with it; no rank waits for another.
 
     Attributes:
-        kind: "fft" transforms lines, "twiddle" multiplies each element by a factor, "product" multiplies matrices.
+        kind: "fft" transforms lines, "twiddle" multiplies each element by a factor, "copy" transposes a block, so
+            that its elements have another order in memory, "product" multiplies matrices.
         nbytes: the bytes of the block.
         points: the points of a line that is transformed.
         stride: the bytes from a point of a line to the next one.
@@ -37,7 +41,8 @@ def work_seconds(work: Work, machine: Machine) -> float:
     """The seconds of local work on a machine.
 
     A transform takes its arithmetic or its memory, whichever is slower: each element is read and written once, as in a
-    copy. A twiddle reads a factor beside it. What fits into the rank's cache twice stays there.
+    copy. A twiddle reads a factor beside it. What fits into the rank's cache twice stays there. If the points of a line
+    lie on pages of their own, and are more than a core can read side by side, memory takes longer.
 
     >>> work_seconds(Work("product", 0, flops=10**9), Machine(flop_time=1e-10))
     0.1
@@ -49,10 +54,27 @@ def work_seconds(work: Work, machine: Machine) -> float:
         return work.flops * machine.flop_time
     copied = max(machine.copy_time) if isinstance(machine.copy_time, tuple) else machine.copy_time
     memory = work.nbytes * copied
-    if 2 * work.nbytes <= machine.cache:
+    fits = 2 * work.nbytes <= machine.cache
+    if work.kind == "copy":  # each element of a row lies in another line of the cache, or on another page
+        return memory if fits else memory * machine.page_factor
+    if fits:
         memory /= machine.cache_factor
-    elif work.stride >= _PAGE:
+    elif work.stride >= _PAGE and work.points > _TRACKED:
         memory *= machine.page_factor
     if work.kind == "twiddle":
         return 1.5 * memory
-    return max(work.nbytes * log2(max(work.points, 1)) * machine.fft_time, memory)
+    arithmetic = work.nbytes * log2(max(work.points, 1)) * machine.fft_time
+    return max(arithmetic * machine.rough_factor if is_rough(work.points) else arithmetic, memory)
+
+
+@memoized(1024)
+def is_rough(points: int) -> bool:
+    """Whether a number has a prime factor above 13.
+
+    >>> [points for points in (0, 96, 97, 13**3, 17 * 64) if is_rough(points)]
+    [97, 1088]
+    """
+    points = max(points, 1)
+    while (common := gcd(points, _SMOOTH)) > 1:
+        points //= common
+    return points > 1

@@ -1,16 +1,17 @@
 """What is measured under the ranks of a communicator: the machine of the cost model, and methods of exchange.
 
-`measure` finds the times of a message, a byte, a copy, a reduction, a step, a product and a transform. All ranks work
-at once, as in a plan, on blocks of 16 MiB, which exceed most caches, and on matrices of 2 MiB. `chosen` finds the
-fastest method of a step. Both are kept as wisdom.
+`measure` finds the numbers of a machine from exchanges, copies, transforms and products. All ranks work at once, as in
+a plan, on blocks of 16 MiB, which exceed most caches, and on smaller ones. `chosen` finds the fastest method of a step.
+Both are kept as wisdom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
-from math import inf, log2
+from math import inf, isqrt, log2, prod, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from .. import wisdom
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
+from ..compiler.tasks import task_seconds
 from ..errors import CommError
 from ..layout.grid import check_grid
 from ..machines.machine import DEFAULT, Machine
@@ -41,10 +43,12 @@ from .choose import (
 from .comm.agreement import gathered
 from .comm.cache import cached
 from .comm.protocol import Comm
+from .comm.segments import empty
 from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
-from .plans import BoundPlan, bind
+from .plans import BoundPlan
 
+Transform = Callable[[tuple[int, ...], tuple[int, ...]], Callable[[], object]]
 __all__ = ["BUSY", "as_machine", "chosen", "keep_machine", "known_links", "known_machine", "machine_key", "measure"]
 __all__ += ["recalled_machine", "tuned"]
 
@@ -54,27 +58,39 @@ a core, most messages take ten to a hundred times as long as the fastest one."""
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, out of twice as many
+_LITTLE, _NEAR = 1 << 13, 1 << 18  # elements of blocks that other processes read directly, and that stay in a cache
+_ROWS_COPIED = 1 << 12  # as moves and transforms copy; a single large row would be copied past the cache
+_SIZES = tuple([1 << n for n in range(19, 25)])  # bytes that are copied at once
+_FASTEST = 16.0  # times as fast as memory, the most that is said of a cache
 _ROWS = 512  # of a square matrix that is multiplied
-_LINES, _POINTS = 128, 1024  # that are transformed
+_SMOOTH, _ROUGH = ((64, 48, 64), (0, 1, 2)), ((251, 251), (0, 1))  # blocks that are transformed, and axes
+_PAGES = ((256, 4100), (0,))  # each point on a page of its own, in no cache
 _OFTEN = 20  # short calls per reading of the clock
 _SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
 _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
 _LEAST = 1e-13  # seconds: a time is never 0, whatever the noise
+_NOTHING = dict.fromkeys(DEFAULT.as_dict(), 0.0)  # the times of a machine on which nothing takes time
 
 _KEPT = 256  # plans whose methods a communicator remembers
 _BY_NAME = ("put",)  # not timed: one-sided calls of MPI are no faster, and may complain of a missing network
 _TOGETHER = 32  # up to so many ranks, methods by blocks equal those without
 
 
-def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> tuple[Machine, float]:
+def measure(
+    comm: Comm, seconds: float = 2.0, progress: Progress | None = None, transform: Transform | None = None
+) -> tuple[Machine, float]:
     """Measure the machine under the ranks of a communicator, and the spread. Collective; the same on all ranks.
 
-    A single rank sends the messages to itself. The spread says by how much other work slowed the calls down: it is the
-    time of a quarter of the rounds or more, over that of the fastest run, of the call where this is largest.
+    Each time is the one by which the model's time of a plan, or of a transform, is the measured one. So what exchanges
+    take, by the method that these ranks use, is divided among latency, bytes and copies as the model divides it. A
+    single rank has no messages, and next to nothing is their time. The spread says by how much other work slowed the
+    calls down: it is the time of a quarter of the rounds or more, over that of the fastest run, of the call where this
+    is largest.
 
     Args:
         seconds: the most time that it may take, about; one round is always made.
         progress: called after each turn with the part of the time that has passed.
+        transform: returns a call that transforms a complex block of some shape along some axes; NumPy's if None.
 
     >>> from rote.runtime import run
     >>> first, second = run(lambda comm: measure(comm, 0.01), ranks=2)
@@ -82,42 +98,100 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     >>> first == second, min(machine.as_dict().values()) > 0, spread >= 1
     (True, True, True)
     """
-    ranks, link = comm.size, _Link(comm, _LARGE)
-    share, send, receive = link.share, link.send, link.receive
-    local = compile("[()] -> block[(0)]", shape=ranks, grid=ranks)
-    swap = compile("block[(0),()] -> block[(),(0)]", shape=(ranks, ranks), grid=ranks)
-    row, column, element = np.ones((1, ranks)), np.ones((ranks, 1)), np.ones(1)
-
-    def reduction() -> None:
-        comm.reduce_scatter(send, receive[:share], [share] * ranks, "max")
-
-    def addition() -> None:
-        np.maximum(receive, send, out=receive)
-
+    ranks, bound = comm.size, transform or _with_numpy
+    turn = "block[(0),()] -> block[(),(0)]"
+    swap, near, far = (_Move(comm, turn, elements) for elements in (_LITTLE, _NEAR, _LARGE))
+    reduction = _Move(comm, "[(),()]+(0) -> block[(0),()]", _LARGE // ranks)
+    step = _Move(comm, "[(),()] -> block[(0),()]", 1)
     square, product = np.ones((_ROWS, _ROWS)), np.empty((_ROWS, _ROWS))
 
     def multiplication() -> None:
         np.matmul(square, square, out=product)
 
-    lines = np.ones((_LINES, _POINTS), np.complex128)
-
-    def transformation() -> None:
-        np.fft.fft(lines)
-
-    step, exchange = _Often(lambda: bind(local, comm)(row[0], element)), _Often(lambda: bind(swap, comm)(row, column))
-    timed = (reduction, addition, step, exchange, transformation, multiplication)
-    *readings, transformed, multiplied = rounds(comm, (*link.calls, *timed), seconds, progress)  # BLAS's threads vary
-    short, long, copied, reduced, added, steps, exchanges = map(middle, readings)
-    times = link.times(short, long, copied)
-    combined = (reduced - short / _OFTEN) / (8 * link.received) - times["byte_time"]
-    times["reduce_time"] = max(combined, added / (8 * send.size))
-    times["step_time"] = max(steps, exchanges - short) / _OFTEN
-    times["flop_time"] = middle(multiplied) / (2 * _ROWS**3)
-    times["fft_time"] = middle(transformed) / (lines.nbytes * log2(_POINTS))
+    often = _Often(step), _Often(swap)  # whose fastest runs say how busy the cores are
+    copies = [*[_copy(nbytes, 1) for nbytes in _SIZES], _copy(_SIZES[-1], _ROWS_COPIED)]
+    transforms = [bound(shape, axes) for shape, axes in (_SMOOTH, _ROUGH, _PAGES)]
+    # Ranks wake up faster after many short calls, and threads of BLAS keep the cores for a while, so these come later.
+    groups: tuple[tuple[Sequence[Callable[[], object]], float, float], ...] = (
+        ((step, swap, near, far, reduction), 0.0, 0.4),
+        (transforms, 0.4, 0.3),
+        ((*often, *copies), 0.7, 0.2),
+        ((multiplication,), 0.9, 0.1),
+    )
+    readings = list[list[float]]()
+    for calls, begun, part in groups:
+        readings += rounds(comm, calls, part * seconds, _share_of(progress, begun, part))
+    short, swapped, swapped_near, swapped_far, reduced, smooth, rough, pages, *times = map(middle, readings)
+    _, _, *copied, by_rows, multiplied = times
+    rates = [time / nbytes for time, nbytes in zip(copied, _SIZES, strict=True)]
+    found = {**_NOTHING, "step_time": min(short, swapped), "copy_time": by_rows / _SIZES[-1]}
+    if ranks > 1:  # ranks that read each other's blocks copy less often than the model counts
+        found["copy_time"] = min(found["copy_time"], _solved(found, "copy_time", far, swapped_far))
+    found["latency"] = _solved(found, "latency", swap, swapped)
+    found["byte_time"] = _solved(found, "byte_time", far, swapped_far)
+    found["reduce_time"] = _solved(found, "reduce_time", reduction, reduced)
+    quick = rates[0] if ranks == 1 else _solved(found, "copy_time", near, swapped_near)
+    found["cache"] = 2.0 * max(n for n, rate in zip(_SIZES, rates, strict=True) if rate <= sqrt(rates[0] * rates[-1]))
+    found["cache_factor"] = min(max(found["copy_time"] / quick, 1.0), _FASTEST)
+    found["page_factor"] = max(pages / (16 * prod(_PAGES[0]) * found["copy_time"]), 1.0)
+    found["flop_time"] = multiplied / (2 * _ROWS**3)
+    found["fft_time"] = smooth / _operations(*_SMOOTH)
+    found["rough_factor"] = max(rough / (_operations(*_ROUGH) * found["fft_time"]), 1.0)
     fastest = np.array([inf] * len(readings))
-    fastest[[0, -2, -1]] = [_OFTEN * often.fastest for often in (link.message, step, exchange)]
+    fastest[8:10] = [_OFTEN * each.fastest for each in often]
     comm.allreduce_in_place(fastest, "max")
-    return _rounded(times), max(map(_spread, readings, fastest.tolist()))
+    return _rounded(found), max(map(_spread, readings, fastest.tolist()))
+
+
+def _share_of(progress: Progress | None, begun: float, part: float) -> Progress | None:
+    """The progress of a part of the whole time."""
+    return None if progress is None else lambda done: progress(begun + part * done)
+
+
+class _Move:
+    """A plan of elements of 8 bytes between two blocks of this rank.
+
+    Args:
+        elements: about how many elements a block has, in two modes of equal extents.
+    """
+
+    def __init__(self, comm: Comm, text: str, elements: int) -> None:
+        extent = comm.size * max(isqrt(elements // comm.size), 1)
+        self.plan = compile(text, shape=(extent, extent), grid=comm.size)
+        self._run = BoundPlan(self.plan, comm)
+        self._ends = [
+            empty(end.local_shape(comm.rank), self.plan.dtype) for end in (self.plan.source, self.plan.target)
+        ]
+        self._ends[0][...] = 1
+
+    def __call__(self) -> None:
+        self._run(*self._ends)
+
+
+def _solved(found: Mapping[str, float], name: str, move: _Move, seconds: float) -> float:
+    """The time of a name, in which the model is linear, for which a move takes so many seconds on a machine."""
+
+    def priced(times: Mapping[str, float], time: float) -> float:
+        return task_seconds(move.plan.tasks().every, _machine({**times, name: time}))
+
+    unit = priced(_NOTHING, 1.0)
+    return max((seconds - priced(found, 0.0)) / unit, _LEAST) if unit else _LEAST
+
+
+def _copy(nbytes: int, rows: int) -> Callable[[], object]:
+    """A call that copies so many bytes in some rows."""
+    return partial(
+        np.copyto, np.zeros((rows, nbytes // rows), np.uint8), np.ones((rows, 2, nbytes // rows), np.uint8)[:, 1]
+    )
+
+
+def _operations(shape: tuple[int, ...], axes: tuple[int, ...]) -> float:
+    """Bytes times doublings of the points of a transform."""
+    return 16 * prod(shape) * sum(log2(shape[axis]) for axis in axes)
+
+
+def _with_numpy(shape: tuple[int, ...], axes: tuple[int, ...]) -> Callable[[], object]:
+    return partial(np.fft.fftn, np.ones(shape, np.complex128), axes=axes)
 
 
 def _spread(readings: Sequence[float], fastest: float) -> float:
@@ -187,8 +261,11 @@ class _Link:
 
 
 def _rounded(times: Mapping[str, float]) -> Machine:
-    rounded: dict[str, Any] = {name: float(f"{time:.4g}") for name, time in times.items()}
-    return Machine(**rounded)
+    return _machine({name: float(f"{time:.4g}") for name, time in times.items()})
+
+
+def _machine(numbers: Mapping[str, Any]) -> Machine:
+    return Machine(**numbers)
 
 
 def machine_key(comm: Comm) -> wisdom.Key:
@@ -238,8 +315,9 @@ def as_machine(decision: Any) -> Machine:
     Raises:
         ValueError, PlanError: the decision is not a machine.
     """
-    names = DEFAULT.as_dict().keys()
-    times = decision.values() if isinstance(decision, Mapping) and decision.keys() == names else [None]
+    names, every = DEFAULT.as_dict().keys(), [each.name for each in fields(Machine)[:-3]]
+    right = isinstance(decision, Mapping) and names <= decision.keys() <= {*every}
+    times = decision.values() if right else [None]
     if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):
         raise ValueError(f"a machine has numbers for {', '.join(sorted(names))}")
     return Machine(**decision)

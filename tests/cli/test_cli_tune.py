@@ -23,6 +23,7 @@ from rote.fft.tuning import Confirmed
 from rote.runtime import tuning
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time", "fft_time"]
+FACTORS = ["cache", "cache_factor", "page_factor", "rough_factor"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +46,11 @@ def test_a_machine_is_measured_and_kept(place):
     lines = done.output.splitlines()
     assert (done.exit_code, lines[0], lines[-1]) == (0, "2 ranks in this process", f"kept in {place}")
     assert lines[1].split() == ["measured", "default"]
-    assert [line.split()[0] for line in lines[2:-1]] == TIMES
+    assert [line.split()[0] for line in lines[2:-1]] == [*TIMES, *FACTORS]
     assert "2.00 us  of a message" in lines[2]
     (entry,) = wisdom.records()
     assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
-    assert sorted(entry.decision) == sorted(TIMES)
+    assert {*TIMES, "cache"} <= entry.decision.keys() <= {*TIMES, *FACTORS}
     tune("--ranks", 2, "--seconds", 0.1, "--force")
     assert len(wisdom.records()) == 1
 
@@ -80,7 +81,7 @@ def test_the_check(place):
     assert done.exit_code == 0
     head, columns, *rows = done.output.splitlines()[-4:]
     assert head == "60 moves of 12288 to 1984000 elements"
-    assert columns.split() == ["Spearman's", "rho", "measured", "/", "predicted"]
+    assert columns.split() == [*["Spearman's", "rho", "median", "error", "within", "2", "measured", "/", "predicted"]]
     assert [row.split()[0] for row in rows] == ["default", "measured"]
     assert all(-1 <= float(row.split()[1]) <= 1 for row in rows)
 

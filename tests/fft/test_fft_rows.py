@@ -9,9 +9,11 @@ import pytest
 
 from rote.compiler.volumes import message_matrix
 from rote.fft.families import transpose
-from rote.fft.families.choose import walk_of
+from rote.fft.families.choose import compare, walk_of
 from rote.fft.families.transpose import row_layout
 from rote.fft.request import as_request
+from rote.fft.walk import keeps_order, single_step
+from rote.machines.work import Work
 
 CASES = (
     ((12, 18, 20), 48),
@@ -80,3 +82,18 @@ def test_of_many_axes_few_orders_are_priced(order, monkeypatch):
     walk = walk_of(row_layout(axes).on(shape, 4), as_request(shape, axes, "fft", np.dtype("D")), "rows")
     assert sorted(each[-1] for each in orders_of(walk)) == [*axes]
     assert len(priced) < order**3
+
+
+def test_transpositions_on_a_rank_are_priced():
+    """Law: where blocks change their order in memory between stages and nothing is sent, the walk has a copy, on every
+    rank; where only the reading of a mode changes, as in the cyclic walk, it has none."""
+    copies = {}
+    for choice in compare((8, 12, 16), 4, grid=4):
+        if choice.walk is not None:
+            tasks = choice.walk.tasks(compiled=False).every
+            copies[choice.name] = [task for task in tasks if isinstance(task, Work) and task.kind == "copy"]
+            local = [ends for ends in choice.walk.ends if not single_step(*ends[:2])]
+            kept = [[keeps_order(before, after, rank) for before, after, _ in local] for rank in range(4)]
+            assert kept == [kept[0]] * 4 and len(copies[choice.name]) == kept[0].count(False)
+    assert copies["rows"] == [Work("copy", 8 * 12 * 16 // 4 * 16)]
+    assert copies["slab"] == copies["cyclic"] == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,12 @@ from runner import Runner
 
 import rote
 from rote.cli import main
-from rote.compiler.tasks import task_seconds
 from rote.errors import PlanError
 from rote.fft.families import choose
 from rote.machines.machine import Machine
 from rote.machines.work import Work
-from rote.prediction import deciders
+from rote.prediction import Prediction, deciders
+from rote.runtime.comm.protocol import Comm
 
 PLANNED = {
     "plan": lambda machine: rote.compile("[(0),()]+(1) -> [(),(0)]", shape=(64, 48), grid=(2, 2), machine=machine),
@@ -73,6 +75,19 @@ def test_auto_and_predictions_agree() -> None:
     assert rote.predict(f).seconds == rote.predict(f.walk).seconds > 0
 
 
+@pytest.mark.parametrize("machines", [("k-computer", "fat-tree"), (Machine(), Machine.load("k-computer"))])
+def test_ranks_compare_their_machines(machines: Sequence[Machine | str]) -> None:
+    """An FFT for another machine on another rank is refused on all, even if both have the same walk."""
+
+    def program(comm: Comm) -> None:
+        machine = machines[comm.rank]
+        f = rote.fft.FFT((8, 8, 8), "block[(0),(),()]", comm=comm, algorithm="slab", machine=machine)
+        f.forward(rote.DistTensor.zeros((8, 8, 8), "block[(0),(),()]", comm, dtype="c16"))
+
+    with pytest.raises(rote.LayoutError, match="FFT is one call of all ranks, but rank 0 gives it"):
+        rote.run(program, ranks=2)
+
+
 def test_nodes_stand_for_their_ranks() -> None:
     """Nodes are those of the machine, with its ranks on each; without a machine of nodes they are refused."""
     four = Machine.load("k-computer", ranks_per_node=4)
@@ -93,11 +108,12 @@ def test_what_is_not_planned_is_refused() -> None:
 def test_what_decides_between_rivals() -> None:
     """A number decides if the other rival is faster at one of its ends: many short exchanges against arithmetic."""
     machine = Machine.load("k-computer")
-    network = rote.compile("block[(0),()] -> block[(),(0)]", shape=(512, 512), grid=8, machine=machine).tasks().every
-    flops = int(1.02 * task_seconds(network, machine) / machine.flop_time)
-    found = deciders([network, (Work("product", 0, flops=flops),)], machine)
+    network = rote.predict(rote.compile("block[(0),()] -> block[(),(0)]", shape=(512, 512), grid=8, machine=machine))
+    work = Work("product", 0, flops=int(1.02 * network.seconds / machine.flop_time))
+    product, tenfold = (replace(network.tasks, every=every) for every in ((work,), network.tasks.every * 10))
+    found = deciders([network, Prediction(product, machine)])
     assert {"exchange", "product_share", "latency"} <= {*found} and "link" not in found
-    assert deciders([network, network * 10], machine) == ()
+    assert deciders([network, Prediction(tenfold, machine)]) == ()
 
 
 def test_grids_of_other_order_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +127,30 @@ def test_grids_of_other_order_are_priced_once(monkeypatch: pytest.MonkeyPatch) -
             least = {name: min(c.seconds for c in every if c.name == name) for name in {c.name for c in every}}
             found.append((every[0].walk, every[0].price, least, sum(c.walk is not None for c in every)))
         assert found[0][:3] == found[1][:3] and found[0][3] > found[1][3]
+
+
+def test_a_table_is_what_predict_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: each entry is the prediction of the first walk of its family that every rank takes part in, and that fits in
+    memory; the others have a reason. The taken one is what FFT takes, and lines are shown when they are known."""
+    lines: list[str] = []
+    table = rote.fft.scaling((32, 32, 32), [4, 32, 64], "f8", "k-computer", show=lines.append)
+    assert "\n".join(lines) == str(table) and [row.ranks for row in table.rows] == [4, 32, 64]
+    for row in table.rows:
+        every = rote.fft.compare((32, 32, 32), row.ranks, dtype="f8", machine="k-computer")
+        assert row.taken == every[0].name and row.best.keys() | row.none.keys() == {choice.name for choice in every}
+        for name, told in row.best.items():
+            able = [
+                c for c in every if c.walk and c.name == name and not (choose.idle(c.walk) or choose.crowded(c.walk))
+            ]
+            assert told == able[0].prediction and told.seconds == pytest.approx(able[0].seconds)
+    grown = rote.fft.scaling((32, 32, 32), [4, 12, 16], "f8", "k-computer", weak=True)
+    assert [row.ranks for row in grown.rows] == [4, 16]
+    (alone,) = rote.fft.scaling((64, 64, 32), [16], "f8", "k-computer").rows
+    assert grown.rows[1] == alone
+    monkeypatch.setattr(Prediction, "memory_bytes", min(told.node_bytes for told in alone.best.values()))
+    (poor,) = rote.fft.scaling((64, 64, 32), [16], "f8", "k-computer").rows
+    assert 0 < len(poor.best) < len(alone.best)
+    assert all("of memory on a node, which has" in poor.none[name] for name in alone.best.keys() - poor.best.keys())
 
 
 def test_a_sweep_of_ranks(tmp_path: Path) -> None:
@@ -143,6 +183,9 @@ def test_a_sweep_of_a_contraction() -> None:
         plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=ranks)
         assert min(seconds) == pytest.approx(plan.cost.seconds, rel=0.1 + 1e-9)
     assert run("predict", "ik,kj->ij", "--ranks", 4).exit_code == 2
+    (row,) = rote.einsum_scaling("ik,kj->ij", [(256, 256)] * 2, [4], machine="k-computer").rows
+    plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=4, machine="k-computer")
+    assert row.best[row.taken] == plan.prediction
 
 
 def test_a_job(tmp_path: Path) -> None:
@@ -167,6 +210,15 @@ def test_ranks_without_room_are_refused() -> None:
     assert some.exit_code == 0 and "no slab from 131072 ranks: the machine has 82944 nodes" in some.output
 
 
+def test_very_many_ranks_are_refused_at_once() -> None:
+    """Of ranks without room one grid of each family says why; more ranks than can be compared are refused."""
+    found = rote.fft.compare((64, 64, 64), 131072, machine="k-computer")
+    assert {choice.source.grid.shape for choice in found} == {(131072,)}
+    assert all(choice.walk is None and "has no room at 1 rank a node" in choice.why for choice in found[:1])
+    with pytest.raises(rote.LayoutError, match="on 1 to 4194304 ranks, not 100000000000000000"):
+        rote.fft.compare((64, 64, 64), 10**17)
+
+
 def test_a_job_without_room_is_refused() -> None:
     """Too little memory is refused with the smallest number of nodes that has enough; one fewer has not."""
     line = ("predict", "1024x1024x1024", "--machine", "k-computer", "--nodes")
@@ -175,3 +227,7 @@ def test_a_job_without_room_is_refused() -> None:
     (enough,) = re.findall("write --nodes ([0-9]+) or more", refused.stderr)
     assert run(*line, enough).exit_code == 0
     assert run(*line, int(enough) - 1).exit_code == 1
+    with pytest.raises(rote.LayoutError, match="1 node or more, not 0"):
+        rote.fft.job((8, 8), 0, "k-computer")
+    with pytest.raises(PlanError, match="a job runs on the nodes of a machine"):
+        rote.fft.job((8, 8), 2)

@@ -18,7 +18,10 @@ import pytest
 
 import rote
 from rote import wisdom
+from rote.compiler.cost import duration
+from rote.runtime import tuning
 from rote.runtime.choose import medians, recalled
+from rote.runtime.comm.agreement import from_root
 from rote.runtime.comm.threads import LocalComm
 from rote.runtime.tuning import BUSY, as_machine, keep_machine, machine_key, measure, recalled_machine
 
@@ -353,18 +356,39 @@ def test_a_measured_machine(ranks):
 
 @pytest.mark.parametrize("every", [2, 5])
 def test_the_spread_tells_a_busy_machine(monkeypatch, every):
-    """Where some messages wait for a core, as if other work had it, the spread passes the limit: every second message,
-    so that most rounds of a call differ little from each other, or every fifth."""
-    number, usual = count(1), LocalComm.alltoallv
+    """Where some exchanges wait for a core, as if other work had it, the spread passes the limit: every second one, so
+    that most rounds of a call differ little from each other, or every fifth."""
+    number, usual = count(1), LocalComm.share_reference
 
     def delayed(comm, *args):
         if comm.rank == 0 and next(number) % every == 0:
             time.sleep(0.005)
-        usual(comm, *args)
+        return usual(comm, *args)
 
-    monkeypatch.setattr(LocalComm, "alltoallv", delayed)
-    (machine, spread), _ = rote.run(lambda comm: measure(comm, 0.5), 2)
-    assert spread > 2 * BUSY and machine.as_dict()["latency"] > 5e-4 / every
+    monkeypatch.setattr(LocalComm, "share_reference", delayed)
+    (_, spread), _ = rote.run(lambda comm: measure(comm, 0.5), 2)
+    assert spread > 2 * BUSY
+
+
+def test_the_model_takes_as_long_as_what_was_measured(monkeypatch):
+    """Law: on the machine that is found, the plans that were timed take their measured times."""
+    moving, sizes = {}, tuning._SIZES
+    times = iter([5e-6, 1e-4, 1e-3, 1e-2, 4e-2, *[1e-3] * 3, *[1e-4] * 2, *(1e-11 * n for n in sizes[:-1])])
+    last = iter([1e-10 * sizes[-1], 3e-10 * sizes[-1], 1e-3])  # of the largest copy, the one by rows, and the product
+
+    def timed(comm, calls, seconds, progress):
+        found = [[next(times, None) or next(last)] for _ in calls] if comm.rank == 0 else []
+        moving.update({time: call for (time,), call in zip(found, calls, strict=False) if hasattr(call, "plan")})
+        return from_root(comm, lambda: found)
+
+    monkeypatch.setattr(tuning, "rounds", timed)
+    machine, _ = rote.run(measure, 2)[0]
+    assert (machine.step_time, machine.cache) == pytest.approx((5e-6, 2 * sizes[-2]), rel=1e-3)
+    assert machine.copy_time == pytest.approx(3e-10, rel=1e-3)
+    assert [*moving] == [5e-6, 1e-4, 1e-3, 1e-2, 4e-2]
+    for seconds, move in [*moving.items()][1:]:
+        (task,) = move.plan.tasks().every
+        assert duration(task.step, task.item, machine).seconds == pytest.approx(seconds, rel=1e-2)
 
 
 def test_products_are_measured_by_their_operations(monkeypatch):
