@@ -1,4 +1,7 @@
-"""notebooks/scale.md is true: its table of the papers' statements is that of now; run as a program, this writes it."""
+"""notebooks/scale.md is true: its table of the papers' statements is that of now; run as a program, this writes it.
+
+Its table of what planning takes is written by `python tests/compiler/reach.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,18 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "paper"))
 
+from compiler.reach import PAGE, ROWS, fresh, replaced, shown
 from statements import STATEMENTS, table
-
-PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "scale.md"
 
 
 def written(page: str) -> str:
-    """The page with the table of now."""
-    head, rule, *rows = table().splitlines(keepends=True)
-    before, found, after = page.partition(head + rule)
-    if not found:
-        raise LookupError(f"{PAGE.name} has no table with the head\n{head}{rule}")
-    return before + found + "".join(rows) + "\n" + re.sub(r"^(?:[|].*\n)*", "", after)
+    """The page with the table of the papers' statements of now."""
+    return replaced(page, table())
 
 
 def test_the_table_of_statements_is_current() -> None:
@@ -27,6 +28,38 @@ def test_the_table_of_statements_is_current() -> None:
     page = PAGE.read_text("utf-8")
     assert page == written(page)
     assert all(page.count(f"\n| {name} | {row['source']} | ") == 1 for name, row in STATEMENTS.items())
+
+
+FIGURES = re.compile(r"[|] ([0-9.]+) [|] ([0-9]+) [|]")
+
+
+def figures(row, page):
+    """The seconds and the megabytes of a row on the page."""
+    start = f"| {row.what} | {row.ranks} "
+    (line,) = [line for line in page.splitlines(keepends=True) if line.startswith(start)]
+    found = FIGURES.match(line, len(start))
+    assert found and line == shown(row, *found.groups()), line
+    return [*map(float, found.groups())]
+
+
+def test_the_table_of_what_planning_takes_has_its_rows() -> None:
+    """Each row with its limits, in order, and positive figures; `python tests/compiler/reach.py` writes them."""
+    page = PAGE.read_text("utf-8")
+    assert all(min(figures(row, page)) > 0 for row in ROWS)
+    places = [page.index(f"| {row.what} | {row.ranks} ") for row in ROWS]
+    assert places == sorted(places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.what} {row.ranks}")
+def test_planning_takes_what_the_page_says(row) -> None:
+    """The best of up to three runs takes at most three times the seconds and the memory of the page."""
+    seconds, megabytes = figures(row, PAGE.read_text("utf-8"))
+    for _ in range(3):
+        found = fresh(row.code, row.given)
+        if found["seconds"] <= 3 * seconds and found["megabytes"] <= 3 * megabytes:
+            return
+    raise AssertionError(f"{found} instead of {seconds} s and {megabytes} MB")
 
 
 if __name__ == "__main__":
