@@ -74,7 +74,7 @@ PAIRS = [(first, second) for first in CALLS for second in CALLS if first != seco
 
 def chosen(part: str) -> list[tuple[str, str]]:
     """The pairs of a part: of those that are not for every run, a quarter."""
-    return share(PAIRS, part, 20, of=4)
+    return share(PAIRS, part, 20, of=8)
 
 
 def refused(comm, first, second, later):

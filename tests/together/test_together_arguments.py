@@ -60,7 +60,7 @@ FIRST_OR_SECOND = pytest.mark.parametrize("warm", [False, True], ids=["first", "
 def test_another_argument_on_one_rank(part, warm):
     """Law: that of `judge`, for the first call of a function, and for one that is prepared: of each four values that
     one rank may give, the rest of the cases gives one to a first call and another to a prepared one."""
-    chosen = share(islice(cases(), 2 * int(warm), None), part, every=40, of=4)
+    chosen = share(islice(cases(), 2 * int(warm), None), part, every=40, of=8)
     ends = judged((case, outcome(case, warm)) for case in chosen)
     assert ends <= {"together", "alone", "apart", "same"} and len(ends) > 2  # a sample need not have all of them
 
@@ -72,7 +72,7 @@ def test_another_call_on_one_rank(way, part, warm):
     """Law: that of `judge`, for a rank that leaves, makes another call, has no memory or is interrupted: in the rest of
     the functions, half of them when they are first called, the others when they are prepared."""
     functions = islice(FUNCTIONS.values(), int(warm), None)
-    chosen = [Case(function, "") for function in share(functions, part, every=4, first=len(way), of=2)]
+    chosen = [Case(function, "") for function in share(functions, part, every=4, first=len(way), of=4)]
     ends = judged((case, outcome(case, warm, partial(OTHER_CALLS[way], case.function))) for case in chosen)
     assert len(ends) > 1
 

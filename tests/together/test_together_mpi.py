@@ -26,7 +26,7 @@ def test_what_threads_refuse_together_processes_do(job, part, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     np.save("matrix.npy", MATRIX)
     names = []
-    for name, case in share(failing.named_cases().items(), part, every=60, first=7, of=20):
+    for name, case in share(failing.named_cases().items(), part, every=60, first=7, of=40):
         if case.function.name.rpartition(".")[2] in failing.UNSET:
             continue
         if failing.ends_together(case):
