@@ -513,10 +513,8 @@ def compare(
         ranks = integer(nodes, "the number of nodes") * times.network.ranks_per_node
     extents, size = tensor_shape(shape), integer(ranks or 0, "the number of ranks")
     if not 1 <= size <= _RANKS:
-        raise LayoutError(
-            f"FFTs are compared on 1 to {_RANKS} ranks, not {size}\n"
-            "give each rank several threads, or compare fewer ranks"
-        )
+        hint = "\ngive each rank several threads, or compare fewer ranks" * (size > _RANKS)
+        raise LayoutError(f"FFTs are compared on 1 to {_RANKS} ranks, not {size}{hint}")
     on = None if grid is None else Grid(grid_shape(grid, size))
     if on is not None and on.size != size:
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")

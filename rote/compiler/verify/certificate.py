@@ -134,7 +134,8 @@ def _prove_grid_mode(source: Distribution, target: Distribution, g: int) -> Peer
     own = before.name in ("split", "partial")  # no two coordinates have the same data
     single = before.name == "partial" and changes  # the old reduction ends before the new one starts
     whole = str([*range(min(p, 30))])[:60]
-    holders, receivers = (f"[{role.at}]" if role.name == "rooted" else whole for role in (before, after))
+    holders = f"[{before.at}]" if before.name == "rooted" else whole
+    receivers = f"[{after.at}]" if after.name == "rooted" else whole
     if after.name != "partial":
         right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
         text = f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
@@ -348,8 +349,9 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule])
 def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders = receivers = np.arange(rule.number)
-    if not all(part.proof.lattices for part in parts):
-        return False
+    for part in parts:
+        if not part.proof.lattices:
+            return False
     for part in parts:
         if part.ranges is not None:
             if g in part.over[SENDS]:
