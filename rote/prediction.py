@@ -15,6 +15,7 @@ from .compiler.plan import in_bytes, in_seconds, on_machine, table
 from .compiler.tasks import Planned, Task, Tasks, Transfer, task_seconds
 from .errors import counted
 from .machines.machine import Machine, as_machine
+from .machines.network import Network
 
 __all__ = ["TIE", "Prediction", "deciders", "machine_name", "predict"]
 
@@ -197,9 +198,15 @@ def machine_name(machine: Machine) -> str:
 
 def _without(machine: Machine, *times: str) -> Machine:
     """A machine that does some things in no time, and its network too."""
-    parts: list[Any] = [machine, machine.network]
-    free = [part and replace(part, **{time: 0.0 for time in times if hasattr(part, time)}) for part in parts]
-    return replace(free[0], network=free[1])  # type: ignore[no-any-return]
+    network, free = machine.network, dict.fromkeys(times, 0.0)
+    if network is not None:
+        network = replace(network, **_of(network, free))
+    return replace(machine, network=network, **_of(machine, free))
+
+
+def _of(value: Machine | Network, numbers: dict[str, float]) -> dict[str, Any]:
+    """The numbers that a machine or a network has."""
+    return {name: number for name, number in numbers.items() if hasattr(value, name)}
 
 
 def deciders(rivals: Sequence[Prediction]) -> tuple[str, ...]:

@@ -37,6 +37,11 @@ threads_option = click.option(
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
 
+def known(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """By which a shell completes the usual names; the command itself decides whether a text is valid."""
+    return lambda context, option, text: [name for name in names() if name.startswith(text)]
+
+
 def _machines() -> Iterable[str]:
     from ..machines.machine import Machine
 
@@ -46,7 +51,7 @@ def _machines() -> Iterable[str]:
 machine_option = click.option(
     "--machine",
     metavar="NAME|FILE",
-    shell_complete=lambda context, option, text: [name for name in _machines() if name.startswith(text)],
+    shell_complete=known(_machines),
     help="The machine whose times count: a name in rote.Machine.names(), or a profile; default: the default one.",
 )
 
@@ -124,11 +129,6 @@ class Counts(click.ParamType):  # type: ignore[type-arg]  # not generic before c
                 found.add(first)
                 first *= 2
         return tuple(sorted(found))
-
-
-def known(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """By which a shell completes the usual names; the command itself decides whether a text is valid."""
-    return lambda context, option, text: [name for name in names() if name.startswith(text)]
 
 
 TRANSFORMED = ("f4", "f8", "c8", "c16")

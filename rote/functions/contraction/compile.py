@@ -48,7 +48,8 @@ def compile_einsum(
         layouts: per operand its layout on `grid`, its distribution, or None if it may lie where the contraction costs
             least. None leaves all operands free.
         grid: the grid of the products, of the layouts and of the result. Give either it or `ranks`.
-        ranks: the number of ranks, on the grid of one to four modes that costs least.
+        ranks: the number of ranks, on the grid of one to four modes that costs least; if all layouts are free, of at
+            most one mode for each letter.
         dtype: the dtype of all operands, or a list of one for each.
         layout: the layout of the result, or "cheapest". None means "cheapest" if `layouts` is None, and otherwise the
             splits that its letters have in the last product, where contributions are added up on all ranks.
@@ -219,7 +220,7 @@ def _on_grids(
 ) -> list[Request]:
     """The requests on the given grid, or on all grids of a number of ranks on which the layouts are possible.
 
-    Of operands that may lie anywhere, a letter over two grid modes lies as over one mode of as many ranks.
+    Of operands that may lie anywhere, a letter over two grid modes lies as over one of as many ranks, but for rounding.
     """
     if (grid is None) == (ranks is None):
         raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
