@@ -260,20 +260,21 @@ def test_a_selection_takes_as_long_as_numpys(dtype, ranks):
     """Law: 1.2 times the time that NumPy takes on one rank; on two, which also wait for each other, 2 times."""
     array = (1000 * np.random.default_rng(1).standard_normal((1200, 900))).astype(dtype)
     parts = np.array_split(array, ranks)
-    numpys = {n: min(sum(_seconds(call, part) for part in parts) for _ in range(20)) for n, call in SELECTIONS.items()}
 
     def program(comm):
         x = DistTensor.from_global(array, "block[(0),()]", comm)
         for name, call in SELECTIONS.items():
             call(x)
-            times = []
-            for _ in range(20):  # what else the machine does only adds time, so the least of some rounds counts
+            times, numpys = [], []
+            for _ in range(20):  # in turns, for the machine's speed changes; and the least, for others only add time
                 comm.barrier()
                 before = time.process_time()
                 call(x)
                 comm.barrier()
                 times.append(time.process_time() - before)
-            assert min(times) < (1.2, 2)[ranks - 1] * numpys[name], name
+                if comm.rank == 0:
+                    numpys.append(sum(_seconds(call, part) for part in parts))
+            assert comm.rank or min(times) < (1.2, 2)[ranks - 1] * min(numpys), name
             comm.barrier()
 
     rote.run(program, ranks)
