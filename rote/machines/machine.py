@@ -90,8 +90,8 @@ class Machine:
     def __post_init__(self) -> None:
         for each in fields(self)[:-3]:
             object.__setattr__(self, each.name, _checked(each.name, getattr(self, each.name)))
-        if isinstance(self.network, Mapping):  # from JSON
-            object.__setattr__(self, "network", Network(**{**self.network, "dims": tuple(self.network["dims"])}))
+        if isinstance(self.network, Mapping) and {*self.network} == {*Network.__match_args__}:  # from JSON
+            object.__setattr__(self, "network", Network(**self.network))
         if not isinstance(self.network, Network | None):
             raise PlanError(f"the network of a machine is a Network or None, not {self.network!r}")
 
@@ -138,11 +138,17 @@ class Machine:
             order: "block" if ranks in a row share a node, "cyclic" if they go to the nodes in turn.
             pick: "value" of each number, its "fast" or its "slow" end; or for some a number, "low" or "high".
 
+        Raises:
+            PlanError: it is no profile, a node has fewer cores, or `pick` names no such number or end.
+
         >>> profile = Machine.load("fat-tree").profile
         >>> print(Machine.of(profile, ranks_per_node=4, order="cyclic").network.placement(Grid((4, 8))))
         grid mode 0: inside a node
         grid mode 1: 8 nodes of 1 switch
         """
+        if not isinstance(profile, Profile):
+            rule = f"a machine is made of a profile, machine.profile of a loaded one, not of {profile!r}"
+            raise PlanError(f"{rule}\nwrite Machine.load(name) for the machine of a name or of a file")
         times = profile.times(ranks_per_node, threads, order, pick)
         return cls(**times, name=profile.name, profile=profile)
 

@@ -70,15 +70,20 @@ class Network:
     far_time: float = 0.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.dims, list | tuple):
+            raise PlanError(f"the dims of a network are the nodes along each dimension of a torus, not {self.dims!r}")
+        object.__setattr__(self, "dims", tuple(self.dims))  # a list in JSON
         for each in fields(self):
-            value = getattr(self, each.name)
-            least = int(each.name in ("ranks_per_node", "threads", "lanes", "dims"))
-            if each.name in _WORDS and value not in _WORDS[each.name]:
-                raise PlanError(f"the {each.name} of a network is one of {', '.join(_WORDS[each.name])}, not {value!r}")
-            for number in () if each.name in _WORDS else value if each.name == "dims" else (value,):
+            name, value = each.name, getattr(self, each.name)
+            if name in _WORDS:
+                if value not in _WORDS[name]:
+                    raise PlanError(f"the {name} of a network is one of {', '.join(_WORDS[name])}, not {value!r}")
+                continue
+            least = int(name in ("ranks_per_node", "threads", "lanes", "dims"))
+            for number in value if name == "dims" else (value,):
                 real = isinstance(number, float) and isinstance(each.default, float)
                 if isinstance(number, bool) or not (real or isinstance(number, int)) or not least <= number <= 1e100:
-                    raise PlanError(f"the {each.name} of a network is a number from {least} on, not {number!r}")
+                    raise PlanError(f"the {name} of a network is a number from {least} on, not {number!r}")
         if (self.topology == "torus") != bool(self.dims):
             raise PlanError(f"a torus, and no other network, has dims, not {self.dims!r}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, prod
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -210,9 +211,11 @@ def read_profile(name: str) -> Profile:
     Raises:
         PlanError: there is none, or the file has a mistake; the message says in which line.
     """
+    if not isinstance(name, str | PathLike):
+        raise PlanError(f"a machine has a name, or the path of a file *.toml, not {name!r}")
     if name in names():
         return _known(name)
-    path = Path(name)
+    path, name = Path(name), str(name)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read(path)
     from difflib import get_close_matches
@@ -238,6 +241,9 @@ def _read(path: Path) -> Profile:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PlanError(f"{path}: {error}\na profile is a file in TOML, as those in {_FOLDER}") from None
+    except UnicodeDecodeError as error:
+        line = 1 + error.object.count(b"\n", 0, error.start)
+        raise PlanError(f"{path}, line {line}: its bytes are no UTF-8 text\nsave the file as UTF-8") from None
     except (OSError, ValueError) as error:  # no such file, no text, a path or a number that Python does not take
         raise PlanError(f"the machine {path} cannot be read: {error}") from None
     lines = text.splitlines()

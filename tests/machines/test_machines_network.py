@@ -120,6 +120,10 @@ def test_grids_beyond_the_machine_are_refused():
         ({"byte_time": float("nan")}, "the byte_time of a network"),
         ({"topology": "torus"}, "a torus, and no other network, has dims"),
         ({"topology": "torus", "dims": (4, 0)}, "the dims of a network is a number from 1 on, not 0"),
+        (
+            {"topology": "torus", "dims": 8},
+            "the dims of a network are the nodes along each dimension of a torus, not 8",
+        ),
     ],
 )
 def test_a_network_of_bad_numbers_is_refused(changed, text):

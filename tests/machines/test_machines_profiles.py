@@ -129,6 +129,14 @@ def test_names_of_machines_are_taken_and_wrong_ones_refused_on_all_ranks():
 def test_what_is_no_machine_is_refused(bad):
     with pytest.raises(rote.PlanError, match=r"a machine is one of rote\.Machine"):
         as_machine(bad)
+    with pytest.raises(rote.PlanError, match=r"a machine has a name, or the path of a file"):
+        Machine.load(bad)
+
+
+@pytest.mark.parametrize("bad", ["fx10", None, Machine.load("fx10")])
+def test_a_machine_is_made_of_a_profile(bad):
+    with pytest.raises(rote.PlanError, match=r"a machine is made of a profile(?s:.*)\nwrite Machine\.load\(name\)"):
+        Machine.of(bad)
 
 
 def test_a_profile_in_a_file(tmp_path):
@@ -206,6 +214,14 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
             Machine.load(f"{tmp_path}/{name}")
 
 
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_a_file_that_is_not_in_utf8_is_refused_with_its_line(tmp_path, start):
+    path = tmp_path / "bad.toml"
+    path.write_bytes(start + "a = 1\r\n# one\n# Köln\n".encode("latin-1"))
+    with pytest.raises(rote.PlanError, match=r"bad\.toml, line 3: its bytes are no UTF-8 text\nsave the file as"):
+        Machine.load(str(path))
+
+
 def test_a_file_may_begin_as_editors_of_windows_write_it(tmp_path):
     path = tmp_path / "k-computer.toml"
     path.write_bytes(("\ufeff" + K.replace("\n", "\r\n")).encode())
@@ -232,7 +248,10 @@ def test_ranks_and_threads_are_integers(bad):
             Machine.load("k-computer", **given)
 
 
-@pytest.mark.parametrize("bad", [{"cache_factor": 0}, {"network": 3}, {"cache": -1}, {"page_factor": "x"}])
+NETWORKS = [{"network": {}}, {"network": {"dims": [2]}}, {"network": {"nodes": 3, "hosts": 2}}]
+
+
+@pytest.mark.parametrize("bad", [{"cache_factor": 0}, {"network": 3}, {"cache": -1}, {"page_factor": "x"}, *NETWORKS])
 def test_a_machine_of_bad_numbers_is_refused(bad):
     with pytest.raises(rote.PlanError, match=f"the {next(iter(bad))} of a machine"):
         Machine(**bad)
