@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, repeat, zip_longest
 from operator import itemgetter
 from typing import Any
@@ -16,10 +16,10 @@ from ...layout.distribution import Distribution, Role
 from ...layout.grid import row_major
 from ...layout.kinds import dealings
 from ..components import components
-from ..messages import Group, Message, PeerRule, peer_rule, receives, sends
+from ..messages import Group, Message, PeerRule, receives, rules_of, sends
 from ..step import LOCAL, Step
 from .proof import RECEIVES, SENDS, Ends, ProvedComponent, prove, rank_at
-from .recount import Recount, figures, recount, recount_across
+from .recount import Recount, Rules, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
@@ -79,7 +79,7 @@ def verify(
 
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
-    source, target, grid = step.before, step.after, step.before.grid
+    (source, target), grid = (ends := (step.before, step.after)), step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
     if (source.shape, grid.size) != (target.shape, target.grid.size):
@@ -95,14 +95,18 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(chain(*modes)) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
-    parts = [prove((source, target), part) for part in shared]
+    parts, rules = [prove(ends, part) for part in shared], _proved_rules(ends)
+    received, sent = (_check_lists(ends, parts, rules, side) for side in (RECEIVES, SENDS))
+    if received is not None and sent is not None:
+        _check_pairs(received, sent)
     if step.across:
-        return _verify_across(step, parts)
-    rules = [_prove_grid_mode(source, target, g) for g in range(grid.order)]
-    for side in (RECEIVES, SENDS):
-        _check_lists((source, target), parts, rules, side)
-    _check_kind(step, parts, rules)
-    return recount(step.kind, (source, target), parts, rules)
+        _check_kind_across(step)
+    else:
+        _check_kind(step, parts, rules[SENDS])
+    moved = recount(step, parts, rules)
+    if step.kind in LOCAL and any(counts.any() for counts in moved):
+        raise PlanError(f"ranks talk to each other, which a {step.kind} does not let them")
+    return moved
 
 
 def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
@@ -119,11 +123,28 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
 # --- between which coordinates data goes -------------------------------------------------------------------------
 
 
-def _prove_grid_mode(source: Distribution, target: Distribution, g: int) -> PeerRule:
-    """The rule of a grid mode, proved from the roles on both sides."""
-    before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
-    p = source.grid.shape[g]
-    rule = peer_rule(before, after, changes, p)
+def _proved_rules(ends: Ends) -> Rules:
+    """Per side and grid mode, between which coordinates data goes, proved from the roles on both sides.
+
+    Between two grids, a rule is about one side. Of a mode of the source's grid, a rank hears from all coordinates that
+    have different data, as it would if the mode split the target; to one of the target's, ranks send contributions.
+    """
+    (source, target), rules = ends, rules_of(*ends)
+    roles = [(source.roles, target.roles, source.layout.op != target.layout.op)] * 2
+    if source.grid != target.grid:
+        split, partial = (Role("split"),) * source.grid.order, (Role("partial"),) * target.grid.order
+        roles = [(source.roles, split, True), (partial, target.roles, True)]
+    for side, (before, after, changes) in enumerate(roles):
+        for g, each in enumerate(zip(rules[side], ends[side].grid.shape, before, after, strict=True)):
+            _prove_rule(g, *each, changes)
+    return rules
+
+
+def _prove_rule(g: int, rule: PeerRule, p: int, before: Role, after: Role, changes: bool) -> None:
+    """Refuse a rule of grid mode `g`, of `p` coordinates, that does not do what its roles on both sides require.
+
+    `changes` says whether the reduction of a partial tensor does.
+    """
     # All coordinates that neither the rule nor a role names are alike, so a few of them prove all.
     named = {0, rule.sender or 0, rule.receiver or 0, before.at, after.at}
     others = (c for c in range(p) if c not in named)
@@ -147,26 +168,19 @@ def _prove_grid_mode(source: Distribution, target: Distribution, g: int) -> Peer
     if rule.number != p or not right or (inside.size < table.size and table.sum() != inside.sum()):
         pairs = [[few[a], few[b]] for a, b in np.argwhere(table).tolist()[:9]]
         raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} meet, but {text}")
-    return rule
 
 
-def _partners(ends: Ends, rules: Sequence[PeerRule], rank: int, side: int) -> list[range]:
-    """Per grid mode of the other side, the coordinates with which a rank exchanges data, if they share elements."""
-    mine, other = ends[side], ends[1 - side]
-    if mine.grid == other.grid:
-        return [*map(PeerRule.peers, rules, mine.grid.coordinates(rank), repeat(side == SENDS))]
-    if not mine.holds(rank) or (side == RECEIVES and not mine.contributes(rank)):
-        return [range(0)]
-    partners = []
-    for role, p, c in zip(other.roles, other.grid.shape, other.grid.coordinates(rank), strict=True):
-        found = range(p)
-        if role.name == "rooted":
-            found = range(role.at, role.at + 1)
-        elif role.name == "replicated" and side == RECEIVES:  # each replica serves its own coordinates
-            found = range(c, c + 1)
-        elif role.name == "partial" and side == SENDS:
-            found = range(1)
-        partners.append(found)
+def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
+    """Per grid mode of the other side, the coordinates with which a rank exchanges data, if they share elements.
+
+    Some are empty if the rank's coordinates on one of the sides exchange no data.
+    """
+    partners = list[range]()
+    for end in (side, 1 - side):
+        at = ends[end].grid.coordinates(rank)
+        partners = [*map(PeerRule.peers, rules[end], at, repeat(side == SENDS))]
+        if not all(partners):
+            break
     return partners
 
 
@@ -176,7 +190,7 @@ def _partners(ends: Ends, rules: Sequence[PeerRule], rank: int, side: int) -> li
 def _expected(
     ends: Ends,
     parts: list[ProvedComponent],
-    rules: Sequence[PeerRule],
+    rules: Rules,
     side: int,
     ranks: Iterable[tuple[int, int | None]],
 ) -> Iterator[tuple[int, int | None, list[Expected]]]:
@@ -190,7 +204,7 @@ def _expected(
     free = [g for g in range(other.order) if g not in split]
     serves = []  # each replica serves the ranks at its own coordinates
     if mine != other and side == SENDS:
-        serves = [g for g, role in enumerate(ends[SENDS].roles) if role.name == "replicated"]
+        serves = [g for g, rule in enumerate(rules[SENDS]) if rule.equal]
     for rank, only in ranks:
         me, partners = mine.coordinates(rank), _partners(ends, rules, rank, side)
         if not all(partners):
@@ -221,14 +235,15 @@ def _expected(
 
 
 def _check_lists(
-    ends: Ends, parts: list[ProvedComponent], rules: Sequence[PeerRule], side: int, most: int = LISTED
+    ends: Ends, parts: list[ProvedComponent], rules: Rules, side: int
 ) -> list[tuple[int, list[Expected]]] | None:
     """Compare the messages of the first ranks, one by one, with the products of the proved elements.
 
     Returns:
-        These products for all ranks; None if some of more than `most` messages were not compared.
+        These products for all ranks; None if they are so many that some were not compared.
     """
     size, listed = ends[side].grid.size, (sends, receives)[side]
+    most = LISTED if ends[SENDS].grid == ends[RECEIVES].grid else ACROSS
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     equal: dict[Group, Elements] = {}
     compared = list[tuple[int, list[Expected]]]()
@@ -290,27 +305,13 @@ def _same(group: Group, proved: Elements, side: int) -> bool:
     return True
 
 
-def _verify_across(step: Step, parts: list[ProvedComponent]) -> Recount:
-    """Prove the messages of a step from one grid to another, on all ranks, and count what every rank receives."""
-    ends = step.before, step.after
-    if step.kind not in ("exchange", "relayout"):
-        grids = f"from grid {ends[SENDS].grid} to {ends[RECEIVES].grid}"
-        raise PlanError(f"a step {grids} is an exchange, or a relayout, no {step.kind}")
-    if step.grid_modes != tuple(range(step.before.grid.order)):
-        raise PlanError(
-            f"its grid modes {step.grid_modes} are not all of grid {step.before.grid}, though it leads to another"
-        )
-    sent, received = (_check_lists(ends, parts, (), side, ACROSS) for side in (SENDS, RECEIVES))
-    if received is not None and sent is not None:
-        heard = {(peer, rank) for rank, expected in received for peer, _, _ in expected}
-        wrong = heard ^ {(rank, peer) for rank, expected in sent for peer, _, _ in expected}
-        if wrong:
-            text = "rank {} sends a message to rank {}, or should send one, but not both"
-            raise PlanError(text.format(*min(wrong)))
-    moved = recount_across(ends, parts)
-    if step.kind == "relayout" and any(counts.any() for counts in moved):
-        raise PlanError("ranks talk to each other, which a relayout does not let them")
-    return moved
+def _check_pairs(received: list[tuple[int, list[Expected]]], sent: list[tuple[int, list[Expected]]]) -> None:
+    """Refuse messages of all ranks of which not both sides know."""
+    heard = {(peer, rank) for rank, expected in received for peer, _, _ in expected}
+    wrong = heard ^ {(rank, peer) for rank, expected in sent for peer, _, _ in expected}
+    if wrong:
+        text = "rank {} sends a message to rank {}, or should send one, but not both"
+        raise PlanError(text.format(*min(wrong)))
 
 
 # --- what a kind of step can do ----------------------------------------------------------------------------------
@@ -344,6 +345,17 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule])
     old, new = ((dist.digits, *map(dealings, dist.splits, dist.view_shape)) for dist in (before, after))
     if kind in AS_THEY_ARE and old != new:
         raise PlanError("blocks are not to be rearranged")
+
+
+def _check_kind_across(step: Step) -> None:
+    """Refuse a kind that does not lead from one grid to another, or one that is not over the whole grid."""
+    if step.kind not in ("exchange", "relayout"):
+        grids = f"from grid {step.before.grid} to {step.after.grid}"
+        raise PlanError(f"a step {grids} is an exchange, or a relayout, no {step.kind}")
+    if step.grid_modes != tuple(range(step.before.grid.order)):
+        raise PlanError(
+            f"its grid modes {step.grid_modes} are not all of grid {step.before.grid}, though it leads to another"
+        )
 
 
 def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:

@@ -282,15 +282,14 @@ class Proof:
 
 
 class ProvedComponent(NamedTuple):
-    """A proof, and on both sides the grid modes that split its component, in the order of the component's modes."""
+    """A proof, and on both sides the grid modes that split its component, in the order of the component's modes.
+
+    If pairs of coordinates are too many to list, and both sides are split by one grid mode, `ranges` has their numbers.
+    """
 
     over: tuple[At, At]
     proof: Proof
-
-    @property
-    def ranges(self) -> Ranges | None:
-        """The numbers of pairs of coordinates, if they are too many to list."""
-        return self.proof.ranges if self.over[SENDS] == self.over[RECEIVES] else None
+    ranges: Ranges | None
 
     def row(self, side: int, g: int) -> int:
         """The row of the coordinates of a grid mode that splits the component on one side."""
@@ -305,7 +304,9 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     """
     over = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
-        return ProvedComponent(over, _proof(*readings(*ends, part)))
+        proof = _proof(*readings(*ends, part))
+        same = ends[SENDS].grid == ends[RECEIVES].grid and over[SENDS] == over[RECEIVES]
+        return ProvedComponent(over, proof, proof.ranges if same else None)
     except _DifferError as error:
         *at, element = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, over, at, strict=True))
