@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, islice, product
 from math import gcd, prod
@@ -126,8 +126,8 @@ class Proof:
         if lattice.listed:
             yield from self._listed_parts(lattice, other, wanted)
             return
-        digits = _digits_at(lattice, wanted)
-        if digits is None:
+        found, digits = _digits_at(lattice, wanted)
+        if not found:
             return
         away, local = lattice.rows[other], lattice.rows[self.at[1].stop :]
         varied = [axis for axis in _varied(away) if axis not in digits]
@@ -192,15 +192,7 @@ class Proof:
 
     def met(self, lattice: Lattice, wanted: dict[int, Array]) -> tuple[Array, int, int]:
         """At some coordinates, by row: whether a lattice has elements; at how many others; and how many in all."""
-        found, digits = np.True_, dict[int, Array]()
-        for k, value in wanted.items():
-            left = value - lattice.rows[k][0]
-            steps = [(step, axis) for axis, step in enumerate(lattice.rows[k][1:]) if step]
-            for step, axis in sorted(steps, reverse=True):
-                digit, left = np.divmod(left, step)
-                known = digits.setdefault(axis, digit)
-                found = found & (digit >= 0) & (digit < lattice.shape[axis]) & (known == digit)
-            found = found & (left == 0)
+        found, digits = _digits_at(lattice, wanted)
         elements = prod([n for axis, n in enumerate(lattice.shape) if axis not in digits])
         return np.asarray(found), self._others(lattice, digits), elements
 
@@ -508,26 +500,21 @@ def _listed_elements(
     return elements
 
 
-def _digits_at(lattice: Lattice, wanted: dict[int, int]) -> dict[int, int] | None:
-    """The digits, by axis, at which some rows have the wanted values; None if there are none.
+def _digits_at(lattice: Lattice, wanted: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
+    """Whether some rows have wanted values at some digits, and these digits by axis: of numbers, or of whole arrays.
 
     Each step of a row is larger than all smaller ones can add up to, so division finds the only digits there may be.
     """
-    digits: dict[int, int] = {}
+    found: Any = True
+    digits = dict[int, Any]()
     for k, value in wanted.items():
         start, *steps = lattice.rows[k]
         left = value - start
-        for axis, digit in digits.items():
-            left -= steps[axis] * digit
-        for step, axis in sorted([(step, axis) for axis, step in enumerate(steps) if step and axis not in digits])[
-            ::-1
-        ]:
-            digits[axis], left = divmod(left, step)
-            if not 0 <= digits[axis] < lattice.shape[axis]:
-                return None
-        if left:
-            return None
-    return digits
+        for step, axis in sorted([(step, axis) for axis, step in enumerate(steps) if step], reverse=True):
+            digit, left = divmod(left, step)
+            found = found & (digit >= 0) & (digit < lattice.shape[axis]) & (digits.setdefault(axis, digit) == digit)
+        found = found & (left == 0)
+    return found, digits
 
 
 def _value(row: Row, digits: dict[int, int]) -> int:
