@@ -17,7 +17,7 @@ ranks find the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -249,6 +249,7 @@ def _place(dist: Distribution, g: int) -> object:
 
 
 Edge = tuple[int, int]
+Times = tuple[int, Machine, np.dtype[Any] | None]  # bytes of an element, the machine, and the dtype while they travel
 _SOURCE, _TARGET = 0, 1  # the numbers of the two ends among the layouts
 _SAME = 1e-12  # relative tolerance, for sums of the same times in another order
 
@@ -334,7 +335,7 @@ class Search:
 
     def direct(self) -> Route:
         """The route of one step, or of none if there is nothing to do."""
-        seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
+        seconds, step = _price(self.source, self.target, (self.item, self.machine, self.wire))
         if seconds == inf:  # no step between layouts whose tiles make too many pieces has a price: the error says why
             step = one_step(self.source, self.target)
             if step is not None:
@@ -382,8 +383,7 @@ class Search:
                 yield direct
             return
         every, times = self._all(), (self.item, self.machine, self.wire)
-        price, bound = _prices(*times), _bounds(*times)
-        left: dict[int, float] = {_SOURCE: bound(self.source, self.target)}
+        left: dict[int, float] = {_SOURCE: _bound(self.source, self.target, times)}
         # A lower bound on a step to each layout and on to the target, by the sizes of blocks: both steps copy one.
         along, whole = self.machine.at_best_along(self.source.grid, self.target.grid), largest_block(self.target)
         copying, moving = self.item * min(along.copy_time), self.item * min(along.byte_time)
@@ -410,15 +410,15 @@ class Search:
                         continue
                     rough = following not in left
                     if rough:
-                        left[following] = bound(every[following], self.target)
-                    least = first[following] if rough or both else bound(every[current], every[following])
+                        left[following] = _bound(every[following], self.target, times)
+                    least = first[following] if rough or both else _bound(every[current], every[following], times)
                     least = max(draft.least, draft.seconds + least + left[following])
                     sharp = both or not rough  # if memory counts, nearly every step is priced
                     looked += sharp
                     if least < limit:
                         heappush(heap, draft._replace(least=least, length=-1 if sharp else -2))
                     continue
-                taken, step = price(every[current], every[following])
+                taken, step = _price(every[current], every[following], times)
                 least = draft.seconds + taken + left[following]
                 if least >= limit or step is None:
                     continue
@@ -447,37 +447,24 @@ class Search:
                     heappush(heap, draft._replace(least=least, length=-2, number=drawn, following=following))
 
 
-@memoized(8)
-def _prices(
-    item: int, machine: Machine, wire: np.dtype[Any] | None
-) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
-    """A cached function that gives the step between two layouts and its seconds."""
-
-    @memoized(65536)
-    def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
-        try:
-            step = one_step(before, after)
-            if step is None:
-                return 0.0, None
-            if wire is not None:
-                step = rounded(step, wire)
-            return duration(step, item, machine).seconds, step
-        except TooManyPiecesError:
-            return inf, None
-
-    return price
+@memoized(65536)
+def _price(before: Distribution, after: Distribution, times: Times) -> tuple[float, Step | None]:
+    """The seconds of the step between two layouts, and the step."""
+    item, machine, wire = times
+    try:
+        step = one_step(before, after)
+        if step is None:
+            return 0.0, None
+        step = rounded(step, wire)
+        return duration(step, item, machine).seconds, step
+    except TooManyPiecesError:
+        return inf, None
 
 
-@memoized(8)
-def _bounds(item: int, machine: Machine, wire: np.dtype[Any] | None) -> Callable[[Distribution, Distribution], float]:
-    """A cached function that gives a lower bound on the seconds from one layout to another."""
-
-    sent = 0 if wire is None else wire.itemsize
-
-    @memoized(65536)
-    def bound(before: Distribution, after: Distribution) -> float:
-        with suppress(TooManyPiecesError):
-            return at_least(before, after, item, machine, sent)
-        return 0.0
-
-    return bound
+@memoized(65536)
+def _bound(before: Distribution, after: Distribution, times: Times) -> float:
+    """A lower bound on the seconds from one layout to another."""
+    item, machine, wire = times
+    with suppress(TooManyPiecesError):
+        return at_least(before, after, item, machine, 0 if wire is None else wire.itemsize)
+    return 0.0

@@ -131,27 +131,13 @@ def dealings(splits: tuple[Split, ...], n: int) -> tuple[object, ...]:
 
 def _dealing(kind: Kind, p: int, n: int) -> object:
     """Where parts of another length begin, and this length; tile and first coordinate if tiles come round to it."""
-    lengths = {0: 0}
-    if _has_parts(kind, p, n):
-        every = _parts(kind, p, n)[1]
-        first = np.flatnonzero(np.diff(every, prepend=-1))
-        if len(first) > _CHANGES:
-            return every.tobytes()
-        lengths = dict(zip(first.tolist(), every[first].tolist(), strict=True))
-    else:
-        for start, stop, coordinate, _, tile in stretches(kind, p, n):
-            whole, rest = divmod(stop - start, tile)
-            end = coordinate + whole
-            if end + (rest > 0) > p:
-                return tile, coordinate
-            lengths |= {coordinate: tile, end: rest}
-            if rest:
-                lengths[end + 1] = 0
-    changes = list[tuple[int, int]]()
-    for at in sorted(lengths):
-        if at < p and not (changes and changes[-1][1] == lengths[at]):
-            changes.append((at, lengths[at]))
-    return tuple(changes)
+    if kind.tile and -(-n // kind.tile) > p - kind.at:
+        return kind.tile, kind.at
+    lengths = extent(kind, p, n, np.arange(p))
+    first = np.flatnonzero(np.diff(lengths, prepend=-1))
+    if len(first) > _CHANGES:
+        return lengths.tobytes()
+    return tuple(zip(first.tolist(), lengths[first].tolist(), strict=True))
 
 
 def _has_parts(kind: Kind, p: int, n: int) -> bool:

@@ -8,7 +8,7 @@ a grid mode follow from where the mode lies, so a machine with levels applies to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,12 +22,10 @@ __all__ = ["DEFAULT", "Machine", "Slowest", "Times", "as_machine", "slowest_of"]
 
 Time = float | tuple[float, ...]
 _SIMPLE = 7  # times of every machine
-_PER_MODE = ("latency", "byte_time", "copy_time", "reduce_time")
 _MOST = 1e100  # seconds: the time of any plan is a finite number
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(NamedTuple):
     """The times of a machine along every mode of one grid, in seconds."""
 
     latency: tuple[float, ...]
@@ -182,7 +180,7 @@ class Machine:
         >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(Grid((2, 2))).byte_time
         (1e-10, 4e-10)
         """
-        times = [_spread(name, getattr(self, name), grid.order) for name in _PER_MODE]
+        times = [_spread(name, getattr(self, name), grid.order) for name in Times._fields]
         if self.network is not None:
             times[:2] = self.network.along(grid)
         return Times(*times)
@@ -194,7 +192,7 @@ class Machine:
         (0.5, 0.5)
         """
         times = [self.along(grid) for grid in dict.fromkeys(grids if self.network else grids[:1])]
-        every = [tuple(chain(*[getattr(each, name) for each in times])) for name in _PER_MODE]
+        every = [tuple(chain(*each)) for each in zip(*times, strict=True)]
         return self.in_cache(Times(*every), 0)
 
     def in_cache(self, times: Times, nbytes: float) -> Times:
@@ -206,10 +204,8 @@ class Machine:
         """
         if not self.cache or nbytes > self.cache:
             return times
-        copy_time, reduce_time = (
-            tuple([time / self.cache_factor for time in each]) for each in (times.copy_time, times.reduce_time)
-        )
-        return replace(times, copy_time=copy_time, reduce_time=reduce_time)
+        faster = [tuple([time / self.cache_factor for time in each]) for each in (times.copy_time, times.reduce_time)]
+        return Times(times.latency, times.byte_time, *faster)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.
@@ -238,7 +234,7 @@ def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
 
 def _checked(name: str, value: object) -> Time:
     """A time, or a tuple of them."""
-    if isinstance(value, Iterable) and not isinstance(value, str) and name in _PER_MODE:
+    if isinstance(value, Iterable) and not isinstance(value, str) and name in Times._fields:
         return tuple(_number(name, each) for each in value)
     return _number(name, value)
 
@@ -285,7 +281,4 @@ class Slowest(NamedTuple):
 
 def slowest_of(times: Times, modes: tuple[int, ...]) -> Slowest:
     """The times along the slowest of some grid modes, or 0 if there are none."""
-    slowest = []
-    for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time):
-        slowest.append(max([along[g] for g in modes], default=0.0))
-    return Slowest(*slowest)
+    return Slowest(*[max([along[g] for g in modes], default=0.0) for along in times])

@@ -15,14 +15,13 @@ exchange at once along a mode, which takes as long as the slowest of a node's in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from math import ceil, prod
 from typing import Literal, get_args
 
 from ..caches import memoized
 from ..errors import PlanError, counted
-from ..layout.grid import Grid
+from ..layout.grid import Grid, factorings
 
 __all__ = ["Network"]
 
@@ -204,19 +203,7 @@ def _compact(count: int, dims: tuple[int, ...]) -> tuple[int, ...]:
     """
     size = next((n for n in range(1, count) if n ** len(dims) >= count), count)
     for cells in range(count, 2 * count + 1):
-        boxes = [box for box in _boxes(cells, len(dims)) if all(a <= d for a, d in zip(box, dims, strict=True))]
+        boxes = [box for box in factorings(cells, len(dims)) if all(a <= d for a, d in zip(box, dims, strict=True))]
         if boxes and max(min(boxes)) <= 2 * size:
             return min(boxes)
     return dims
-
-
-def _boxes(cells: int, order: int) -> Iterator[tuple[int, ...]]:
-    """Boxes of so many cells, each with its longest side first."""
-    if order == 1:
-        yield (cells,)
-        return
-    for side in range(1, int(cells ** (1 / order) + 1e-9) + 1):
-        if cells % side == 0:
-            for box in _boxes(cells // side, order - 1):
-                if box[-1] >= side:
-                    yield (*box, side)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import chain, combinations, count, product
@@ -99,7 +99,7 @@ class Search:
         self.dtype: np.dtype[Any] = np.result_type(*request.dtypes)
         self._bounds: dict[_Key, float] = {}
         self._like: dict[Any, float] = {}  # bounds of moves that differ in the numbers of grid modes alone
-        self._times = [*zip(*astuple(request.machine.along(request.grid)), request.grid.shape, strict=False)]
+        self._times = [*zip(*request.machine.along(request.grid), request.grid.shape, strict=False)]
         self._floors: dict[_Key, float] = {}
         self._routes: dict[_Key, Route] = {}
         self._dists: dict[tuple[tuple[int, ...], Modes, tuple[int, ...]], Distribution] = {}
