@@ -77,9 +77,9 @@ class Scaling:
         """The table as dictionaries of JSON values, one for each number of ranks and family."""
         records = list[tuple[Any, ...]]()
         for row in self.rows:
-            for name, told in row.best.items():
-                figures = told.seconds, *told.range, told.peak_bytes, told.node_bytes
-                place = told.tasks.grid.shape, told.tasks.layouts[0]
+            for name, found in row.best.items():
+                figures = found.seconds, *found.range, found.peak_bytes, found.node_bytes
+                place = found.tasks.grid.shape, found.tasks.layouts[0]
                 records.append((row.ranks, name, *place, *figures, name == row.taken, None))
             records += [(row.ranks, name, *[None] * 7, False, why) for name, why in row.none.items()]
         return [dict(zip(_RECORD, each, strict=True)) for each in records]
@@ -96,9 +96,9 @@ class Scaling:
     def line(self, row: Row) -> str:
         """A row: the seconds of each family, that which is taken with *, and what is as fast with =."""
         taken, cells = row.best.get(row.taken), dict.fromkeys(self.families, "-")
-        for name, told in row.best.items():
-            near = taken is not None and told.seconds <= TIE * taken.seconds
-            cells[name] = ("*" if told is taken else "=" * near) + in_seconds(told.seconds)
+        for name, found in row.best.items():
+            near = taken is not None and found.seconds <= TIE * taken.seconds
+            cells[name] = ("*" if found is taken else "=" * near) + in_seconds(found.seconds)
         memory = f"  {in_bytes(taken.node_bytes)} on grid {taken.tasks.grid}" if taken else ""
         return "".join([f"{cell:>13}" for cell in (row.ranks, *cells.values())]) + memory
 
@@ -147,14 +147,14 @@ def scaling_of(
         show(table.head())
     for ranks, candidates in rows:
         row = Row(ranks, {}, {})
-        for name, told in candidates:
-            if not isinstance(told, str) and not told.fits:
-                has = in_bytes(told.memory_bytes)
-                told = f"it takes {in_bytes(told.node_bytes)} of memory on a node, which has {has}"
-            if isinstance(told, str):
-                row.none.setdefault(name, told)
+        for name, found in candidates:
+            if not isinstance(found, str) and not found.fits:
+                has = in_bytes(found.memory_bytes)
+                found = f"it takes {in_bytes(found.node_bytes)} of memory on a node, which has {has}"
+            if isinstance(found, str):
+                row.none.setdefault(name, found)
             else:
-                row.best.setdefault(name, told)
+                row.best.setdefault(name, found)
         row = row._replace(none={name: why for name, why in row.none.items() if name not in row.best})
         table = replace(table, rows=(*table.rows, row))
         if show:

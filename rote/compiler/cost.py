@@ -181,11 +181,11 @@ def _needed(source: Distribution, target: Distribution) -> Ints:
     if not source.grid.shape and not target.grid.shape:
         return np.zeros(1, np.int64)
     received = from_others(source, target)[0]
-    needed: Ints = np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+    needed: Ints = np.minimum(received, _sizes_refined(source, target) * (not target.partial))
     return needed
 
 
-def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
+def _sizes_refined(source: Distribution, target: Distribution) -> Ints:
     """The sizes of the target's blocks, over the grid that refines both."""
     sizes = block_sizes(target)
     if source.grid.shape == target.grid.shape:
@@ -202,7 +202,7 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
     """
     if source.meaning == target.meaning:
         return 0.0
-    times, copied = machine.at_best_along(source.grid, target.grid), _sizes_beside(source, target)
+    times, copied = machine.at_best_along(source.grid, target.grid), _sizes_refined(source, target)
     seconds = float(_arriving(_needed(source, target), copied, times, item, sent).max())
     if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
         given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
@@ -255,7 +255,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     source, target = step.before, step.after
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
     slowest = slowest_of(times, tuple(modes))
-    copied = (flow(step).send_buffer + _sizes_beside(source, target)) * (item * slowest.copy)
+    copied = (flow(step).send_buffer + _sizes_refined(source, target)) * (item * slowest.copy)
     ranks = prod(source.grid.shape[g] for g in step.grid_modes)
     rounds = (ranks - 1).bit_length()
     if step.kind in LOCAL:

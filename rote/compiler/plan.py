@@ -352,8 +352,8 @@ def _read(text: str) -> Parts:
     if rest == [_NOTHING]:
         return source, target, dtype, ()
     if not rest:
-        cure = f"write the steps, or {_NOTHING!r}"
-        raise _damage(first, len(first), "a plan must say its steps below its first line", cure)
+        hint = f"write the steps, or {_NOTHING!r}"
+        raise _damage(first, len(first), "a plan must say its steps below its first line", hint)
     steps: list[Step] = []
     at = source
     for number, line in enumerate(rest, 1):
@@ -374,8 +374,8 @@ def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
     """Read another grid with the same number of ranks, whose text ends at position `end` of a line."""
     other = _read_grid(text, line, end)
     if other == grid:
-        cure = "name a grid once, and again where the tensor goes to another one"
-        raise _damage(line, end - len(text), f"the tensor lies on grid {grid} already", cure)
+        hint = "name a grid once, and again where the tensor goes to another one"
+        raise _damage(line, end - len(text), f"the tensor lies on grid {grid} already", hint)
     if other.size != grid.size:
         rule = f"grid {other} is of {other.size} ranks, but grid {grid} is of {grid.size}"
         raise _damage(line, end - len(text), rule, f"write a grid of {grid.size} ranks, which a plan stays on")
@@ -392,8 +392,8 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     other = _other_grid(second, line, len(line), grid) if to else grid
     rest, _, dtype = rest.rpartition(" ")
     if dtype not in _DTYPES:
-        cure = nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
-        raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", cure)
+        hint = nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
+        raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", hint)
     transition, separator, shape = rest.rpartition(" of ")
     if not separator or not _SHAPE.fullmatch(shape):
         at = len(rest) - len(shape) if separator else len(rest)
@@ -419,8 +419,8 @@ def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Ste
     try:
         kind = as_kind(name)
     except PlanError as error:
-        rule, cure = str(error).split("\n")
-        raise _damage(line, place, rule, cure) from None
+        rule, hint = str(error).split("\n")
+        raise _damage(line, place, rule, hint) from None
     place += len(name) + len(over)
     if over and not _OVER.fullmatch(modes):
         raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
@@ -431,8 +431,8 @@ def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Ste
     try:
         return sent_as(step, wire or None, dtype)
     except PlanError as error:
-        rule, cure = str(error).split("\n")
-        raise _damage(line, line.index(" as ") + 4, rule, cure) from None
+        rule, hint = str(error).split("\n")
+        raise _damage(line, line.index(" as ") + 4, rule, hint) from None
 
 
 def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:
@@ -442,9 +442,9 @@ def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tupl
     return distribute(transition.source, shape, before), distribute(transition.target, shape, after)
 
 
-def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
+def _damage(line: str, position: int, rule: str, hint: str) -> PlanError:
     """The error for a line that `str` would not write, shown with a caret, like mistakes in layouts."""
-    return PlanError(str(NotationError("plan-text", line, position, rule, cure)))
+    return PlanError(str(NotationError("plan-text", line, position, rule, hint)))
 
 
 class StepFigures(NamedTuple):

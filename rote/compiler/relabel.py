@@ -176,12 +176,12 @@ def relabel(
     source, target = ends(source, target, shape, grid)
     kind = as_dtype(dtype)
     check_ends(source, target, kind)
-    for dist, name, cure in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
+    for dist, name, hint in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
         if dist.partial:
             whole = replace(dist.layout, partial=(), op="sum")
             raise PlanError(
                 f"the {name} {dist.layout} is partial: its contributions may be reduced on any rank, so that what a "
-                f"rank keeps depends on the plan\n{cure} {whole}"
+                f"rank keeps depends on the plan\n{hint} {whole}"
             )
     common = common_elements(source, target)
     ranks = assign(common)

@@ -44,7 +44,7 @@ from .kinds import Split, check_mode, dealings, local_extents, locate, mode_set
 from .layout import Layout
 from .view import Digit, View, to_tensor
 
-__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute"]
+__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "plain"]
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
@@ -309,7 +309,7 @@ class Distribution(Printed):
         >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
         ((3, 2), (4, 4, 2))
         """
-        dist = _plain(self)
+        dist = plain(self)
         chunks = []
         for mode, (splits, extent) in enumerate(zip(dist.splits, dist.view_shape, strict=True)):
             parts, tiles = parts_in_turn(splits, extent), tile_in_turn(splits, extent)
@@ -338,7 +338,7 @@ class Distribution(Printed):
         >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
         ScalapackArray(desc=(1, 0, 9, 6, 2, 3, 1, 0, 4), grid=(2, 2), order='row')
         """
-        dist = _plain(self)
+        dist = plain(self)
         hint = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
         if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
             raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{hint}")
@@ -376,7 +376,7 @@ class Distribution(Printed):
         >>> parse("block[(0,1),()]").on((8, 6), (2, 2)).to_sharding(("x", "y"))
         ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
         """
-        dist = _plain(self)
+        dist = plain(self)
         axes = tuple(f"g{g}" for g in range(dist.grid.order)) if names is None else tuple(names)
         if len(axes) != dist.grid.order or len(set(axes)) < len(axes):
             raise LayoutError(f"{axes} are not {counted(dist.grid.order, 'different name')}, one for each grid mode")
@@ -563,21 +563,23 @@ def _role(layout: Layout, grid_mode: int) -> Role:
 def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
     """Per mode, start and stop of the indices that a rank holds; (0, 0) along a mode without any."""
     box = []
-    for mode, held in enumerate(_plain(dist).index_sets(rank)):
+    for mode, held in enumerate(plain(dist).index_sets(rank)):
         if held and held.stop - held.start != len(held):
             raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no range\n{PLAIN}")
         box.append((held.start, held.stop))
     return tuple(box)
 
 
-def _plain(dist: Distribution) -> Distribution:
+def plain(dist: Distribution) -> Distribution:
     """The distribution itself, if its blocks are parts of the tensor: no views, no contributions."""
     if dist.layout.view is not None:
         raise LayoutError(f"{dist.layout} reads the tensor by a view, of which only Rote knows\n{PLAIN}")
     if dist.partial:
         raise LayoutError(f"the blocks of {dist.layout} are contributions, no parts of the tensor\n{PLAIN}")
     if not dist.shape and any(role.name == "rooted" for role in dist.roles):
-        raise LayoutError(f"{dist} is of order 0 and rooted, which no range says\nwrite x.to_global()")
+        raise LayoutError(
+            f"{dist} is of order 0 and rooted, which no range or slice says\nredistribute to [] first, or write x.to_global()"
+        )
     return dist
 
 

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry, Fuse, Name, Tile, ViewItem
-from .distribution import PLAIN, Distribution
+from .distribution import PLAIN, Distribution, plain
 from .expressions import fitting
 from .grid import Grid
 from .indexset import IndexSet
@@ -154,14 +154,8 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
     >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
     (slice(1, 4, 2), slice(2, 4, None))
     """
-    if dist.layout.view is not None:
-        raise LayoutError(f"{dist.layout} reads the tensor by a view, so its blocks are no slices\n{PLAIN}")
-    if dist.partial:
-        raise LayoutError(f"the blocks of {dist.layout} are contributions, no slices\n{PLAIN}")
-    if not dist.shape and not dist.holds(rank):
-        raise LayoutError(f"rank {rank} holds nothing in {dist}, which no slice of a tensor of order 0 says\n{PLAIN}")
     slices = []
-    for mode, held in enumerate(dist.index_sets(rank)):
+    for mode, held in enumerate(plain(dist).index_sets(rank)):
         first, step = held.start, held.at(1) - held.start if len(held) > 1 else 1
         if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
             raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")

@@ -14,7 +14,7 @@ both), and a `Name` reads one mode as it is. Plain and fused names, when sorted,
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -62,23 +62,12 @@ class View(tuple[ViewItem, ...]):
     @cached_property
     def tensor_modes(self) -> tuple[tuple[int, ...], ...]:
         """Per item, the tensor modes that it reads, slowest first: a tile by its place, names in alphabetical order."""
-        names: list[str] = []
-        places: list[int] = []
-        order = 0
-        for item in self:
-            if isinstance(item, Tile):
-                order += 1
-            else:
-                names += item.names
-                places += range(order, order + len(item.names))
-                order += len(item.names)
-        number = dict(zip(sorted(names), places, strict=True))
-        modes: list[tuple[int, ...]] = []
-        order = 0
-        for item in self:
-            own = (order,) if isinstance(item, Tile) else tuple([number[name] for name in item.names])
-            modes.append(own)
-            order += len(own)
+        ends = [*accumulate([1 if isinstance(item, Tile) else len(item.names) for item in self], initial=0)]
+        modes = [tuple(range(start, end)) for start, end in pairwise(ends)]
+        named = {k: item.names for k, item in enumerate(self) if not isinstance(item, Tile)}
+        number = dict(zip(sorted(chain(*named.values())), chain(*[modes[k] for k in named]), strict=True))
+        for k, names in named.items():
+            modes[k] = tuple([number[name] for name in names])
         return tuple(modes)
 
     def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:

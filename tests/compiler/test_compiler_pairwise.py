@@ -374,5 +374,5 @@ def test_the_refusals_name_the_ranks(monkeypatch):
         certify(plan)
     assert str(caught.value) == (
         "step 1 (relayout over 0 to grid 2x2: [()] -> [()]): "
-        "rank 2 sends 2 messages, with ranks [1, 2], but it meets 1, [2], each once and in ascending order"
+        "rank 2 sends 2 messages, with ranks [1, 2], not 1, with [2], each once and in ascending order"
     )

@@ -748,8 +748,16 @@ def test_plans_of_tensors_without_elements_are_proved(text):
 
 # One plan of each kind, and what is said when it is given another name, other grid modes or other neighbours.
 SAID = [
-    ("[(0),(1)] -> [(1),(0)]", {"kind": "slice"}, "meet over grid modes [0, 1], which are not in the step's sub-grid"),
-    ("[(0),(1)] -> [(1),(0)]", {"grid_modes": (0,)}, "meet over grid modes [1], which are not in the step's sub-grid"),
+    (
+        "[(0),(1)] -> [(1),(0)]",
+        {"kind": "slice"},
+        "exchange data over grid modes [0, 1], which are not in the step's sub-grid",
+    ),
+    (
+        "[(0),(1)] -> [(1),(0)]",
+        {"grid_modes": (0,)},
+        "exchange data over grid modes [1], which are not in the step's sub-grid",
+    ),
     ("[(0),(1)] -> [(1),(0)]", {"grid_modes": (1, 0)}, "grid modes (1, 0) are not ascending grid modes of 2x3"),
     ("[(0),(1)] -> [(1),(0)]", {"grid_modes": (0, 1, 2)}, "(0, 1, 2) are not ascending grid modes of 2x3"),
     ("[(0),(1)] -> [(1),(0)]", {"kind": "permute"}, "blocks must go whole to one rank, not cut or copied"),

@@ -28,7 +28,7 @@ At = tuple[int, ...]
 Elements = list[Lattice]
 Expected = tuple[int, tuple[Elements, ...], bool]  # a message: the other rank, elements per component, if it combines
 
-WHOLE = 4096  # ranks; in larger worlds, messages between some pairs of ranks stand for whole lists
+WHOLE = 4096  # ranks; on larger grids, messages between some pairs of ranks stand for whole lists
 LISTED = 256  # messages per side of a step that are compared one by one
 ACROSS = 4096  # as LISTED, from one grid to another
 _ALIKE = 8  # coordinates of a grid mode that stand for all that no role names
@@ -96,7 +96,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         if sorted(chain(*modes)) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
     parts, rules = [prove(ends, part) for part in shared], _proved_rules(ends)
-    received, sent = (_check_lists(ends, parts, rules, side) for side in (RECEIVES, SENDS))
+    sent, received = (_check_lists(ends, parts, rules, side) for side in (SENDS, RECEIVES))
     if received is not None and sent is not None:
         _check_pairs(received, sent)
     if step.across:
@@ -105,7 +105,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         _check_kind(step, parts, rules[SENDS])
     moved = recount(step, parts, rules)
     if step.kind in LOCAL and any(counts.any() for counts in moved):
-        raise PlanError(f"ranks talk to each other, which a {step.kind} does not let them")
+        raise PlanError(f"ranks exchange data, which a {step.kind} does not let them")
     return moved
 
 
@@ -167,7 +167,7 @@ def _prove_rule(g: int, rule: PeerRule, p: int, before: Role, after: Role, chang
         right, text = inside.sum() == 1, f"the value is contributed once, by one of {holders}"
     if rule.number != p or not right or (inside.size < table.size and table.sum() != inside.sum()):
         pairs = [[few[a], few[b]] for a, b in np.argwhere(table).tolist()[:9]]
-        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} meet, but {text}")
+        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} exchange data, but {text}")
 
 
 def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
@@ -260,7 +260,7 @@ def _check_lists(
 
 
 def _some_pairs(first: int, number: int) -> Iterator[tuple[int, int]]:
-    """Some pairs of ranks all over a large world, those of the first rank and of neighbours among them."""
+    """Some pairs of ranks all over a large grid, those of the first rank and of neighbours among them."""
     some = [*range(0, number, -(-number // 8)), number - 1]
     for rank in (first, *some):
         for peer in {first: None, rank: None} | dict.fromkeys(some):
@@ -277,7 +277,7 @@ def _compare(
     does, peers, right = DOES[side], [message.peer for message in messages], [peer for peer, _, _ in expected]
     if peers != right:
         text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
-        raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
+        raise PlanError(f"{text}, not {len(right)}, with {str(right)[:60]}, each once and in ascending order")
     for message, (peer, elements, late) in zip(messages, expected, strict=True):
         alike = len(message.groups) == len(elements)
         for group, proved in zip(message.groups, elements, strict=False):
@@ -321,15 +321,15 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule])
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
-    talk = {g for g, rule in enumerate(rules) if _goes_over(parts, rule, g)}
+    crossed = {g for g, rule in enumerate(rules) if _goes_over(parts, rule, g)}
     changed = {g for g, (old, new) in enumerate(roles) if old != new}
-    outside = talk if kind in LOCAL else talk - {*step.grid_modes}
+    outside = crossed if kind in LOCAL else crossed - {*step.grid_modes}
     if outside:
-        raise PlanError(f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid")
+        raise PlanError(f"ranks exchange data over grid modes {sorted(outside)}, which are not in the step's sub-grid")
     if kind in ROLES:
         idle = {g for g in step.grid_modes if kind in TOGETHER and rules[g].number > 1}
         others = []
-        for g in sorted(talk | changed | idle):
+        for g in sorted(crossed | changed | idle):
             name = f"{roles[g][0].name} to {roles[g][1].name}"
             if name != ROLES[kind]:
                 others.append(f"{g} ({name})")

@@ -344,7 +344,7 @@ def _proof(source: Reading, target: Reading) -> Proof:
 def _check_segments(source: Reading, target: Reading, found: Segments) -> None:
     """Refuse segments that are not, one after the other, all indices of a mode, and each a part of a run on both sides.
 
-    A run begins behind those of all coordinates before its own, and has as many indices as splits leave there.
+    A run begins after those of all coordinates before its own, and has as many indices as splits leave there.
     """
     local, row = found.rows[-2:], 0
     for (_, splits, n), first, shape in zip((*source, *target), local, found.shapes, strict=True):
@@ -407,7 +407,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
     """The index along a view mode of `n` indices, at some coordinates and local indices.
 
     From outside inwards, coordinates say which stretch each split has; from inside outwards, a local index is the
-    number of a turn and a place in a tile. A turn has a tile for each coordinate:
+    number of a round and a place in a tile. A round has a tile for each coordinate:
 
         coordinates     0     1     2     0     1     2          local index of the first tile at coordinate 1: 0 1
         indices        0 1   2 3   4 5   6 7   8 9  10 11                           of the second one there:   2 3
@@ -425,11 +425,11 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
             n = extents[-1]
     for row, p, stretch in reversed(ways):
         if stretch.parts > 1:
-            place, turn = _divided(local, shape, stretch.tile)
+            place, number = _divided(local, shape, stretch.tile)
             coordinate, _ = _divided((row[0] - stretch.first, *row[1:]), shape, p)
             length = stretch.parts * stretch.tile
-            columns = zip(turn, coordinate, place, strict=True)
-            local = tuple([t * length + c * stretch.tile + within for t, c, within in columns])
+            columns = zip(number, coordinate, place, strict=True)
+            local = tuple([k * length + c * stretch.tile + within for k, c, within in columns])
         local = (local[0] + stretch.start, *local[1:])
         least, most = _span(local, shape)
         if least < stretch.start or most >= stretch.stop:
