@@ -577,9 +577,8 @@ def plain(dist: Distribution) -> Distribution:
     if dist.partial:
         raise LayoutError(f"the blocks of {dist.layout} are contributions, no parts of the tensor\n{PLAIN}")
     if not dist.shape and any(role.name == "rooted" for role in dist.roles):
-        raise LayoutError(
-            f"{dist} is of order 0 and rooted, which no range or slice says\nredistribute to [] first, or write x.to_global()"
-        )
+        rule = f"{dist} is of order 0 and rooted, which no range or slice says"
+        raise LayoutError(f"{rule}\nredistribute to [] first, or write x.to_global()")
     return dist
 
 

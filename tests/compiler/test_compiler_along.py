@@ -117,10 +117,27 @@ def test_ranges_prove_the_figures_of_all_pairs(text, monkeypatch):
     monkeypatch.setattr(proof, "_MANY", 16)
     rote.clear_caches()
     ends = plan.source, plan.target
-    assert proof.prove(ends, *components(*ends)).ranges is not None
+    assert proof.prove(ends, *components(*ends)).proof.ranges is not None
     certify(plan, claimed)
     for name in ("bytes", "messages"):
         assert refused(plan, replace(claimed, **{name: getattr(claimed, name) - 1}))
+    rote.clear_caches()
+
+
+def test_ranges_prove_steps_between_grids(monkeypatch):
+    """Law: on another grid, coordinates along a mode of the same length belong to other ranks, and are counted so."""
+    source, target = (
+        rote.parse(text).on((24 * 100 + 5,), grid)
+        for text, grid in (("[(1)]|(2)", (2, 24, 2)), ("block[(1)]", (1, 24, 4)))
+    )
+    plan = rote.compile(source, target)
+    claimed = figures(plan)
+    monkeypatch.setattr(proof, "_MANY", 16)
+    rote.clear_caches()
+    step = next(step for step in plan.steps if step.across)
+    ends = step.before, step.after
+    assert proof.prove(ends, *components(*ends)).proof.ranges is not None
+    certify(plan, claimed)
     rote.clear_caches()
 
 

@@ -365,10 +365,6 @@ def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
         if not part.proof.lattices:
             return False
     for part in parts:
-        if part.ranges is not None:
-            if g in part.over[SENDS]:
-                return bool(part.ranges.peers[SENDS].sum() > np.count_nonzero(part.ranges.kept))
-            continue
         at, to = ([part.row(side, g)] if g in part.over[side] else [] for side in (SENDS, RECEIVES))
         if at and to:  # no other component is split by it; between two splits, data goes anywhere
             kept = part.proof.shared({at[0]: senders, to[0]: senders})[1]
@@ -393,11 +389,7 @@ def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: li
             return True
     for part in parts:
         for side in (SENDS, RECEIVES):
-            if part.ranges is None:
-                places = np.ix_(*map(np.arange, part.proof.parts[part.proof.at[side]]))
-                peers = part.proof.shared(dict(enumerate(places, part.proof.at[side].start)))[1]
-            else:
-                peers = part.ranges.peers[side]
-            if (peers > 1).any():
+            places = np.ix_(*map(np.arange, part.proof.parts[part.proof.at[side]]))
+            if (part.proof.shared(dict(enumerate(places, part.proof.at[side].start)))[1] > 1).any():
                 return True
     return False

@@ -228,6 +228,14 @@ class Proof:
 
     def shared(self, at: dict[int, Array]) -> tuple[Array, Array]:
         """At some coordinates, by row: the number of elements, and of pairs of coordinates that have some."""
+        if self.ranges is not None:
+            place, *other = at.values()
+            if not other:
+                (side,) = at
+                return self.ranges.elements[side][place], self.ranges.peers[side][place]
+            if np.array_equal(place, *other):
+                kept = self.ranges.kept[place]
+                return kept, kept > 0
         wanted: Any = 0
         for k, value in at.items():
             wanted = wanted * self.parts[k] + value
@@ -263,7 +271,7 @@ class Proof:
         """The numbers of pairs, if one split on each side makes too many to list, and they are ranges; else None."""
         if (
             isinstance(self.lattices, Segments)
-            or len(self.parts) != 2
+            or self.at != (slice(0, 1), slice(1, 2))
             or self.parts[0] != self.parts[1]
             or self.parts[0] ** 2 <= _MANY
             or any(lattice.listed for lattice in self.lattices)
@@ -274,14 +282,10 @@ class Proof:
 
 
 class ProvedComponent(NamedTuple):
-    """A proof, and on both sides the grid modes that split its component, in the order of the component's modes.
-
-    If pairs of coordinates are too many to list, and both sides are split by one grid mode, `ranges` has their numbers.
-    """
+    """A proof, and on both sides the grid modes that split its component, in the order of the component's modes."""
 
     over: tuple[At, At]
     proof: Proof
-    ranges: Ranges | None
 
     def row(self, side: int, g: int) -> int:
         """The row of the coordinates of a grid mode that splits the component on one side."""
@@ -296,9 +300,7 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     """
     over = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
-        proof = _proof(*readings(*ends, part))
-        same = ends[SENDS].grid == ends[RECEIVES].grid and over[SENDS] == over[RECEIVES]
-        return ProvedComponent(over, proof, proof.ranges if same else None)
+        return ProvedComponent(over, _proof(*readings(*ends, part)))
     except _DifferError as error:
         *at, element = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, over, at, strict=True))

@@ -173,9 +173,6 @@ def _active(rules: Sequence[PeerRule], places: Sequence[Array], sending: bool) -
 
 def _sums(part: ProvedComponent, rules: Sequence[PeerRule], places: Places, side: int) -> tuple[Array, Array, Array]:
     """The three sums of `_totals` over one component. The rules are those of the other side's grid modes."""
-    if part.ranges is not None:
-        at = places[side][part.over[side][0]]
-        return part.ranges.elements[side][at], part.ranges.peers[side][at], part.ranges.kept[at]
     mine = {part.row(side, g): places[side][g] for g in part.over[side]}  # of the others, all coordinates count
     known, itself = dict(mine), dict(mine)
     here: Any = np.True_
