@@ -117,10 +117,7 @@ def _tiles(dist: Distribution) -> dict[object, object]:
 
     Sizes of blocks would not do, because nested blocks of the same size need not be the same tiles.
     """
-    tiles: dict[object, object] = {}
-    for name, splits in _modes(dist):
-        tiles[name] = [(split.kind, split.parts) for split in splits]
-    return tiles
+    return {name: [(split.kind, split.parts) for split in splits] for name, splits in _modes(dist)}
 
 
 def _function(dist: Distribution, g: int) -> tuple[object, ...]:

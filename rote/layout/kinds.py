@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -233,7 +233,7 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     every = stretches(kind, p, n)
     if not every:
         return EMPTY
-    start, stop, first, parts, tile = every[bisect_right(every, coordinate, key=_FIRST) - 1]
+    start, stop, first, parts, tile = every[bisect_right(every, coordinate, key=attrgetter("first")) - 1]
     place = (coordinate - first) % p
     start += place * tile
     if place >= parts or start >= stop:
@@ -241,9 +241,6 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     if start + parts * tile >= stop:
         return IndexSet.interval(start, min(start + tile, stop))
     return IndexSet.of_runs([(start, start + tile)], parts * tile, stop)
-
-
-_FIRST = itemgetter(Stretch._fields.index("first"))
 
 
 class Split(NamedTuple):

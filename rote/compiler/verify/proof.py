@@ -229,11 +229,10 @@ class Proof:
     def shared(self, at: dict[int, Array]) -> tuple[Array, Array]:
         """At some coordinates, by row: the number of elements, and of pairs of coordinates that have some."""
         if self.ranges is not None:
-            place, *other = at.values()
+            (side, place), *other = at.items()
             if not other:
-                (side,) = at
                 return self.ranges.elements[side][place], self.ranges.peers[side][place]
-            if np.array_equal(place, *other):
+            if np.array_equal(place, other[0][1]):
                 kept = self.ranges.kept[place]
                 return kept, kept > 0
         wanted: Any = 0
