@@ -91,7 +91,15 @@ class IndexSet:
         return IndexSet(start, last + 1, period, relative)
 
     def __len__(self) -> int:
-        return self.stop - self.start if self.period == 1 else self.count_below(self.stop)
+        if self.period == 1:
+            return self.stop - self.start
+        cycles, rest = divmod(self.stop - self.start, self.period)
+        number = 0
+        for a, b in self.runs:  # for a few runs a loop is fastest, here and below
+            number += cycles * (b - a)
+            if a < rest:
+                number += min(b, rest) - a
+        return number
 
     def __bool__(self) -> bool:
         return self.start < self.stop
@@ -114,21 +122,9 @@ class IndexSet:
     def width(self) -> int:
         """The number of elements in one period."""
         width = 0
-        for a, b in self.runs:  # for a few runs a loop is fastest, here and below
+        for a, b in self.runs:
             width += b - a
         return width
-
-    def count_below(self, index: int) -> int:
-        """The number of elements smaller than `index`, which is the position that it has or would have."""
-        if index <= self.start:
-            return 0
-        cycles, offset = divmod(min(index, self.stop) - self.start, self.period)
-        below = 0
-        for a, b in self.runs:
-            below += cycles * (b - a)
-            if a < offset:
-                below += min(b, offset) - a
-        return below
 
     def cycles(self) -> tuple[Cycles, ...]:
         """The set as its whole periods, followed by the rest of one more.

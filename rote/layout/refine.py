@@ -156,8 +156,8 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
     """
     slices = []
     for mode, held in enumerate(plain(dist).index_sets(rank)):
-        first, step = held.start, held.at(1) - held.start if len(held) > 1 else 1
-        if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
+        start, step = held.start, held.at(1) - held.start if len(held) > 1 else 1
+        if held != IndexSet.of_runs([(start, start + 1)], step, held.stop):
             raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
-        slices.append(slice(first, held.stop, step if step > 1 else None) if held else slice(0, 0))
+        slices.append(slice(start, held.stop, step if step > 1 else None) if held else slice(0, 0))
     return tuple(slices)

@@ -11,9 +11,10 @@ So the proof is about factors, not elements, and hardly takes longer on more ran
 4. ranks that exchange data differ along the step's grid modes alone, and the step's kind can do the movement;
 5. bytes, messages and peak memory are as claimed: they are counted again from the results of 1 and 2 (`recount`).
 
-Between two grids, no grid mode is the same on both sides. Then a rank has coordinates on both: in 5, each side's counts
-are taken at its own, and what a rank keeps at both. In 3, more lists are compared, those of all ranks if they are few.
-Pairs of coordinates are listed if they are few; of large lattices they are counted by digits, place by place.
+Between two grids, no grid mode is the same on both sides. Then a rank has coordinates on both: 2 is about the grid
+modes of one side at a time, and in 5 each side's counts are taken at its own coordinates, and what a rank keeps at
+both. In 3, more lists are compared, those of all ranks if they are few. Pairs of coordinates are listed if they are
+few; of large lattices they are counted by digits, place by place.
 
 No rank waits for another one in vain. A plan does not depend on the rank, so all ranks take the same steps in the same
 order. The sub-grids of a step, whose ranks differ along its grid modes alone, partition the ranks, so in each step a
