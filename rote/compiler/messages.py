@@ -59,10 +59,6 @@ class PeerRule(NamedTuple):
         """Whether any two coordinates exchange data."""
         return self.number == 1 or (self.sender is None and self.receiver is None and not self.equal)
 
-    def reversed(self) -> PeerRule:
-        """The rule with senders and receivers exchanged."""
-        return PeerRule(self.number, self.receiver, self.sender, self.equal)
-
     def peers(self, own: int, sending: bool) -> range:
         """The coordinates to which a coordinate sends, or from which it receives."""
         mine, theirs = (self.sender, self.receiver) if sending else (self.receiver, self.sender)

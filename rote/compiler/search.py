@@ -56,7 +56,8 @@ Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # a grid mode, its poss
 def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
     """The two ends, then other layouts in a fixed order, and whether these are all and not just the normal form."""
     if source.grid != target.grid:
-        dists, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
+        idle = tuple([g for g in _grid_modes(target) if target.roles[g].name == "replicated"])
+        dists, exact = [*_between(source, source.partial), *_between(target, idle)], False
     else:
         same = source.digits == target.digits
         choices = tuple([(g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source)])
@@ -174,11 +175,6 @@ def _made(
 def _grid_modes(dist: Distribution) -> list[int]:
     """The grid modes of more than one coordinate; the others have no effect."""
     return [g for g, p in enumerate(dist.grid.shape) if p > 1]
-
-
-def _idle(dist: Distribution) -> tuple[int, ...]:
-    """The replicated grid modes of more than one coordinate, which could do something else."""
-    return tuple(g for g in _grid_modes(dist) if dist.roles[g].name == "replicated")
 
 
 def _role(dist: Distribution, g: int) -> Role:

@@ -76,7 +76,6 @@ def rules(draw):
 def test_a_rule_is_its_table(rule):
     """Law: counts, peers and the diagonal of a rule are those of the table of all pairs, which no plan makes."""
     table = rule.table(range(rule.number))
-    assert rule.reversed().table(range(rule.number)).tolist() == table.T.tolist()
     assert rule.itself().tolist() == table.diagonal().tolist()
     assert rule.counts(sending=True).tolist() == table.sum(axis=1).tolist()
     assert rule.counts(sending=False).tolist() == table.sum(axis=0).tolist()
