@@ -130,8 +130,10 @@ def _proved_rules(ends: Ends) -> Rules:
     have different data, as it would if the mode split the target; to one of the target's, ranks send contributions.
     """
     (source, target), rules = ends, rules_of(*ends)
-    roles = [(source.roles, target.roles, source.layout.op != target.layout.op)] * 2
-    if source.grid != target.grid:
+    if source.grid == target.grid:
+        rules = rules[SENDS], rules[SENDS]
+        roles = [(source.roles, target.roles, source.layout.op != target.layout.op)]
+    else:
         split, partial = (Role("split"),) * source.grid.order, (Role("partial"),) * target.grid.order
         roles = [(source.roles, split, True), (partial, target.roles, True)]
     for side, (before, after, changes) in enumerate(roles):
@@ -176,7 +178,7 @@ def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
     Some are empty if the rank's coordinates on one of the sides exchange no data.
     """
     partners = list[range]()
-    for end in (side, 1 - side):
+    for end in (1 - side,) if rules[SENDS] is rules[RECEIVES] else (side, 1 - side):
         at = ends[end].grid.coordinates(rank)
         partners = [*map(PeerRule.peers, rules[end], at, repeat(side == SENDS))]
         if not all(partners):

@@ -167,7 +167,9 @@ def _active(rules: Sequence[PeerRule], places: Sequence[Array], sending: bool) -
     """Whether every rank exchanges data at all, by its coordinates along the grid modes of one side."""
     active: Array = np.ones((), bool)
     for rule, at in zip(rules, places, strict=True):
-        active = active & (rule.counts(sending)[at] > 0)
+        own = rule.sender if sending else rule.receiver
+        if own is not None:
+            active = active & (at == own)
     return active
 
 
