@@ -35,12 +35,15 @@ def test_in_process_ranks_move_what_is_claimed(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "number"), mpi_parts(some=6, rest=150), indirect=["job"])
-def test_mpi_ranks_move_what_is_claimed(job, number):
-    """The same plans on MPI ranks; and there, each a process of its own, they take the memory that is claimed."""
-    done = job.run(PROGRAM, number, timeout=120)
+@pytest.mark.parametrize(("ranks", "number"), mpi_parts(some=6, rest=150))
+def test_mpi_ranks_move_what_is_claimed(mpirun, ranks, number):
+    """The same plans on MPI ranks; and there, each a process of its own, they take the memory that is claimed.
+
+    The processes start for this test: a block whose size an earlier program has shared would lie in a segment of it.
+    """
+    done = mpirun(ranks, PROGRAM, number, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("as claimed") == job.ranks
+    assert done.stdout.count("as claimed") == ranks
 
 
 def test_the_plans_show_what_they_should():
