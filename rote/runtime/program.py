@@ -25,7 +25,7 @@ from .comm.agreement import gathered
 from .comm.cache import AtAddresses, DoubleBuffer, in_halves, shared_workspace
 from .comm.protocol import Array, Comm
 from .comm.segments import LINE
-from .copies import Copy, Factor
+from .copies import Copy, Factor, run
 from .exchange.messages import Messages, Method, Transfer
 from .exchange.point_to_point import Pipelined, Progress
 from .exchange.registry import alike, bind_method, make_method
@@ -136,17 +136,11 @@ class ReadProgram:
         )
         self._list = listed(self._sweeps)
         self._reads: AtAddresses[list[_Read]] = AtAddresses(double_buffer)
-        self._prepared: AtAddresses[tuple[list[Copy], int]] = AtAddresses(double_buffer)
+        self._prepared: AtAddresses[list[Copy]] = AtAddresses()
 
     def __call__(self, block: Array, out: Array) -> None:
         """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
-        double_buffer = self._double_buffer
-        calls, read_after = self._prepared(
-            (block, out), lambda ends: (self._calls(ends[0], ends[1]), double_buffer.read), double_buffer.read
-        )
-        for call in calls:
-            call()
-        double_buffer.read = read_after
+        run(self._prepared((block, out), lambda ends: self.bound(*ends)))
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
         """The calls, in order, that run between these two blocks, repeatedly."""
@@ -264,8 +258,7 @@ class SentProgram:
 
     def __call__(self, block: Array, out: Array) -> None:
         """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
-        for call in self.bound(block, out, once=True):
-            call()
+        run(self.bound(block, out, once=True))
 
     def bound(self, block: Array, out: Array, once: bool = False) -> list[Copy]:
         """The calls, in order, that run between these two blocks, repeatedly or `once`.

@@ -3,9 +3,9 @@
 Any thread may use the communicator of a single rank, and several threads may use it at once, so each thread has its own
 cache. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
 
-All exchanges and walks of a communicator use the same shared memory, which has two halves. Ranks write into one half
-before a barrier and read from it after the barrier. A rank that goes on while others still read writes into the other
-half. Before it returns to the first half there is another barrier.
+All exchanges and walks of a communicator use the same shared memory, and its reductions a small one of their own. Such
+memory has two halves. Ranks write into one half before a barrier and read from it after the barrier. A rank that goes
+on while others still read writes into the other half. Before it returns to the first half there is another barrier.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def shared_workspace(comm: Comm, nbytes: int) -> Array:
 
 
 class DoubleBuffer:
-    """The shared memory of one communicator, found and grown by `of`. It is freed when nobody holds it any more.
+    """Shared memory of one communicator, freed when nobody holds it any more. `of` finds that of its exchanges.
 
     Attributes:
         comm: the communicator.
@@ -188,13 +188,13 @@ class DoubleBuffer:
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
         sizes = gathered(comm, "shared memory", (max(-(-nbytes // LINE), 1) * LINE, double_buffer._size))
-        if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
+        if any(need > size for need, size in sizes) and not double_buffer.grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
         return double_buffer
 
-    def _grow(self, sizes: list[int]) -> bool:
-        """Allocate halves of other sizes; False if that is impossible."""
+    def grow(self, sizes: list[int]) -> bool:
+        """Allocate halves of so many bytes, by rank; False if that is impossible. Collective."""
         self.halves = []  # free the old memory before allocating
         for prepared in [*self.prepared]:
             prepared.kept.clear()

@@ -4,9 +4,8 @@ MPI chooses the order in which its own reductions combine contributions, and how
 `simulate` combine in rank order. Processes of one node do so here, and so every transport gives the same bits.
 
 Few elements are gathered on every rank, which combines them all: one call of MPI, on any number of nodes. Of many, each
-rank writes its contributions into memory that all ranks read, waits for the others, and combines a part, which all
-ranks read after another barrier. There are two such memories, which take turns: when all ranks have come to a barrier,
-none reads what was written before the last one.
+rank writes its contributions into a half of a `DoubleBuffer`, waits for the others, and combines a part, which all
+ranks read after another barrier.
 
 Buffers of more elements than one call of MPI can count (before MPI 4, 2**31 - 1) are cut into chunks, or go from or to
 one rank after the other.
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -25,13 +23,13 @@ import numpy as np
 from ...errors import CommError
 from ...layout.layout import Op
 from ..regions import REDUCE
-from .cache import cached
+from .cache import DoubleBuffer, cached
 from .protocol import Array, Comm
 
 __all__ = ["chunks", "combined", "gather_in_turn", "no_operation", "reduce_in_order", "reduce_in_turn"]
 __all__ += ["reduce_scatter_in_order"]
 
-_TILE = 1 << 19  # bytes of each of the two memories of a rank
+_TILE = 1 << 19  # bytes of each half of a rank's memory
 _FEW = 1 << 14  # bytes of all ranks together, up to which each rank combines all elements
 
 
@@ -59,7 +57,7 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
     #   rank 1   | a1  b1  c1 |  barrier   | a1  b   c1 |  barrier   a b c
     #   rank 2   | a2  b2  c2 |            | a2  b2  c  |
     for chunk in chunks(buffer, _TILE // buffer.itemsize):
-        rows, n = memory.next_rows(buffer.dtype), chunk.size
+        rows, n = _next_rows(memory, buffer.dtype), chunk.size
         rows[me][:n] = chunk
         comm.barrier()
         ends = [n * rank // size for rank in range(size + 1)]
@@ -85,7 +83,7 @@ def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequen
     most = _TILE // send.itemsize // comm.size
     starts = [0, *accumulate(counts)]
     for first in range(0, max(counts), most):
-        rows = memory.next_rows(send.dtype)
+        rows = _next_rows(memory, send.dtype)
         for rank, count in enumerate(counts):
             n = min(max(count - first, 0), most)
             rows[comm.rank][rank * most : rank * most + n] = send[starts[rank] + first : starts[rank] + first + n]
@@ -101,27 +99,19 @@ def _depends_on_order(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
     return dtype.char in "fdgFDG" and dtype.isnative and comm.size >= (3 if op in ("sum", "prod") else 2)
 
 
-@dataclass(slots=True)
-class _TwoMemories:
-    """Two memories of each rank, which all ranks read. While some still read from one, others write into the other."""
-
-    memories: Sequence[Array]
-    turn: int = 0
-
-    def next_rows(self, dtype: np.dtype[Any]) -> list[Array]:
-        """The memories of all ranks that are written next."""
-        self.turn = 1 - self.turn
-        return [each[self.turn * _TILE :][:_TILE].view(dtype) for each in self.memories]
-
-
-def _memory_of(comm: Comm) -> _TwoMemories | None:
+def _memory_of(comm: Comm) -> DoubleBuffer | None:
     """The memory of a communicator for reductions; None if its ranks cannot share memory. Collective."""
 
-    def make() -> _TwoMemories | None:
-        memories = comm.allocate_shared(2 * _TILE)
-        return None if memories is None else _TwoMemories(memories)
+    def make() -> DoubleBuffer | None:
+        memory = DoubleBuffer(comm)
+        return memory if memory.grow([_TILE] * comm.size) else None
 
     return cached(comm, "in order", None, make, 1)
+
+
+def _next_rows(memory: DoubleBuffer, dtype: np.dtype[Any]) -> list[Array]:
+    """The halves of all ranks that are written next."""
+    return [half.view(dtype) for half in memory.next_half()]
 
 
 def _combined(rows: Sequence[Array], op: Op) -> Array:
