@@ -200,14 +200,6 @@ class _Views(NamedTuple):
     item: np.dtype[Any] | None
 
 
-def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
-    """Copy an array; if `item` is given, by such items, which NumPy copies faster than short runs."""
-    if item is None:
-        into[...] = values
-    else:
-        into.view(item)[...] = values.view(item)
-
-
 def _by_tiles(
     compute: Callable[[Sequence[Array], Array], object],
     arrays: Sequence[Array],
@@ -233,7 +225,7 @@ def _by_tiles(
             continue
         packed = _packed(out, item) if reads else np.empty(out.shape, out.dtype)
         compute([_packed(part, item) for part in parts], packed)
-        _assign(out, packed, item)
+        plain_copy(packed, out, item)()
 
 
 def _multiply(op: np.ufunc | None, arrays: Sequence[Array], into: Array) -> None:
@@ -272,7 +264,7 @@ def _packed(array: Array, item: np.dtype[Any] | None) -> Array:
     copy = np.empty(array.shape, array.dtype)
     if array.strides[-1] != array.itemsize:
         item = None
-    _assign(copy, array, item)
+    plain_copy(array, copy, item)()
     return copy
 
 

@@ -79,13 +79,9 @@ def run_without_overlap(comm: Comm, run: Callable[[Array, Array], object], block
 
     `run` may make collective calls, and never gets arrays that overlap.
     """
-    if not may_overlap(comm, block, out):
-        run(block, out)
-        return out
-    values = np.empty(out.shape, out.dtype)
-    run(block, values)
-    comm.share_reference(None)  # in-process ranks wait here until all have read
-    out[...] = values
+    overlaps = may_overlap(comm, block, out)
+    for call in bound_without_overlap(comm, lambda *ends: [partial(run, *ends)], block, out, overlaps):
+        call()
     return out
 
 
@@ -96,7 +92,8 @@ def bound_without_overlap(
     if not overlaps:
         return bind(block, out)
     values = np.empty(out.shape, out.dtype)
-    return [*bind(block, values), partial(comm.share_reference, None), partial(out.__setitem__, ..., values)]
+    all_have_read = partial(comm.share_reference, None)  # in-process ranks wait here for each other
+    return [*bind(block, values), all_have_read, partial(out.__setitem__, ..., values)]
 
 
 def _span(array: Array) -> Span:

@@ -213,53 +213,6 @@ class _Often:
             self.fastest = min(self.fastest, perf_counter() - start)
 
 
-class _Link:
-    """The calls that time a message, many bytes, and copies.
-
-    Args:
-        elements: the number of elements, of 8 bytes, that a rank sends or copies at once.
-
-    Attributes:
-        share, received: elements that a rank receives from each other rank, and from all of them.
-        send, receive: memory for the elements.
-        message: the call that sends and receives one element per rank.
-    """
-
-    def __init__(self, comm: Comm, elements: int) -> None:
-        ranks = comm.size
-        self._comm, self._others = comm, max(ranks - 1, 1)
-        self.share: int = elements // ranks
-        self.received: int = self._others * self.share
-        self.send, self.receive = np.ones(ranks * self.share), np.ones(ranks * self.share)
-        self._peers = [int(ranks == 1 or rank != comm.rank) for rank in range(ranks)]
-        half = self.send.size // (2 * _RUN) * _RUN
-        self._block = self.send[: 2 * half].reshape(-1, 2, _RUN)
-        self._packed = self.receive[:half].reshape(-1, _RUN)
-        few = slice(self._others)
-        self.message = _Often(lambda: comm.alltoallv(self.send[few], self._peers, self.receive[few], self._peers))
-
-    @property
-    def calls(self) -> tuple[Callable[[], None], ...]:
-        """The calls whose seconds are the arguments of `times`."""
-        return self.message, self._messages, self._copy
-
-    def times(self, short: float, long: float, copied: float) -> dict[str, float]:
-        """The times of a machine, computed from the seconds of each call."""
-        return {
-            "latency": short / _OFTEN / self._others,
-            "byte_time": max((long - short / _OFTEN) / (8 * self.received), _LEAST),
-            "copy_time": copied / (2 * self._packed.nbytes),
-        }
-
-    def _messages(self) -> None:
-        many, counts = slice(self.received), [self.share * peer for peer in self._peers]
-        self._comm.alltoallv(self.send[many], counts, self.receive[many], counts)
-
-    def _copy(self) -> None:
-        np.copyto(self._packed, self._block[:, 1])
-        np.copyto(self._block[:, 0], self._packed)
-
-
 def _rounded(times: Mapping[str, float]) -> Machine:
     return _machine({name: float(f"{time:.4g}") for name, time in times.items()})
 
@@ -294,12 +247,26 @@ def known_links(comm: Comm) -> Machine:
 
     def measured() -> Machine:
         known = known_machine(comm)
-        if known is DEFAULT and comm.size > 1:
-            link = _Link(comm, _SOME)
-            known = _rounded(link.times(*medians(comm, link.calls, 0.0)))
-        return known
+        return _measured_links(comm) if known is DEFAULT and comm.size > 1 else known
 
     return cached(comm, _LINKS, None, measured, 1)
+
+
+def _measured_links(comm: Comm) -> Machine:
+    """The usual machine, with the times of a message, a byte and a copy on these ranks, of which there are several."""
+    others, share = comm.size - 1, _SOME // comm.size
+    send, receive = np.ones(others * share), np.ones(others * share)
+
+    def exchange(elements: int) -> Callable[[], object]:
+        """The call that sends so many elements to every other rank."""
+        counts, every = [elements * (rank != comm.rank) for rank in range(comm.size)], slice(others * elements)
+        return partial(comm.alltoallv, send[every], counts, receive[every], counts)
+
+    packed = 4 * _SOME  # bytes: half of the elements
+    calls = _Often(exchange(1)), exchange(share), _copy(packed, packed // (8 * _RUN))
+    short, long, copied = medians(comm, calls, 0.0)
+    latency, byte_time = short / _OFTEN / others, (long - short / _OFTEN) / send.nbytes
+    return _rounded({"latency": latency, "byte_time": max(byte_time, _LEAST), "copy_time": copied / packed})
 
 
 def keep_machine(comm: Comm, machine: Machine) -> bool:

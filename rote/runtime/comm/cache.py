@@ -167,14 +167,13 @@ class DoubleBuffer:
     #
     #   rank 0   write [0]   |         | read [0] of both   write [1]   |         | read [1] of both
     #   rank 1   write [0]   | barrier | read [0] of both   write [1]   | barrier | read [1] of both
-    __slots__ = ("__weakref__", "_size", "comm", "halves", "prepared", "read")
+    __slots__ = ("__weakref__", "comm", "halves", "prepared", "read")
 
     def __init__(self, comm: Comm) -> None:
         self.comm: Comm = comm
         self.halves: list[tuple[Array, Array]] = []
         self.read: int = -1
         self.prepared: weakref.WeakSet[AtAddresses[Any]] = weakref.WeakSet[AtAddresses[Any]]()
-        self._size = 0
 
     @classmethod
     def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
@@ -187,7 +186,8 @@ class DoubleBuffer:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        sizes = gathered(comm, "shared memory", (max(-(-nbytes // LINE), 1) * LINE, double_buffer._size))
+        has = double_buffer.halves[comm.rank][0].nbytes if double_buffer.halves else 0
+        sizes = gathered(comm, "shared memory", (max(-(-nbytes // LINE), 1) * LINE, has))
         if any(need > size for need, size in sizes) and not double_buffer.grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
@@ -198,8 +198,7 @@ class DoubleBuffer:
         self.halves = []  # free the old memory before allocating
         for prepared in [*self.prepared]:
             prepared.kept.clear()
-        self._size = sizes[self.comm.rank]
-        memories = self.comm.allocate_shared(2 * self._size)
+        memories = self.comm.allocate_shared(2 * sizes[self.comm.rank])
         if memories is None:
             return False
         self.halves = [(memory[:size], memory[size:]) for memory, size in zip(memories, sizes, strict=True)]

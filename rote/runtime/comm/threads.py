@@ -464,8 +464,8 @@ class ThreadedRun:
     def refuse(self, text: str) -> None:
         """End the run because the ranks do not meet. Called under the lock."""
         if not self.failed:
-            cure = "all ranks of a communicator must make the same collective calls in the same order"
-            self._refusal = CommError(f"{text}\n{cure}")
+            hint = "all ranks of a communicator must make the same collective calls in the same order"
+            self._refusal = CommError(f"{text}\n{hint}")
         self._stop()
 
     def ended(self, rank: int, error: BaseException | None = None) -> None:
