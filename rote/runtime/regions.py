@@ -32,6 +32,7 @@ from .copies import (
     interleaved,
     pieces,
     reduction,
+    run,
     shared,
     size_of,
     transposed,
@@ -79,35 +80,23 @@ class Region:
         """The number of elements."""
         return prod(self.shape)
 
-    def copy(
-        self, source: Array, target: Array, op: Op = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
-    ) -> None:
-        """Copy the region from one C-contiguous block or message to another, or reduce it into the values there.
-
-        Elements are multiplied by the factors that are broadcast to the source (`before`) or the target (`after`).
-        """
-        for copy in self.bound(source, target, op, before, after):
-            copy()
+    def copy(self, source: Array, target: Array, op: str = "sum") -> None:
+        """Copy the region from one C-contiguous block or message to another, or reduce it into the values there."""
+        run(self.bound(source, target, op))
 
     def bound(
         self, source: Array, target: Array, op: str = "sum", before: Sequence[Factor] = (), after: Sequence[Factor] = ()
     ) -> list[Copy]:
-        """Bind the region's copies between two arrays; arguments as for `copy`. They may run repeatedly."""
+        """Bind the region's copies between two C-contiguous arrays, or its reduction into the values of the second.
+
+        Elements are multiplied by the factors that are broadcast to the source (`before`) or the target (`after`). The
+        copies may run repeatedly.
+        """
         ufunc = REDUCE[op] if self.combine else None
         copies = list[Copy]()  # a loop is fast, and this is called for every message of every run
         for piece in self.pieces:
             copies.append(piece.bound(source, target, ufunc, before, after))
         return copies
-
-    def take(self, block: Array) -> Array:
-        """Pack the message from a block."""
-        message = np.empty(self.shape, block.dtype)
-        self.copy(np.asarray(block, order="C"), message)
-        return message
-
-    def put(self, block: Array, message: Array, op: Op) -> None:
-        """Store a message into a C-contiguous block, or reduce it into the values there."""
-        self.copy(np.asarray(message, block.dtype), block, op)
 
 
 Contribution = tuple[Region, Array, Sequence[Factor]]

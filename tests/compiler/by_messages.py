@@ -14,12 +14,19 @@ def run(plan, blocks):
     return blocks
 
 
+def packed(region, block):
+    """The message of a region from a block."""
+    message = np.empty(region.shape, block.dtype)
+    region.copy(np.asarray(block, order="C"), message)
+    return message
+
+
 def _step(step, blocks):
     source, target, dtype = step.before, step.after, blocks[0].dtype
     messages = {}
     for rank, block in enumerate(blocks):
         for region in send_regions(source, target, rank):
-            message = region.take(block)
+            message = packed(region, block)
             # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
             if step.wire is not None and (region.peer != rank or step.kind == "allgather"):
                 message = message.astype(step.wire)
@@ -28,7 +35,8 @@ def _step(step, blocks):
     for rank in range(target.grid.size):
         block = np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype)
         for region in receive_regions(source, target, rank):
-            region.put(block, messages.pop((region.peer, rank)), source.layout.op)
+            message = messages.pop((region.peer, rank))
+            region.copy(message.astype(dtype, copy=False), block, source.layout.op)
         results.append(block)
     assert not messages, "every message is received"
     return results

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import growth
 import numpy as np
+from compiler import by_messages
 
 import rote
 from rote.compiler.messages import sends
@@ -86,7 +87,7 @@ def packs(comm, text, shape, grid, listed):
             memory = block.reshape(-1).view("u1")[datatype.start :]
             elements, message = [memory, 1, datatype.kind], [packed, packed.size, kind]
             comm.handle.Sendrecv(elements, comm.rank, recvbuf=message, source=comm.rank)
-            assert packed.tobytes() == region.take(block).tobytes(), (text, rank, region.peer)
+            assert packed.tobytes() == by_messages.packed(region, block).tobytes(), (text, rank, region.peer)
 
 
 def main():

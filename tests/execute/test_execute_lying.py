@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import pick_layout, pick_shape
+from compiler.by_messages import packed
 from execute import lying
 
 import rote
@@ -36,7 +37,7 @@ def test_runs_are_the_message(seed, monkeypatch):
                 places = long_runs(region, 8, packs=True)
                 if places is not None:
                     number += 1
-                    assert _bytes_at(block, places) == region.take(block).tobytes(), (source, target, rank)
+                    assert _bytes_at(block, places) == packed(region, block).tobytes(), (source, target, rank)
             for region in receive_regions(source, target, rank):
                 places = long_runs(region, 8, packs=False)
                 if places is not None:

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from compiler.by_messages import packed
 from execute import moves
 
 from rote.runtime.regions import cut, part_of, reach, receive_regions, send_regions
@@ -35,10 +36,10 @@ def test_parts_of_messages_are_the_messages(seed):
         messages = {}
         for rank, block in enumerate(blocks):
             for region in send_regions(source, target, rank):
-                whole = region.take(block)
+                whole = packed(region, block)
                 parts = ranges_of(region.shape, rng)
                 taken = [part_of(region, ranges, packs=True) for ranges in parts]
-                messages[rank, region.peer] = parts, [part.take(block) for part in taken]
+                messages[rank, region.peer] = parts, [packed(part, block) for part in taken]
                 cuts += len(parts) > 1
                 for ranges, part, message in zip(parts, taken, messages[rank, region.peer][1], strict=True):
                     spans = [slice(*ranges.get(mode, (0, n))) for mode, n in enumerate(region.shape)]
@@ -52,7 +53,7 @@ def test_parts_of_messages_are_the_messages(seed):
             for region in receive_regions(source, target, rank):
                 for ranges, message in zip(*messages[region.peer, rank], strict=True):
                     part = part_of(region, ranges, packs=False)
-                    part.put(found, message, "sum")
+                    part.copy(message, found)
                     for mode in range(found.ndim) if part.size else ():
                         low, high = reach(part, mode, packs=False)
                         here = np.isin(found, message).any(tuple(m for m in range(found.ndim) if m != mode))
