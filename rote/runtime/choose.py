@@ -4,7 +4,7 @@ Walks, kernels, libraries and methods of exchange are chosen here, and calibrati
 its candidates, the usual one first, and calls `choose`; `decided` remembers the result as wisdom.
 
 The machine's speed may change by a factor of two within minutes, and other work takes the cores away in bursts. The
-ratio of two turns taken one after the other stays the same, except in rounds that a burst affects, on either side. So
+ratio of two runs taken one after the other stays the same, except in rounds that a burst affects, on either side. So
 candidates are timed in rounds, every other one backwards, and each is compared with the usual one by the median of
 their ratios, round by round. Another candidate is taken only if it needs at most nine tenths of the time, and is surely
 faster, which takes five rounds. Each time is that of the slowest rank, so that all ranks choose alike.
@@ -40,7 +40,7 @@ __all__ += ["time_ratio", "timings"]
 T = TypeVar("T")
 Progress = Callable[[float], object]
 Candidate = Callable[[float, Progress | None], float]
-"""A turn of a candidate on this rank: returns its seconds, given the approximate limit, and a progress callback."""
+"""A timed run of a candidate on this rank: its seconds, given the approximate limit, and a progress callback."""
 
 BETTER = 0.9
 """The part of the usual candidate's time that another one may take, at most, to be chosen."""
@@ -52,9 +52,9 @@ _DOUBT = 1 / 2**FEWEST  # how often a bound of a ratio is wrong, at most
 _ROUNDS = 40  # of a choice, at most
 _ENDLESS = 1 << 60  # rounds, as many as the time allows
 _ENOUGH = 3  # rounds after which only the usual candidate and the fastest go on, until it is known which to take
-_SLOW = 3.0, 1.5  # times the fastest turn: slower candidates have no other turn, after the first round and later ones
-_CALLS = 8  # in a turn: a burst of other work that is shorter than all of them does not matter
-_SHORT, _AGAIN = 2e-3, 2  # local calls of fewer seconds are made again in the first turn; how often in later turns
+_SLOW = 3.0, 1.5  # times the fastest run: slower candidates have no other run, after the first round and later ones
+_CALLS = 8  # in a run: a burst of other work that is shorter than all of them does not matter
+_SHORT, _AGAIN = 2e-3, 2  # local calls of fewer seconds are made again in the first run; how often in later runs
 _READABLE = 2e-4  # seconds: shorter local calls are repeated between two readings of the clock
 _SHORTEST = 1e-13  # seconds: a time is never 0, whatever the noise
 _KEPT = 256  # decisions that a communicator remembers
@@ -69,11 +69,11 @@ TUNES: tuple[Tune, ...] = get_args(Tune)
 # Measured with complex128 on 2 ranks of one process, on 2 cores that other programs used as well (load 4 to 8).
 SECONDS: dict[str, dict[str, float]] = {
     "method": {"measure": 2.0, "patient": 5.0},  # a slab swap by two methods: 55 rounds in 0.5 s at 64³, 4 at 128³
-    "kernel": {"measure": 10.0, "patient": 30.0},  # 0.75 s for each choice of a slab walk: 15 turns of 16 ms
-    "walk": {"measure": 10.0, "patient": 60.0},  # all turns of 3 walks, with binding: 4.5 s at 64³, 7.1 s at 128³
+    "kernel": {"measure": 10.0, "patient": 30.0},  # 0.75 s for each choice of a slab walk: 15 runs of 16 ms
+    "walk": {"measure": 10.0, "patient": 60.0},  # all runs of 3 walks, with binding: 4.5 s at 64³, 7.1 s at 128³
     "transform": {"measure": 4.0, "patient": 12.0},  # 5 rounds of two transforms: 40 ms at 64³, 5 s at 256³
 }
-"""By the sort of candidates and by `Tune`, the most seconds for all of them, about; a turn that has begun is ended."""
+"""By the sort of candidates and by `Tune`, the most seconds for all of them, about; a run that has begun is ended."""
 
 _LARGE, _LONGER = 1 << 26, 4.0  # a choice takes longer for blocks above so many bytes; at most so many times as long
 
@@ -185,14 +185,14 @@ UNKNOWN = TimeRatio()
 
 
 def time_ratio(times: Sequence[float], usual: Sequence[float]) -> TimeRatio:
-    """The ratio of a candidate's time to that of the usual one, from the turns of both in the same rounds.
+    """The ratio of a candidate's time to that of the usual one, from the runs of both in the same rounds.
 
     The only assumption about the noise is that it favours neither candidate. The bounds are those of the sign test,
     order statistics of the ratios (Hollander, Wolfe and Chicken 2014, Nonparametric Statistical Methods, sections 3.4
     to 3.6).
 
     Args:
-        times, usual: seconds per round; rounds that only one of them had are left out. A failed turn took forever.
+        times, usual: seconds per round; rounds that only one of them had are left out. A failed run took forever.
 
     >>> time_ratio([1.0, 1.1, 5.0, 1.0, 1.2, 1.0], [2.0, 2.2, 2.0, 2.0, 2.4, 6.0])
     TimeRatio(ratio=0.5, low=0.16666666666666666, high=2.5)
@@ -218,8 +218,8 @@ class Timed:
     """The candidates of a choice, by their numbers, and the seconds of each in each round.
 
     Attributes:
-        order: those that were timed: the one that is taken first, then by their fastest turns.
-        times: the seconds of each candidate's turns, on the slowest rank.
+        order: those that were timed: the one that is taken first, then by their fastest runs.
+        times: the seconds of each candidate's runs, on the slowest rank.
     """
 
     order: tuple[int, ...]
@@ -231,7 +231,7 @@ class Timed:
         return self.order[0]
 
     def seconds(self, n: int) -> float:
-        """The fastest turn of a candidate, which no other work has lengthened; infinite if it had none."""
+        """The fastest run of a candidate, which no other work has lengthened; infinite if it had none."""
         return min(self.times[n], default=inf)
 
     def ratio(self, n: int) -> TimeRatio:
@@ -268,30 +268,30 @@ def timings(
     each: bool = False,
     narrow: bool = False,
 ) -> list[list[float]]:
-    """The seconds of each candidate's turns, on the slowest rank. Collective; the same on all ranks.
+    """The seconds of each candidate's runs, on the slowest rank. Collective; the same on all ranks.
 
-    A turn is skipped if it would not end in time, judging by the candidate's last turn.
+    A run is skipped if it would not end in time, judging by the candidate's last run.
 
     Args:
         candidates: equally many on each rank; the first one is the usual one, which is never dropped.
-        seconds: the most time for all turns, about.
-        progress: called after each turn with the part done, of the time or of the turns.
+        seconds: the most time for all runs, about.
+        progress: called after each run with the part done, of the time or of the runs.
         rounds: the most rounds.
-        each: whether every candidate has a turn, even if time runs out; the first one always has.
+        each: whether every candidate has a run, even if time runs out; the first one always has.
         narrow: whether slow candidates are dropped, and timing ends when it is known which one to take.
     """
-    start, spent, turn = perf_counter(), 0.0, 0
+    start, spent, done = perf_counter(), 0.0, 0
     times: list[list[float]] = [[] for _ in candidates]
     took = [0.0] * len(candidates)
     running = [*range(len(candidates))]
-    turns = rounds * len(candidates)
+    expected = rounds * len(candidates)  # timed runs
     if narrow and rounds > _ENOUGH:
-        turns = _ENOUGH * len(candidates) + 2 * FEWEST
+        expected = _ENOUGH * len(candidates) + 2 * FEWEST
 
     def tell(part: float) -> None:
         if progress is not None:
             of_time = spent / seconds if seconds > 0 else 1.0
-            progress(min(1.0, max(of_time, (turn + part) / turns)))
+            progress(min(1.0, max(of_time, (done + part) / expected)))
 
     for number in range(rounds):
         begun = spent
@@ -299,7 +299,7 @@ def timings(
             left = seconds - spent
             due = not times[n] and (n == 0 or each)
             if due or took[n] < left:
-                share = max(left, 0.0) / max(turns - turn, len(running))
+                share = max(left, 0.0) / max(expected - done, len(running))
                 comm.barrier()
                 slowest = np.array([candidates[n](share, tell), perf_counter() - start])
                 comm.allreduce_in_place(slowest, "max")
@@ -307,7 +307,7 @@ def timings(
                 times[n].append(max(time, _SHORTEST))
                 took[n] = spent - before
                 tell(1.0)
-            turn += 1
+            done += 1
         if spent == begun:
             break
         if narrow:
@@ -326,16 +326,16 @@ def timings(
 
 
 def collective_call(comm: Comm, call: Callable[[], object]) -> Candidate:
-    """The turns of a call that all ranks begin together, with caches warm from a first call.
+    """The runs of a call that all ranks begin together, with caches warm from a first call.
 
-    A turn takes as long as the fastest of up to eight calls: as many as the time allows, at least one.
+    A run takes as long as the fastest of up to eight calls: as many as the time allows, at least one.
     """
 
-    def turn(seconds: float, progress: Progress | None) -> float:
+    def candidate(seconds: float, progress: Progress | None) -> float:
         call()
         return min(timings(comm, [partial(_call_time, comm, call)], seconds, progress, _CALLS)[0])
 
-    return turn
+    return candidate
 
 
 def _call_time(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
@@ -346,9 +346,9 @@ def _call_time(comm: Comm, call: Callable[[], object], seconds: float, progress:
 
 
 class LocalCall:
-    """The turns of a call that needs no other rank; short calls are repeated between two readings of the clock.
+    """The runs of a call that needs no other rank; short calls are repeated between two readings of the clock.
 
-    In the first turn the call is made once, and again if it is short. Later turns give the fastest of three times, if
+    In the first run the call is made once, and again if it is short. Later runs give the fastest of three times, if
     there is time for them. A call that fails takes infinitely long.
     """
 
@@ -392,14 +392,14 @@ def rounds(
 
     Args:
         seconds: the most time for all rounds, about; one round is always made.
-        progress: called after each turn with the part of the time that has passed.
+        progress: called after each run with the part of the time that has passed.
     """
 
-    def turn(call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
+    def timed(call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
         call()
         return _call_time(comm, call, seconds, progress)
 
-    return timings(comm, [partial(turn, call) for call in calls], seconds, progress, each=True)
+    return timings(comm, [partial(timed, call) for call in calls], seconds, progress, each=True)
 
 
 def medians(

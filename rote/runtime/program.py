@@ -365,8 +365,8 @@ class _Sent:
         return steps
 
 
-def _in_two_pieces(swept: Sequence[Sweep], room: int, comm: Comm) -> tuple[list[_Sent], tuple[int, int]]:
-    """The sweeps with places in two pieces of workspace and in the output, which has `room` bytes; bytes of the pieces.
+def _in_two_pieces(swept: Sequence[Sweep], out_bytes: int, comm: Comm) -> tuple[list[_Sent], tuple[int, int]]:
+    """The sweeps with places in two pieces of workspace and in the output, of `out_bytes`; bytes of the pieces.
 
     If there is no place for the messages of a move, a rank also sends the kept elements to itself: then the old block
     is read no more when messages arrive, and they may take its place.
@@ -379,13 +379,13 @@ def _in_two_pieces(swept: Sequence[Sweep], room: int, comm: Comm) -> tuple[list[
     for n, (sweep, (source, target)) in enumerate(zip(swept, ends, strict=True)):
         move, messages = sweep.move, list[_Piece]()
         if move is not None:
-            found = None if move.overlaps else _free_pieces(move, source, target, room)
+            found = None if move.overlaps else _free_pieces(move, source, target, out_bytes)
             if found is None and not move.overlaps and move.messages.step.wire is None:
                 if sweep.reader is not None:  # it would read kept elements from the block; so it becomes two sweeps
-                    return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], room, comm)
+                    return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], out_bytes, comm)
                 move = _with_kept(move, comm)
                 sweep = replace(sweep, move=move)
-                found = _free_pieces(move, source, target, room)
+                found = _free_pieces(move, source, target, out_bytes)
             if found is None:  # messages travel while blocks are in use, or kept elements must not be rounded
                 before = ends[n - 1] if n and move.overlaps else ()
                 messages = _outside_blocks(move, {source, target, *before}, largest)
@@ -397,7 +397,7 @@ def _in_two_pieces(swept: Sequence[Sweep], room: int, comm: Comm) -> tuple[list[
     return sent, (size, size)
 
 
-def _free_pieces(move: Method, source: int, target: int, room: int) -> tuple[int, int] | None:
+def _free_pieces(move: Method, source: int, target: int, out_bytes: int) -> tuple[int, int] | None:
     """The pieces for the messages that leave and those that come, or the output for either; None if there are too few.
 
     What is in use at the same time needs different memories; the old block is in use to the end if elements are kept:
@@ -409,10 +409,10 @@ def _free_pieces(move: Method, source: int, target: int, room: int) -> tuple[int
     packs, arrives = move.nbytes
     for arrived in (FIRST, SECOND, OUT):
         taken = arrived == target or (arrived == source and move.messages.kept is not None)
-        if arrives and (taken or (arrived == OUT and arrives > room)):
+        if arrives and (taken or (arrived == OUT and arrives > out_bytes)):
             continue
         for packed in (FIRST, SECOND, OUT):
-            if packed not in (source, arrived) and (packed != OUT or packs <= room):
+            if packed not in (source, arrived) and (packed != OUT or packs <= out_bytes):
                 return packed, arrived
     return None
 

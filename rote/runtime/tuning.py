@@ -89,7 +89,7 @@ def measure(
 
     Args:
         seconds: the most time that it may take, about; one round is always made.
-        progress: called after each turn with the part of the time that has passed.
+        progress: called after each timed run with the part of the time that has passed.
         transform: returns a call that transforms a complex block of some shape along some axes; NumPy's if None.
 
     >>> from rote.runtime import run
@@ -99,8 +99,8 @@ def measure(
     (True, True, True)
     """
     ranks, bound = comm.size, transform or _with_numpy
-    turn = "block[(0),()] -> block[(),(0)]"
-    swap, near, far = (_Move(comm, turn, elements) for elements in (_LITTLE, _NEAR, _LARGE))
+    swap_text = "block[(0),()] -> block[(),(0)]"
+    swap, near, far = (_Move(comm, swap_text, elements) for elements in (_LITTLE, _NEAR, _LARGE))
     reduction = _Move(comm, "[(),()]+(0) -> block[(0),()]", _LARGE // ranks)
     step = _Move(comm, "[(),()] -> block[(0),()]", 1)
     square, product = np.ones((_ROWS, _ROWS)), np.empty((_ROWS, _ROWS))
