@@ -277,9 +277,7 @@ def _method(operation: Operation, comm: Comm, name: str) -> Method:
     """The method of a step, by a name of `METHODS` or "auto"; reductions use MPI's collectives. Collective."""
     messages = Messages.of(operation.step, operation.dtype, comm)
     if operation.chunks is not None:
-        method: Method = Pipelined(messages, operation.chunks)
-        method.name = "pipelined"
-        return method
+        return make_method("pipelined", messages, operation.chunks)
     if messages.step.wire is not None:
         name = alike(name, messages.step, comm)
     return bind_method(name, messages)

@@ -205,10 +205,6 @@ class MpiComm(CachingComm):
     def most(self) -> int:
         return _MOST
 
-    @property
-    def nobody(self) -> int:
-        return MPI.PROC_NULL
-
     def datatype(self, dtype: np.dtype[Any]) -> MPI.Datatype:
         return _datatype(dtype)
 

@@ -288,11 +288,6 @@ class MpiHandle(Comm, Protocol):
         """The most elements that one call can count; more elements need several calls."""
         ...
 
-    @property
-    def nobody(self) -> int:
-        """The rank that stands for no rank: a message to or from it is empty."""
-        ...
-
     def datatype(self, dtype: np.dtype[Any]) -> Any:
         """MPI's predefined datatype for a dtype."""
         ...

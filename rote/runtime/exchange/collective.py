@@ -18,7 +18,7 @@ from ...errors import CommError
 from ..comm.protocol import MpiHandle
 from ..copies import Copy, run
 from ..regions import identity, long_runs, offsets, whole
-from .messages import Messages, Method, Segment, Transfer, mpi_comm, place
+from .messages import Messages, Method, Segment, Transfer, place
 
 __all__ = [
     "Allgather",
@@ -123,7 +123,7 @@ class Alltoallw(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        comm = mpi_comm(messages.comm, "alltoallw")
+        comm = messages.mpi
         self._handle = comm.handle
         if messages.wire != messages.dtype:
             raise CommError(
@@ -155,7 +155,7 @@ class Nonblocking(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        comm = mpi_comm(messages.comm, "nonblocking")
+        comm = messages.mpi
         self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
         self._request: Any = None
 
@@ -182,7 +182,7 @@ class Persistent(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        comm = mpi_comm(messages.comm, "persistent")
+        comm = messages.mpi
         kind = comm.datatype(messages.wire)
         self.held: int = sum(messages.sizes) * messages.wire.itemsize
         self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
@@ -284,7 +284,7 @@ class Put(Method):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        comm, (packed, arrived) = mpi_comm(messages.comm, "put"), messages.sizes
+        comm, (packed, arrived) = messages.mpi, messages.sizes
         self._kind = comm.datatype(messages.wire)
         self.sizes: tuple[int, int] = packed, 0
         self.held: int = arrived * messages.wire.itemsize

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from ...compiler.step import LOCAL, Step
-from ...errors import CommError
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
 from ..comm.protocol import Array, Comm, MpiHandle
@@ -30,7 +29,7 @@ from ..regions import (
     whole,
 )
 
-__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "assembled", "counts", "mpi_comm", "place", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "assembled", "counts", "place", "sub_comm"]
 
 
 WHOLE = ("allreduce", "reduce", "broadcast")
@@ -110,6 +109,11 @@ class Messages:
             sides.append(tuple(parts))
         sends, receives = (counts(side, self.comm.size) for side in sides)
         return replace(self, leaving=sides[0], coming=sides[1], kept=None, sends=sends, receives=receives)
+
+    @property
+    def mpi(self) -> MpiHandle:
+        """The communicator, for methods of MPI alone: `registry` refuses them on other ranks."""
+        return cast(MpiHandle, self.comm)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -337,17 +341,3 @@ class Method:
     def carry(self, transfer: Transfer) -> None:
         """Exchange the packed messages, so that those for this rank are in `arrived`."""
         raise NotImplementedError
-
-
-def mpi_comm(comm: Comm, name: str) -> MpiHandle:
-    """Check that a communicator is one of MPI.
-
-    Raises:
-        CommError: these ranks do not use MPI, which the method `name` needs.
-    """
-    if not isinstance(comm, MpiHandle):
-        raise CommError(
-            f"{name} is a method of MPI's, and these ranks are threads of one process\n"
-            "start them with mpiexec, or write method='auto'"
-        )
-    return comm

@@ -23,9 +23,9 @@ from ..comm.protocol import Array
 from ..comm.reductions import chunks
 from ..copies import Copy, run
 from ..regions import Region, reach
-from .messages import Messages, Method, Segment, Transfer, mpi_comm
+from .messages import Messages, Method, Segment, Transfer
 
-__all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Progress", "Sendrecv", "Waitsome"]
+__all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Progress", "Waitsome"]
 
 
 Rounds = list[tuple[list[int], list[int]]]
@@ -36,8 +36,8 @@ class Calls:
 
     __slots__ = ("_handle", "_kind", "_most")
 
-    def __init__(self, messages: Messages, name: str) -> None:
-        comm = mpi_comm(messages.comm, name)
+    def __init__(self, messages: Messages) -> None:
+        comm = messages.mpi
         self._handle, self._kind, self._most = comm.handle, comm.datatype(messages.wire), comm.most
 
     def send(self, message: Array, peer: int) -> list[Any]:
@@ -70,12 +70,13 @@ def rounds(messages: Messages, at_once: int | None) -> Rounds:
 class Isend(Method):
     """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or `at_once` ranks at a time, then `MPI_Waitall`.
 
-    In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
+    In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block. With one rank at a time, a round is an
+    `MPI_Sendrecv`, and as fast.
     """
 
-    def __init__(self, messages: Messages, at_once: int | None = None, name: str = "isend") -> None:
+    def __init__(self, messages: Messages, at_once: int | None = None) -> None:
         super().__init__(messages)
-        self._calls = Calls(messages, name)
+        self._calls = Calls(messages)
         self._rounds = rounds(messages, at_once)
 
     def carry(self, transfer: Transfer) -> None:
@@ -96,9 +97,6 @@ class Waitsome(Isend):
     """
 
     unpacks = False
-
-    def __init__(self, messages: Messages, at_once: int | None = None) -> None:
-        super().__init__(messages, at_once, "waitsome")
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         if self.messages.ordered or np.may_share_memory(transfer.out, transfer.packed):
@@ -122,21 +120,6 @@ class Waitsome(Isend):
                     run(unpacking[coming[number]])
             _wait(sending)
         run(keeping)  # there was no message
-
-
-class Sendrecv(Isend):
-    """In round i, `MPI_Sendrecv` to the rank i places after this one, and from the rank i places before it."""
-
-    def __init__(self, messages: Messages) -> None:
-        super().__init__(messages, 1, "sendrecv")
-        comm = mpi_comm(messages.comm, "sendrecv")
-        self._handle, self._kind, self._nobody = comm.handle, comm.datatype(messages.wire), comm.nobody
-
-    def carry(self, transfer: Transfer) -> None:
-        for leaving, coming in self._rounds:
-            send, to = transfer.departing(leaving[0]) if leaving else (transfer.packed[:0], self._nobody)
-            receive, origin = transfer.arriving(coming[0]) if coming else (transfer.arrived[:0], self._nobody)
-            self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)
 
 
 Progress = Iterable[tuple[int, Copy]]
@@ -199,8 +182,7 @@ class Pipelined(Method):
 
     def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
         super().__init__(messages)
-        self._calls = Calls(messages, "pipelined")
-        self._handle = mpi_comm(messages.comm, "pipelined").handle
+        self._calls, self._handle = Calls(messages), messages.mpi.handle
         if chunks is None or messages.step.before.partial or messages.step.after.partial:
             chunks = Chunks(None, None, 1)
         early, late = chunks.early, chunks.late

@@ -22,13 +22,14 @@ from ...machines.machine import DEFAULT
 from ..comm.protocol import Comm, MpiHandle
 from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, Put, ReduceScatter, Whole
 from .messages import WHOLE, Messages, Method
-from .point_to_point import Isend, Pipelined, Sendrecv, Waitsome
+from .point_to_point import Isend, Pipelined, Waitsome
 from .shared import Direct, Nodes, Shared
 
 __all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "make_method", "methods"]
 
 _AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
-_COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
+_OF_THREADS = ("shared", "alltoallv")  # the methods that need no MPI
+_COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32")
 
 
 def _shared(messages: Messages) -> Method:
@@ -36,7 +37,7 @@ def _shared(messages: Messages) -> Method:
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
-METHODS: dict[str, Callable[[Messages], Method]] = {
+METHODS: dict[str, Callable[..., Method]] = {
     "shared": _shared,
     "alltoallv": Alltoallv,
     "alltoallw": Alltoallw,
@@ -47,12 +48,12 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
     "isend-32": partial(Isend, at_once=_AT_ONCE),
     "waitsome": Waitsome,
     "waitsome-32": partial(Waitsome, at_once=_AT_ONCE),
-    "sendrecv": Sendrecv,
+    "sendrecv": partial(Isend, at_once=1),
     "pipelined": Pipelined,
     "nodes": partial(Nodes, joined=False),
     "two-level": partial(Nodes, joined=True),
 }
-"""The function that makes each method."""
+"""The function that makes each method, from the messages of a step."""
 
 _COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
 
@@ -107,9 +108,14 @@ def bind_method(name: str, messages: Messages) -> Method:
     return make_method(name, messages)
 
 
-def make_method(name: str, messages: Messages) -> Method:
+def make_method(name: str, messages: Messages, *args: object) -> Method:
     """The named method of a step between pairs of ranks; raises CommError if it cannot work on these."""
-    method = METHODS[name](messages)
+    if name not in _OF_THREADS and not isinstance(messages.comm, MpiHandle):
+        raise CommError(
+            f"{name} is a method of MPI's, and these ranks are threads of one process\n"
+            "start them with mpiexec, or write method='auto'"
+        )
+    method = METHODS[name](messages, *args)
     method.name = name
     return method
 

@@ -323,7 +323,7 @@ class Nodes(Method):
     def __init__(self, messages: Messages, joined: bool) -> None:
         super().__init__(messages)
         comm = messages.comm
-        self._calls = Calls(messages, "two-level" if joined else "nodes")
+        self._calls = Calls(messages)
         self._joined = joined
         numbers = np.array(comm.nodes())
         ranks = [np.flatnonzero(numbers == node) for node in range(numbers.max() + 1)]
