@@ -1,7 +1,7 @@
 """Ranks that can reach each other's memory read the others' blocks directly: nothing is sent, and nothing is packed.
 
 Threads of one process share references to their blocks (`Direct`). Processes of one node map each other's blocks, or
-read the messages that others have packed in shared memory (`Shared`).
+read messages that are packed in shared memory (`Shared`).
 
 Of several nodes, ranks of one node share memory, and messages go between nodes (`Nodes`). Every node has an outbox and
 an inbox in memory that its ranks share. In the outbox, all elements for one other node are contiguous, ordered by
@@ -16,8 +16,9 @@ a message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from itertools import accumulate
 from math import prod
 from types import MappingProxyType
@@ -41,7 +42,7 @@ __all__ = ["Direct", "Nodes", "Reading", "Shared"]
 
 
 NOTHING: Mapping[int, Any] = MappingProxyType({})
-"""No blocks, factors or messages of any rank."""
+"""No factors of any rank."""
 
 
 class Reading:
@@ -74,7 +75,6 @@ class Reading:
         out: Array,
         after: Sequence[Factor] = (),
         before: Mapping[int, Sequence[Factor]] = NOTHING,
-        packed: Mapping[int, tuple[Region, Array]] = NOTHING,
     ) -> list[Copy]:
         """The copies that read this rank's new block into `out`; they may run repeatedly.
 
@@ -83,14 +83,10 @@ class Reading:
             out: the new block, C-contiguous.
             after: factors of `out`.
             before: by rank, factors of its block.
-            packed: by rank, a message to read instead of its block: its region, and the message.
         """
         parts = list[Contribution]()
         for region in self.regions:
-            if region.peer in packed:
-                parts.append((*packed[region.peer], ()))
-            else:
-                parts.append((region, blocks[region.peer], before.get(region.peer, ())))
+            parts.append((region, blocks[region.peer], before.get(region.peer, ())))
         return assembled(self.step, parts, out, after)
 
 
@@ -140,15 +136,11 @@ class Direct(Method):
 _REFUSED = "blocks of others are refused"  # this key in a communicator's cache says that blocks cannot be mapped
 
 
-Stages = tuple[str, ...]  # of a run, see `Shared._calls`
-_PACKED: Stages = ("pack", "barrier", "unpack")  # no block is read directly
-
-
 class Shared(Method):
     """Each rank reads the elements that it needs from the others' blocks, between two barriers.
 
-    If others cannot map a block, its rank packs messages in shared memory, and the others unpack them there. If all
-    blocks are packed, or all are small, one barrier is enough.
+    If some block is small, or others cannot map it, all ranks pack messages in shared memory instead, and unpack them
+    there. Then one barrier is enough.
     """
 
     packs = unpacks = False
@@ -173,134 +165,100 @@ class Shared(Method):
         block = prod(step.before.local_shape(messages.rank)) * dtype.itemsize
         others = comm.allgather_object((starts, block))
         self._offsets = [theirs[comm.rank] for theirs, _ in others]
+        self._sizes = [size for _, size in others]  # bytes of all blocks
         self._reading: Reading | None = None
         self._places = dict[int, int]()  # by a peer's rank in the whole grid, its rank in the communicator
-        if max(size for _, size in others) >= segments.LEAST:
+        if min([size for size in self._sizes if size], default=0) >= segments.LEAST:
             self._reading = Reading(step, messages.rank)
             self._places = self._reading.places()
 
     def __call__(self, transfer: Transfer) -> None:
-        comm, halves = self.messages.comm, self._double_buffer.next_half()
-        if self._reading is None or _REFUSED in comm.cache:
-            run(self._kept_calls(transfer, halves, _PACKED))
-            return
-        own = self._own(transfer)
-        if own is None:
-            run(self._kept_calls(transfer, halves, ("pack",)))
-        places = _show(comm, own)  # takes the place of the barrier between packing and reading
-        if not any(places):
-            run(self._kept_calls(transfer, halves, ("unpack",)))
-            return
-        blocks = self._reached(places)
-        if blocks is not None:
-            run(self._kept_calls(transfer, halves, ("read",), blocks))
-        if not _all(comm, blocks is not None):  # takes the place of the barrier after reading
-            comm.cache[_REFUSED] = True
-            self(transfer)
+        places = self._shown(transfer)  # takes the place of the barrier before reading
+        if places is not None:
+            blocks = self._reached(places)
+            if blocks is not None:
+                peers = tuple(blocks)
+                run(self._kept(transfer, peers, partial(self._reads, peers), blocks.values()))
+            if self._all(blocks is not None):  # takes the place of the barrier after reading
+                return
+        halves = self._double_buffer.next_half()
+        run(self._kept(transfer, self._double_buffer.read, lambda kept, _: self._packs(kept, halves)))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        comm, stages, blocks = self.messages.comm, _PACKED, NOTHING
-        if self._reading is not None and _REFUSED not in comm.cache:
-            own = self._own(transfer)
-            places = _show(comm, own)
-            reached = self._reached(places)
-            if not _all(comm, reached is not None):
-                comm.cache[_REFUSED] = True
-            elif reached is not None and any(places):
-                stages, blocks = (*("pack",) * (own is None), "barrier", "read", "barrier"), reached
-        memory = self._double_buffer
-        return [in_halves(memory, lambda: self._calls(transfer, memory.next_half(), stages, blocks))]
+        places, barrier, memory = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
+        if places is not None:
+            blocks = self._reached(places)
+            if self._all(blocks is not None) and blocks is not None:
+                return [barrier, *self._reads(tuple(blocks), transfer, blocks.values()), barrier]
+        return [in_halves(memory, lambda: self._packs(transfer, memory.next_half()))]
 
-    def _kept_calls(
-        self, transfer: Transfer, halves: Sequence[Array], stages: Stages, blocks: Mapping[int, Array] = NOTHING
+    def _kept(
+        self,
+        transfer: Transfer,
+        state: Hashable,
+        make: Callable[[Transfer, list[Array]], list[Copy]],
+        blocks: Iterable[Array] = (),
     ) -> list[Copy]:
-        """The calls of a run, made once for the addresses of its blocks and of the others' blocks."""
+        """The calls of a run, made once for the addresses of its ends and of the others' blocks.
+
+        Addresses alone do not tell whose blocks are read, nor which half is written now; the state does.
+        """
 
         def made(arrays: list[Array]) -> list[Copy]:
             kept = copy(transfer)
             kept.block, kept.out, *others = arrays
-            return self._calls(kept, halves, stages, dict(zip(blocks, others, strict=True)))
+            return make(kept, others)
 
-        # Addresses alone do not tell which half is written now, nor whose blocks are read.
-        state = stages, self._double_buffer.read, *blocks
-        return self._prepared([transfer.block, transfer.out, *blocks.values()], made, state)
+        return self._prepared([transfer.block, transfer.out, *blocks], made, state)
 
-    def _calls(
-        self, transfer: Transfer, halves: Sequence[Array], stages: Stages, blocks: Mapping[int, Array]
-    ) -> list[Copy]:
-        """The calls of some stages: pack, barrier, and either unpack or read directly where blocks can be reached."""
-        calls = list[Copy]()
-        for stage in stages:
-            if stage == "pack":
-                calls += transfer.packing(self._packed(halves))
-            elif stage == "unpack":
-                calls += transfer.unpacking(self._received(halves))
-            elif stage == "read":
-                calls += self._reads(transfer, halves, blocks)
-            else:
-                calls.append(self.messages.comm.barrier)
-        return calls
-
-    def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
-        """The place where others can read this rank's block; None if it must be packed for them."""
+    def _shown(self, transfer: Transfer) -> list[segments.BlockPlace] | None:
+        """The places of all ranks' blocks; None if some must be packed. The same on all ranks, and collective."""
+        comm, width = self.messages.comm, len(segments.BlockPlace._fields)
+        if self._reading is None or _REFUSED in comm.cache:
+            return None
         own = None if transfer.before else segments.place_of(transfer.block)
         if own is None:
             segments.expect(transfer.block.nbytes)
-        return own
+        rows = np.empty((comm.size, width), np.int64)
+        comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), rows.reshape(-1), [width] * comm.size)
+        places = [segments.BlockPlace(*row) for row in rows.tolist()]
+        return places if all(found.pid or not n for found, n in zip(places, self._sizes, strict=True)) else None
 
-    def _reached(self, places: Sequence[segments.BlockPlace | None]) -> dict[int, Array] | None:
-        """The readable blocks of others, by rank in the whole grid; None if some block cannot be mapped."""
+    def _reached(self, places: Sequence[segments.BlockPlace]) -> dict[int, Array] | None:
+        """The blocks of others that this rank reads, by rank in the whole grid; None if one cannot be mapped."""
         messages, blocks = self.messages, dict[int, Array]()
-        dtype, source = messages.dtype, messages.step.before
         try:
             for peer, at in self._places.items():
-                found = places[at]
-                if found is not None and peer != messages.rank:
-                    nbytes = prod(source.local_shape(peer)) * dtype.itemsize
-                    blocks[peer] = segments.reach(found)[:nbytes].view(dtype)
+                if peer != messages.rank:
+                    blocks[peer] = segments.reach(places[at])[: self._sizes[at]].view(messages.dtype)
         except OSError:
             return None
         return blocks
 
-    def _reads(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array]) -> list[Copy]:
-        """The copies from some ranks' blocks, and from the messages that the others have packed."""
-        messages, reading = self.messages, self._reading
-        assert reading is not None, "blocks have places where they are read"
-        received = {}
-        for segment, message in zip(messages.coming, self._received(halves), strict=True):
-            received[segment.peer] = segment.region, message
-        own = messages.rank
-        packed = {peer: received[at] for peer, at in self._places.items() if peer not in blocks and peer != own}
-        every = {**blocks, own: transfer.block}
-        return reading.copies(every, transfer.out, transfer.after, {own: transfer.before}, packed)
+    def _all(self, fine: bool) -> bool:
+        """Whether a condition holds on all ranks; if not, blocks are refused. All ranks have called when it returns."""
+        comm = self.messages.comm
+        flag: Any = np.array([fine], np.int64)
+        comm.allreduce_in_place(flag, "min")
+        if not flag[0]:
+            comm.cache[_REFUSED] = True
+        return bool(flag[0])
 
-    def _packed(self, halves: Sequence[Array]) -> Array:
-        dtype, mine = self.messages.dtype, halves[self.messages.comm.rank]
-        packed: Array = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
-        return packed
+    def _reads(self, peers: Sequence[int], transfer: Transfer, blocks: Iterable[Array]) -> list[Copy]:
+        """The copies from this rank's block and those of peers."""
+        assert self._reading is not None, "blocks have places where they are read"
+        every = {self.messages.rank: transfer.block, **dict(zip(peers, blocks, strict=True))}
+        return self._reading.copies(every, transfer.out, transfer.after)
 
-    def _received(self, halves: Sequence[Array]) -> list[Array]:
-        """The messages to this rank, at the places where the others pack them."""
-        dtype, received = self.messages.dtype, []
+    def _packs(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
+        """The calls that pack all messages, and unpack those to this rank where the others have packed them."""
+        comm, dtype, received = self.messages.comm, self.messages.dtype, []
         for region, peer, _ in self.messages.coming:
             start = self._offsets[peer] * dtype.itemsize
             received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
-        return received
-
-
-def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:
-    """The places of all ranks' blocks, None if others cannot read one. All ranks have called when it returns."""
-    width = len(segments.BlockPlace._fields)
-    places = np.empty((comm.size, width), np.int64)
-    comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), places.reshape(-1), [width] * comm.size)
-    return [segments.BlockPlace(*row) if row[0] else None for row in places.tolist()]
-
-
-def _all(comm: Comm, fine: bool) -> bool:
-    """Whether a condition holds on all ranks. All ranks have called when it returns."""
-    flag: Any = np.array([fine], np.int64)
-    comm.allreduce_in_place(flag, "min")
-    return bool(flag[0])
+        mine = halves[comm.rank]
+        packed = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
+        return [*transfer.packing(packed), comm.barrier, *transfer.unpacking(received)]
 
 
 class _Mail(NamedTuple):
