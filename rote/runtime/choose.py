@@ -378,9 +378,7 @@ class LocalCall:
 
 def middle(times: Sequence[float]) -> float:
     """The median of all readings but the first, made with cold caches; infinite if there are no readings."""
-    from statistics import median  # imported only if something is timed
-
-    return max(median(times[1:] or times or [inf]), _SHORTEST)
+    return max(float(np.median(times[1:] or times or [inf])), _SHORTEST)
 
 
 def rounds(

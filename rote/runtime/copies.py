@@ -145,6 +145,19 @@ class StridedCopy:
                     steps[axis] += step * stride
         return start, tuple(steps)
 
+    def outer_digits(self, side: int) -> tuple[list[tuple[int, int, int]], int]:
+        """The digits outside of the runs that are contiguous in both arrays, and the length of a run.
+
+        A digit has its steps in one array, the source (side 0) or the target (side 1), and in the other, and its
+        extent. The digits are in the order of that array.
+        """
+        steps, others = self.located(side)[1], self.located(1 - side)[1]
+        digits = [each for each in sorted(zip(steps, others, self.shape, strict=True), reverse=True) if each[2] > 1]
+        length = 1
+        while digits and digits[-1][:2] == (length, length):  # both go on by as many elements as lie below
+            length *= digits.pop()[2]
+        return digits, length
+
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> Copy:

@@ -387,15 +387,12 @@ def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
     piece = region.pieces[0] if len(region.pieces) == 1 else None
     if not isinstance(piece, StridedCopy):
         return None
-    (start, steps), (_, message_steps) = piece.located(1 - packs), piece.located(int(packs))
-    digits, run = list(zip(piece.shape, steps, strict=True)), 1
-    while digits and digits[-1][1] == run:
-        run *= digits.pop()[0]
-    ordered = message_steps == row_major(piece.shape)
-    if not ordered or run * itemsize < _LONG or prod([n for n, _ in digits]) > _FEW:
+    digits, run = piece.outer_digits(int(packs))  # in the order of the message
+    if run * itemsize < _LONG or prod([n for _, _, n in digits]) > _FEW:
         return None
-    digits.append((run, 1))
-    return Strided(itemsize * start, tuple([n for n, _ in digits]), tuple([itemsize * step for _, step in digits]))
+    digits.append((1, 1, run))
+    shape, steps = tuple([n for _, _, n in digits]), tuple([itemsize * step for _, step, _ in digits])
+    return Strided(itemsize * piece.located(1 - packs)[0], shape, steps)
 
 
 @memoized(256)

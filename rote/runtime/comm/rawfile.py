@@ -24,7 +24,7 @@ import numpy as np
 
 from ...errors import CommError
 from ...layout.indexset import IndexSet
-from ..copies import IndexedCopy, Piece, StridedCopy, plain_copy
+from ..copies import IndexedCopy, Piece, plain_copy
 from ..regions import Region, indexed_region
 from .agreement import collective_errors
 from .protocol import Array, Comm, Path
@@ -229,7 +229,7 @@ def _number_of_runs(piece: Piece, writing: bool) -> int:
     """How many runs of a piece are contiguous in file and block; elements that are picked one by one count as one."""
     if isinstance(piece, IndexedCopy):
         return math.prod([part.lattice.size for part in piece.parts])
-    return math.prod([n for _, _, n in _outer_digits(piece, writing)[0]])
+    return math.prod([n for _, _, n in piece.outer_digits(int(writing))[0]])
 
 
 def _runs_of(piece: Piece, writing: bool) -> Iterator[tuple[int, int, int]]:
@@ -240,7 +240,7 @@ def _runs_of(piece: Piece, writing: bool) -> Iterator[tuple[int, int, int]]:
         order = np.argsort(places)
         yield from ((place, at, 1) for place, at in zip(places[order].tolist(), ats[order].tolist(), strict=True))
         return
-    digits, length = _outer_digits(piece, writing)
+    digits, length = piece.outer_digits(sides[0])  # in the order of the file, so that the disk is read forwards
     (start, _), (first, _) = map(piece.located, sides)
     for values in product(*[range(n) for _, _, n in digits]):
         place, at = start, first
@@ -248,18 +248,6 @@ def _runs_of(piece: Piece, writing: bool) -> Iterator[tuple[int, int, int]]:
             place += step * value
             at += block_step * value
         yield place, at, length
-
-
-def _outer_digits(piece: StridedCopy, writing: bool) -> tuple[list[tuple[int, int, int]], int]:
-    """The digits outside of a piece's runs: steps in file and block, and extents; and the length of a run."""
-    steps, block_steps = piece.located(int(writing))[1], piece.located(int(not writing))[1]
-    # In the order of the file, so that the disk is read forwards. The inner digits along which both arrays go on by as
-    # many elements as lie below them are one run.
-    digits = [each for each in sorted(zip(steps, block_steps, piece.shape, strict=True), reverse=True) if each[2] > 1]
-    length = 1
-    while digits and digits[-1][:2] == (length, length):
-        length *= digits.pop()[2]
-    return digits, length
 
 
 def _windows(file: Array, block: Array) -> Iterator[tuple[Any, ...]]:
