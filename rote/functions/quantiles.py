@@ -33,6 +33,7 @@ from ..runtime.exchange.messages import sub_comm
 from . import reductions
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed
+from .elementwise import elementwise
 from .indexing import known
 from .moves import agree_on_call, announce, moved
 from .rearranging import expand_dims
@@ -316,7 +317,7 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: Modes, name: str) 
         weights = np.broadcast_to(weights_along(known(weights), shape, axis, modes), shape)
     tensor = weights if isinstance(weights, Distributed) else replicated(weights, x)
     masses = moved(plain(tensor, name), x.distribution.layout, name, x.distribution.grid)
-    if int(reductions.number_of(name, lambda block: block < 0, masses, None)):
+    if reductions.any(elementwise(name, np.less, (masses, 0), {})):
         raise ValueError("weights are not negative")
     return masses
 

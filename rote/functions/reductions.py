@@ -17,6 +17,7 @@ from __future__ import annotations
 import builtins
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from math import prod as product
 from operator import index
@@ -40,9 +41,9 @@ from .moves import moved, redistributed
 from .rules import UFUNC_METHODS, Function, family, follows, without_nans
 
 __all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argmax", "argmin", "combined"]
-__all__ += ["computed_in", "contributed", "count_nonzero", "filled", "finished", "in_layout", "masked", "max", "min"]
-__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "number_of", "over"]
-__all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "unordered"]
+__all__ += ["computed_in", "contributed", "count_nonzero", "finished", "in_layout", "masked", "max", "min"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "over"]
+__all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "taken", "unordered"]
 
 Casting = Literal["same_kind", "unsafe"]
 
@@ -114,22 +115,26 @@ def computed_in(dtype: npt.DTypeLike | None, element: np.dtype[Any], out: Any) -
     return np.result_type(element, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
 
 
+def taken(name: str, x: T, where: Any) -> tuple[T, Any]:
+    """The tensor, and the mask of those of its elements that a function takes: not NaNs, if its name begins with nan.
+
+    The mask is UNSET if all are taken. Contributions are combined first, for no rank knows alone which sums are NaN.
+    """
+    where = UNSET if where is True else where
+    if name[:3] != "nan" or x.local.dtype.kind not in "fc":
+        return x, where
+    lay = x.distribution.layout
+    if lay.partial:
+        x = moved(x, replace(lay, partial=(), op="sum"), name)
+    numbers = elementwise(name, np.equal, (x, x), {})
+    return x, numbers if where is UNSET else elementwise(name, np.logical_and, (numbers, where), {})
+
+
 def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
     """The tensor with `otherwise`, which the reduction ignores, in place of the elements outside the mask."""
     if where is UNSET or where is True:
         return x
     return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
-
-
-def filled(x: Distributed, value: Any) -> Any:
-    """The tensor with a value, which the reduction ignores, in place of NaNs."""
-    if x.local.dtype.kind not in "fc":
-        return x
-    return elementwise("isnan", lambda block: np.where(np.isnan(block), block.dtype.type(value), block), (x,), {})
-
-
-def _missing(x: Distributed) -> Any:
-    return elementwise("isnan", np.isnan, (x,), {})
 
 
 def unordered(name: str) -> TypeError:
@@ -261,8 +266,7 @@ def _sum(
     layout: LayoutLike = None,
     exact: bool = False,
 ) -> Any:
-    if name == "nansum":
-        x = filled(x, 0)
+    x, where = taken(name, x, where)
     x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
     modes = over(x, axis, keepdims, layout)
@@ -315,8 +319,7 @@ def _product(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    if name == "nanprod":
-        x = filled(x, 1)
+    x, where = taken(name, x, where)
     x, dtype = masked(x, where, 1), computed_in(dtype, x.local.dtype, out)
     result = reduce_by("prod", np.multiply, "prod", x, over(x, axis, keepdims, layout), dtype)
     return finished(name, result, out, np.multiply, initial)
@@ -385,12 +388,8 @@ def count_nonzero(x: Distributed, /, axis: Axis = None, *, keepdims: bool = Fals
     >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
     2
     """
-    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims=keepdims, layout=layout)
-
-
-def number_of(name: str, condition: Function, x: Distributed, axis: Axis, **options: Any) -> Any:
-    """The number of elements for which a condition holds; it is computed by blocks. Other arguments as for `sum`."""
-    return sum(elementwise(name, condition, (x,), {}), axis, **options)
+    nonzero = elementwise("count_nonzero", lambda block: block != 0, (x,), {})
+    return sum(nonzero, axis, keepdims=keepdims, layout=layout)
 
 
 # --- extrema and their indices ------------------------------------------------------------------------------------
@@ -423,8 +422,8 @@ def _extremum(
         ufunc.reduce(np.empty(shape, dtype), axis=modes.modes)  # raises NumPy's error
     if skips and modes.layout is not None and modes.layout.partial:  # NaNs are no contributions
         modes = modes._replace(layout=None)
-    numbers = filled(x, identity(op, dtype)) if skips else x
-    numbers = reducible(op, masked(numbers, where, identity(op, dtype)), modes.modes, op)
+    x, mask = taken(name, x, where)
+    numbers = reducible(op, masked(x, mask, identity(op, dtype)), modes.modes, op)
     ends = reduced(numbers.distribution, modes, op)
 
     def local(block: Array, axis: Modes | None) -> Any:
@@ -436,8 +435,8 @@ def _extremum(
     if not skips:
         return result
     if initial is UNSET:
-        nothing = all(_missing(x), axis, None, keepdims, where, layout=modes.layout)
-        result = elementwise("where", np.where, (nothing, dtype.type(np.nan), result), {})
+        some = any(mask, axis, None, keepdims, layout=modes.layout)
+        result = masked(result, some, np.nan)
         if np.isnan(result.local).any():
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
     return finished(name, in_layout(name, result, layout), out)
@@ -486,12 +485,13 @@ def _position(
     shape, dtype = x.distribution.shape, x.local.dtype
     op: Op = "max" if name[-3:] == "max" else "min"
     first: Any = np.argmax if op == "max" else np.argmin
-    if name[:3] == "nan" and dtype.kind == "f":
-        if any(all(_missing(x), axis)):
-            raise ValueError("All-NaN slice encountered")
-        x = filled(x, identity(op, dtype))
     if dtype.kind == "c":
         raise unordered(name)
+    x, numbers = taken(name, x, UNSET)
+    if numbers is not UNSET:
+        if not all(any(numbers, axis)):
+            raise ValueError("All-NaN slice encountered")
+        x = masked(x, numbers, identity(op, dtype))
     if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
         raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
     if isinstance(axis, tuple | list):

@@ -28,7 +28,7 @@ from .elementwise import not_equal, subtract
 from .indexing import fetch, key_at, known, parse_key, read
 from .moves import redistributed
 from .rearranging import concat, pad
-from .reductions import computed_in, filled, finished, unordered
+from .reductions import UNSET, computed_in, finished, masked, taken, unordered
 from .reshaping import in_order, reshape
 from .rules import UFUNC_METHODS, family, follows, without_nans
 
@@ -95,8 +95,8 @@ def _flat_scan(
     name: str, a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None
 ) -> Any:
     ufunc, neutral = (np.add, 0) if name[-3:] == "sum" else (np.multiply, 1)
-    if name[:3] == "nan":
-        a = filled(a, neutral)
+    a, numbers = taken(name, a, UNSET)
+    a = masked(a, numbers, neutral)
     if axis is None:
         a, axis = (in_order(a, name) if len(a.distribution.shape) > 1 else reshape(a, -1)), 0
     return finished(name, _scan(name, ufunc, a, axis, computed_in(dtype, a.local.dtype, out)), out)

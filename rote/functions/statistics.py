@@ -28,7 +28,7 @@ from .indexing import known
 from .moves import agree_on_call, moved, redistributed
 from .products import conjugate, matmul
 from .rearranging import concat, expand_dims, permute_dims
-from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, filled, finished, in_layout, reduce_by, unordered
+from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, finished, in_layout, reduce_by, taken, unordered
 from .reshaping import compressed, reshape
 from .rules import family, follows, without_nans
 
@@ -54,25 +54,15 @@ def _mean(
     default = None if x.local.dtype.kind in "fc" else np.dtype("f8")
     computed = computed_in(default if dtype is None else dtype, x.local.dtype, out)
     element = x.local.dtype if computed is None else as_dtype(computed)
-    skips = name == "nanmean" and default is None
-    if skips:
-        _check_inexact(x, dtype, out)
-    over = reductions.over(x, axis, keepdims, layout) if skips else _over_mean(x, axis, keepdims, layout)
-    counted = skips or not (where is UNSET or where is True)
-    if counted and over.layout is not None and over.layout.partial:  # contributions are not divided by counts
-        over = over._replace(layout=None)
-    numbers = filled(x, 0) if skips else x
+    over = _over(name, x, axis, keepdims, layout, dtype, out)
+    x, where = taken(name, x, where)
+    if where is not UNSET:
+        over = _divisible(over)
     if exact:
-        total = reductions.sum(numbers, axis, element, None, keepdims, where=where, layout=over.layout, exact=True)
+        total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=over.layout, exact=True)
     else:
-        total = reduce_by("mean", np.add, "sum", reductions.masked(numbers, where, 0), over, element)
-    if not counted:
-        total = _divided(total, _number(x, over), out)
-    else:
-        condition = _not_nan if skips else lambda block: np.ones(block.shape, bool)
-        count = reductions.number_of(name, condition, x, axis, keepdims=keepdims, where=where)
-        total = in_layout(name, elementwise(name, _quotient, (total, count), {}), layout)
-    return finished(name, total, out)
+        total = reduce_by("mean", np.add, "sum", reductions.masked(x, where, 0), over, element)
+    return finished(name, in_layout(name, _divided(total, _number(x, over, where), out), layout), out)
 
 
 @family("reduction", _mean, np.mean)
@@ -113,15 +103,8 @@ def _spread(
             raise ValueError("ddof and correction are two names of one number; give one of them")
         ddof = correction
     written = None if name == "nanstd" else out  # NumPy casts its variance, not the numbers
-    if name[:3] == "nan" and (x.local.dtype.kind in "fc" or where is not UNSET or mean is not UNSET):
-        options = {"axis": axis, "keepdims": keepdims, "where": where}
-        variance = in_layout(name, _variance_of_numbers(x, dtype, written, ddof, mean, options), layout)
-    else:
-        for option, value in (("where", where), ("mean", mean)):
-            if value is not UNSET and value is not True:
-                hint = f"write var(x.to_global(), {option}=…) or nanvar(x)"
-                raise TypeError(f"{option}= of a variance is not answered; {hint}")
-        variance = _variance(name, x, _over_mean(x, axis, keepdims, layout), dtype, ddof, written)
+    over = _over(name, x, axis, keepdims, layout, dtype, written)
+    variance = in_layout(name, _variance(name, x, over, dtype, ddof, written, where, mean), layout)
     if name == "nanstd" and out is not None:
         _check_inexact(x, None, out)
         variance = variance.astype(np.result_type(variance.local.dtype, out.local.dtype))
@@ -138,11 +121,10 @@ def var() -> None:
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
     Args:
-        ddof, correction: two names for the number that is subtracted from the number of elements. The other arguments
-            are those of `sum`.
+        ddof, correction: two names for the number that is subtracted from the number of elements.
+        mean: the mean, with extent 1 along the reduced modes, if it is known. The other arguments are those of `sum`.
 
     Raises:
-        TypeError: `where` or `mean` is given.
         ValueError: `ddof` and `correction` are both given.
         LayoutError: `layout` or `out` does not fit the result.
 
@@ -166,62 +148,48 @@ nanvar: Final = without_nans("reduction", _spread, np.nanvar, 1.0)
 nanstd: Final = without_nans("reduction", _spread, np.nanstd, 1.0)
 
 
-def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None, less: float, out: Any) -> Any:
-    modes = over.modes
-    x = reductions.reducible(name, x, modes, "")
+def _variance(
+    name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None, less: float, out: Any, where: Any, centre: Any
+) -> Any:
+    """The variance of the elements under a mask, around `centre`, or around their mean if it is UNSET."""
+    numbers_only = name[:3] == "nan" and x.local.dtype.kind in "fc"
+    x, where = taken(name, reductions.reducible(name, x, over.modes, ""), where)
     computed = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
     element = x.local.dtype if computed is None else as_dtype(computed)
-    count = _number(x, over)
-    where = reductions.reduced(x.distribution, over, "sum")
+    count, ends = _number(x, over, where), reductions.reduced(x.distribution, over, "sum")
     # If each rank has all elements that its results need, NumPy's own function is faster.
-    complete = not where.moves and not where.target.layout.partial
+    complete = where is UNSET and centre is UNSET and not ends.moves and not ends.target.layout.partial
     if complete and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Any, axis: tuple[int, ...] | None) -> Any:
             return block.var(axis, computed, ddof=less, keepdims=over.keepdims)
 
-        return reductions.combined(name, reductions.contributed(x, modes, where, whole), where)
-    # In double precision at least, so that elements which are all equal do not deviate from the mean of ranks' sums.
-    summed = np.promote_types(element, "f8") if element.kind in "fc" else element
-    centre = reduce_by(name, np.add, "sum", x, Over(modes, True), summed)
-    np.true_divide(centre.local, count, out=centre.local, casting="unsafe")
-    centre = centre.astype(element)
-    viewed = x.distribution.layout.view is not None
-    middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
+        return reductions.combined(name, reductions.contributed(x, over.modes, ends, whole), ends)
+    if centre is UNSET:
+        # In double precision at least, so that elements that are all equal do not deviate from the mean of ranks' sums.
+        summed = np.promote_types(element, "f8") if element.kind in "fc" else element
+        viewed = x.distribution.layout.view is not None  # so all modes are reduced, to one number, which has no view
+        centre = mean(x, over.modes, summed, keepdims=not viewed, where=where).astype(element)
+        centre = centre.local.sum() if viewed else centre  # outside the root, there is none, and no element
 
-    def local(block: Array, axis: tuple[int, ...] | None) -> Any:
-        beyond: Any = np.asarray(np.subtract(block, middle))
-        if block.dtype.kind == "c":
-            beyond = beyond.real**2 + beyond.imag**2
-        else:
-            np.multiply(beyond, beyond, out=beyond)
-        return beyond.sum(axis=axis, dtype=computed_in(computed, beyond.dtype, out), keepdims=over.keepdims)
+    def square(block: Array, middle: Array) -> Array:
+        beyond = np.asarray(np.subtract(block, middle))
+        if numbers_only:  # as in NumPy, whatever the dtype of the sum
+            beyond = beyond.astype(block.dtype, copy=False)
+        if beyond.dtype.kind == "c":
+            return np.asarray(beyond.real**2 + beyond.imag**2)
+        return np.multiply(beyond, beyond, out=beyond)
 
-    return _divided(
-        reductions.combined(name, reductions.contributed(x, modes, where, local), where), max(count - less, 0), out
-    )
-
-
-def _variance_of_numbers(
-    x: Distributed, dtype: npt.DTypeLike | None, out: Any, less: float, mean: Any, options: dict[str, Any]
-) -> Any:
-    """The variance of the elements that are not NaN, around a mean, if it is given."""
-    _check_inexact(x, dtype, out)
-    wide = np.promote_types(x.local.dtype if dtype is None else dtype, "f8")  # as in `_variance`
-    centre = nanmean(x, dtype=wide, **options | {"keepdims": True}) if mean is UNSET else mean
-    beyond = elementwise("nanvar", np.subtract, (x, centre), {})
-    if x.local.dtype.kind in "fc":
-        beyond = beyond.astype(x.local.dtype)
-
-    def square(beyond: Array, block: Array) -> Array:  # that of an infinity is NaN, and counts
-        return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
-
-    squares = elementwise("nanvar", square, (beyond, x), {})
-    computed = computed_in(dtype, squares.local.dtype, out)
-    total = reductions.sum(squares, dtype=computed, **options)
-    count = reductions.number_of("isnan", _not_nan, x, **options)
-    count = elementwise("nanvar", lambda n: np.where(n > less, n - less, np.nan), (count,), {})
-    return elementwise("nanvar", _quotient, (total, count), {})
+    squares = elementwise(name, square, (x, centre), {})
+    if where is not UNSET:
+        over = _divisible(over)
+        fewest = np.nan if numbers_only else 0
+        count = elementwise(name, lambda n: np.where(n > less, n - less, fewest), (count,), {})
+    else:
+        count = max(count - less, 0)
+    computed = computed_in(computed, squares.local.dtype, out)
+    total = reductions.sum(squares, over.modes, computed, None, over.keepdims, where=where, layout=over.layout)
+    return _divided(total, count, out)
 
 
 @follows("reduction", np.ptp)
@@ -250,7 +218,7 @@ def average(
     >>> np.average(x, axis=0, weights=[3, 1]).to_global()
     array([1., 4.])
     """
-    over = _over_mean(x, axis, keepdims)
+    over = _over("average", x, axis, keepdims, None, None, None)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         if not returned:
@@ -291,33 +259,39 @@ def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> Non
             raise TypeError(f"{name} is {as_dtype(kind)}, but a mean of {x.local.dtype} is inexact")
 
 
-def _quotient(total: Array, count: Array) -> Array:
-    return np.asarray(np.true_divide(total, count)).astype(total.dtype, copy=False)
-
-
-def _over_mean(x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike = None) -> Over:
-    """The arguments of a mean, whose elements NumPy counts: for order 0, it refuses the axes 0 and -1."""
-    if not x.distribution.shape and isinstance(axis, int):
+def _over(
+    name: str, x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike, dtype: npt.DTypeLike | None, out: Any
+) -> Over:
+    """The arguments of a mean. NumPy counts the elements of one, and refuses the axes 0 and -1 of order 0."""
+    if name[:3] == "nan" and x.local.dtype.kind in "fc":  # which it sums
+        _check_inexact(x, dtype, out)
+    elif not x.distribution.shape and isinstance(axis, int):
         axis = (axis,)
     return reductions.over(x, axis, keepdims, layout)
 
 
-def _number(x: Distributed, over: Over) -> int:
-    """The number of elements that are reduced to one element of the result."""
-    return prod([x.distribution.shape[mode] for mode in over.modes])
+def _divisible(over: Over) -> Over:
+    """The arguments of a sum that is divided by a tensor: its contributions would each need the counts of all."""
+    return over._replace(layout=None) if over.layout is not None and over.layout.partial else over
 
 
-def _not_nan(block: Array) -> Array:
-    return ~np.isnan(block)
+def _number(x: Distributed, over: Over, where: Any = UNSET) -> Any:
+    """The number of elements that are reduced to each element of the result: a tensor, if there is a mask."""
+    if where is UNSET:
+        return prod([x.distribution.shape[mode] for mode in over.modes])
+    counted = elementwise("where", lambda block, mask: np.broadcast_to(mask, block.shape).astype(bool), (x, where), {})
+    return reductions.sum(counted, over.modes, keepdims=over.keepdims)
 
 
-def _divided(total: Any, count: float, out: Any) -> Any:
-    """A new tensor divided by a number, in the dtype of `out` if given, because NumPy keeps the total in `out`."""
+def _divided(total: Any, count: Any, out: Any) -> Any:
+    """A new tensor divided by numbers, in the dtype of `out` if given, because NumPy keeps the total in `out`."""
     lay = total.distribution.layout
     if lay.op == "prod":  # dividing each factor would divide the product several times
         total = in_layout("mean", total, replace(lay, partial=(), op="sum"))
     if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
         total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
+    if isinstance(count, Distributed):
+        count = redistributed(count, total.distribution.layout, "mean", total.distribution.grid).local
     np.true_divide(total.local, count, out=total.local, casting="unsafe")
     return in_layout("mean", total, lay)
 

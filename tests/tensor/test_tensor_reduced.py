@@ -156,6 +156,28 @@ def test_scans_that_are_written(layout):
         check(lambda x, out: np.cumsum(x, axis=0, out=out), layout, ARRAYS["f8"], np.zeros((4, 3), dtype))
 
 
+@pytest.mark.parametrize("layout", ["block[(0),()]", "cyclic[(),(0)]", "[(),()]|(0)", "a (r s=3): [(),(),()]|(0@1)"])
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+def test_means_of_what_a_mask_leaves(name, layout):
+    """Law: deviations are of the elements under `where=`, from `mean=` or from their mean, and no operand moves."""
+    array, mask = np.where(REALS > 5, np.nan, REALS), REALS < 3
+    array = array if name.startswith("nan") else REALS
+    for axis in (None, (0, 1)) if "s=3" in layout else (None, 0, 1):
+        centre = np.nanmean(array, axis=axis, keepdims=True)
+        for options in ({"where": mask}, {"where": True}, {"mean": centre}, {"mean": centre, "where": mask}):
+            if "mean" in options and (name.endswith("mean") or "s=3" in layout):
+                continue
+
+            def program(comm, axis=axis, options=options):
+                x = DistTensor.from_global(array, layout, comm)
+                with rote.config(implicit="error"):
+                    return getattr(np, name)(x, axis=axis, **options).to_global()
+
+            wanted = getattr(np, name)(array, axis=axis, **options)
+            for found in rote.run(program, 3):
+                np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
 @LAYOUTS
 @pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
 @pytest.mark.parametrize("options", [{"correction": 1}, {"correction": 0.5}, {"ddof": 1, "correction": 1}])
