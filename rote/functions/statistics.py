@@ -169,7 +169,9 @@ def _variance(
         # In double precision at least, so that elements that are all equal do not deviate from the mean of ranks' sums.
         summed = np.promote_types(element, "f8") if element.kind in "fc" else element
         viewed = x.distribution.layout.view is not None  # so all modes are reduced, to one number, which has no view
-        centre = mean(x, over.modes, summed, keepdims=not viewed, where=where).astype(element)
+        around = Over(over.modes, keepdims=not viewed)
+        total = reduce_by(name, np.add, "sum", reductions.masked(x, where, 0), around, summed)
+        centre = _divided(total, _number(x, around, where), None).astype(element)
         centre = centre.local.sum() if viewed else centre  # outside the root, there is none, and no element
 
     def square(block: Array, middle: Array) -> Array:
@@ -178,17 +180,17 @@ def _variance(
             beyond = beyond.astype(block.dtype, copy=False)
         if beyond.dtype.kind == "c":
             return np.asarray(beyond.real**2 + beyond.imag**2)
-        return np.multiply(beyond, beyond, out=beyond)
+        np.multiply(beyond, beyond, out=beyond)
+        return beyond
 
     squares = elementwise(name, square, (x, centre), {})
-    if where is not UNSET:
-        over = _divisible(over)
-        fewest = np.nan if numbers_only else 0
-        count = elementwise(name, lambda n: np.where(n > less, n - less, fewest), (count,), {})
-    else:
+    if where is UNSET:
         count = max(count - less, 0)
+    else:
+        over, fewest = _divisible(over), np.nan if numbers_only else 0
+        count = elementwise(name, lambda n: np.where(n > less, n - less, fewest), (count,), {})
     computed = computed_in(computed, squares.local.dtype, out)
-    total = reductions.sum(squares, over.modes, computed, None, over.keepdims, where=where, layout=over.layout)
+    total = reduce_by(name, np.add, "sum", reductions.masked(squares, where, 0), over, computed)
     return _divided(total, count, out)
 
 
