@@ -27,7 +27,7 @@ import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..layout.layout import Layout
-from ..runtime.comm.agreement import collective_errors
+from ..runtime.comm.agreement import collective_errors, gathered
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.messages import sub_comm
 from . import reductions
@@ -436,18 +436,10 @@ class _Exchange:
     nbytes: int = 0  # that each rank has received
 
     def joined(self, arrays: Sequence[Array]) -> list[Array]:
-        """For each of several arrays of one dtype, those of all ranks, joined. Collective."""
-        if not arrays:
-            return []
-        comm = self.comm
-        lengths = np.empty((comm.size, len(arrays)), np.int64)
-        comm.allgatherv(np.array([len(each) for each in arrays]), lengths.reshape(-1), [len(arrays)] * comm.size)
-        counts = lengths.sum(axis=1)
-        everything = np.empty(counts.sum(), arrays[0].dtype)
-        comm.allgatherv(np.concatenate(arrays), everything, counts.tolist())
-        self.nbytes += everything.nbytes + lengths.nbytes
-        number = np.repeat(np.tile(np.arange(len(arrays)), comm.size), lengths.reshape(-1))
-        return np.split(everything[np.argsort(number, kind="stable")], np.cumsum(lengths.sum(axis=0))[:-1])
+        """For each of several arrays, those of all ranks, joined. Collective."""
+        everything = gathered(self.comm, "selection", arrays)
+        self.nbytes += sum(each.nbytes for several in everything for each in several)
+        return [np.concatenate(each) for each in zip(*everything, strict=True)]
 
 
 def selected(
@@ -478,8 +470,8 @@ def selected(
             runs = [run._replace(values=_ascending(run.values)) for run in runs]
     while sum(run.size for run in runs) > few:
         runs = _narrowed(runs, _regular(runs, exchange), True, results, exchange)
-    gathered = exchange.joined([_numbers(run.values) for run in runs])
-    for run, values in zip(runs, gathered, strict=True):
+    left = exchange.joined([_numbers(run.values) for run in runs])
+    for run, values in zip(runs, left, strict=True):
         results[run.line][run.results] = np.sort(values)[run.places]
     return results, exchange.nbytes
 

@@ -536,7 +536,7 @@ class SampleSort:
         self._comm = comm
         cuts = [_place(keys, splitter) for splitter in _splitters(keys, comm)]
         ends = [0, *(cuts or [0] * (comm.size - 1)), len(keys[0])]
-        counts = _gathered(np.diff(np.array(ends)), comm).reshape(comm.size, comm.size)
+        counts = np.array(gathered(comm, "sample sort", np.diff(ends).tolist()))
         self._sends: list[int] = counts[comm.rank].tolist()
         self._receives: list[int] = counts[:, comm.rank].tolist()
         self.sizes: list[int] = counts.sum(axis=0).tolist()  # per rank, the number of keys after the exchange
@@ -562,10 +562,12 @@ def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
 
     A sample stands for the keys up to the next sample of its rank, so samples of ranks with more keys weigh more.
     """
-    lengths = _gathered(np.array([len(keys[0])]), comm)
+    number = min(len(keys[0]), comm.size)
+    mine = np.arange(number) * len(keys[0]) // max(number, 1)
+    everything = gathered(comm, "sample sort", (len(keys[0]), *[key[mine] for key in keys]))
+    held, *columns = zip(*everything, strict=True)
+    lengths, samples = np.array(held), [np.concatenate(column) for column in columns]
     numbers = np.minimum(lengths, comm.size)
-    mine = np.arange(numbers[comm.rank]) * len(keys[0]) // max(numbers[comm.rank], 1)
-    samples = [_gathered(key[mine], comm, numbers.tolist()) for key in keys]
     order = sorting_order(samples)
     weights = np.repeat(lengths / np.maximum(numbers, 1), numbers)[order]
     before = np.cumsum(weights) - weights
@@ -585,11 +587,3 @@ def _place(keys: Sequence[Array], splitter: Sequence[Array]) -> int:
         left, right = (int(np.searchsorted(key[low:high], value, side)[0]) for side in ("left", "right"))
         low, high = low + left, low + right
     return low
-
-
-def _gathered(array: Array, comm: Comm, numbers: Sequence[int] | None = None) -> Array:
-    """The concatenated arrays of all ranks, of the lengths `numbers`, or all of this one's length."""
-    counts = [len(array)] * comm.size if numbers is None else list(numbers)
-    result = np.empty(sum(counts), array.dtype)
-    comm.allgatherv(np.ascontiguousarray(array), result, counts)
-    return result

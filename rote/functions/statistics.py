@@ -180,8 +180,8 @@ def _variance(
             beyond = beyond.astype(block.dtype, copy=False)
         if beyond.dtype.kind == "c":
             return np.asarray(beyond.real**2 + beyond.imag**2)
-        np.multiply(beyond, beyond, out=beyond)
-        return beyond
+        squares: Array = np.multiply(beyond, beyond, out=beyond)
+        return squares
 
     squares = elementwise(name, square, (x, centre), {})
     if where is UNSET:
@@ -462,12 +462,7 @@ def histogram(
     if np.ndim(edges) == 0:
         if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
-            extremes = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
-            ends = np.array(extremes, kind)
-            ends[1] *= -1  # only now, as a float: an unsigned integer has no negative
-            agree_on_call(x.comm)
-            x.comm.allreduce_in_place(ends, "max")
-            range = (-ends[1], ends[0])
+            range = tuple([kind.type(end) for end in _ends(x)])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
     masses = None if weights is None else _masses(weights, x).local
     counts, edges = np.histogram(x.local, edges, weights=masses)
@@ -521,12 +516,17 @@ def _number_of_bins(x: Any, rule: str, range: Any, weights: Any) -> int:
     n = prod(x.distribution.shape)
     if n == 0:
         return 1
-    least, most = (float(extreme(x)) for extreme in (reductions.min, reductions.max))
+    least, most = map(float, _ends(x))
     width = _WIDTHS[rule](x, n, most - least)
     if x.local.dtype.kind in "iu" and 0 < width < 1:
         width = 1
     first, last = range or (least, most)
     return int(np.ceil((last - first) / width)) if width else 1
+
+
+def _ends(x: Any) -> list[Any]:
+    """The least and the largest element, the same on all ranks."""
+    return [extreme(x).to_global()[()] for extreme in (reductions.min, reductions.max)]
 
 
 def _masses(values: Any, x: T) -> Distributed:
