@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ..functions import elementwise as _elementwise
+from ..functions import scans as _scans
 from ..functions.creation import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
-from ..functions.elementwise import *  # whose list of names is that of the standard
+from ..functions.elementwise import *  # whose list of names is the standard's, as that of scans
 from ..functions.facts import can_cast, finfo, iinfo, isdtype, result_type
 from ..functions.orthogonal import matrix_transpose
 from ..functions.products import einsum, matmul, tensordot, vecdot
@@ -61,7 +63,7 @@ from ..functions.reductions import (
     sum,
 )
 from ..functions.reshaping import nonzero, reshape, unravel_index
-from ..functions.scans import cumprod, cumsum, cumulative_prod, cumulative_sum, diff, gradient, nancumprod, nancumsum
+from ..functions.scans import *
 from ..functions.sorting import (
     argsort,
     isin,
@@ -103,23 +105,16 @@ def __array_namespace_info__() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-__all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin"]
-__all__ += ["asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift"]
-__all__ += ["bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_to", "can_cast"]
-__all__ += ["ceil", "clip", "complex64", "complex128", "concat", "conj", "copysign", "cos", "cosh", "count_nonzero"]
-__all__ += ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "divide", "e", "einsum", "empty"]
-__all__ += ["empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float32", "float64"]
-__all__ += ["floor", "floor_divide", "from_dlpack", "full", "full_like", "gradient", "greater", "greater_equal"]
-__all__ += ["hypot", "iinfo", "imag", "inf", "int8", "int16", "int32", "int64", "isdtype", "isfinite", "isin", "isinf"]
-__all__ += ["isnan", "less", "less_equal", "lib", "linalg", "linspace", "log", "log1p", "log2", "log10", "logaddexp"]
-__all__ += ["logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum"]
-__all__ += ["mean", "median", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin"]
-__all__ += ["nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod"]
-__all__ += ["nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nonzero", "not_equal"]
-__all__ += ["ones", "ones_like", "pad", "percentile", "permute_dims", "pi", "positive", "pow", "prod", "quantile"]
-__all__ += ["real", "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted"]
-__all__ += ["sign", "signbit", "sin", "sinh", "sliding_window_view", "sort", "sqrt", "square", "squeeze", "stack"]
-__all__ += ["std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "transpose"]
-__all__ += ["tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64", "unique_all", "unique_counts"]
-__all__ += ["unique_inverse", "unique_values", "unravel_index", "unstack", "var", "vecdot", "where", "zeros"]
-__all__ += ["zeros_like"]
+__all__ = ["all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "bool", "broadcast_arrays"]
+__all__ += ["broadcast_to", "can_cast", "complex64", "complex128", "concat", "count_nonzero", "e", "einsum", "empty"]
+__all__ += ["empty_like", "expand_dims", "eye", "fft", "finfo", "flip", "float32", "float64", "from_dlpack", "full"]
+__all__ += ["full_like", "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "isin", "lib", "linalg"]
+__all__ += ["linspace", "matmul", "matrix_transpose", "max", "mean", "median", "meshgrid", "min", "moveaxis", "nan"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod"]
+__all__ += ["nanquantile", "nanstd", "nansum", "nanvar", "newaxis", "nonzero", "ones", "ones_like", "pad", "percentile"]
+__all__ += ["permute_dims", "pi", "prod", "quantile", "repeat", "reshape", "result_type", "roll", "searchsorted"]
+__all__ += ["sliding_window_view", "sort", "squeeze", "stack", "std", "sum", "take", "take_along_axis", "tensordot"]
+__all__ += ["tile", "transpose", "tril", "triu", "uint8", "uint16", "uint32", "uint64", "unique_all", "unique_counts"]
+__all__ += ["unique_inverse", "unique_values", "unravel_index", "unstack", "var", "vecdot", "zeros", "zeros_like"]
+__all__ += _elementwise.__all__
+__all__ += _scans.__all__

@@ -15,7 +15,7 @@ import numpy as np
 from ..compiler.step import as_dtype, refuse_mask
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
-from ..runtime.comm.agreement import collective_errors, floating_errors_raise
+from ..runtime.comm.agreement import collective_errors
 from .alignment import as_plain_operands, matched
 from .distributed import Distributed, changed, linked, shape_of, writable
 from .moves import redistributed, warn_of_copies
@@ -58,12 +58,7 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     """
     if function is np.power:
         function = _power_of(operands, options)
-    if floating_errors_raise():
-        result = call_collectively(
-            name, lambda *values, **named: _answered(name, function, values, named), operands, options
-        )
-    else:
-        result = _answered(name, function, operands, options)
+    result = call_collectively(name, partial(_answered, name, function), operands, options)
     if options.get("out") is not None:
         for out in result if isinstance(result, tuple) else (result,):
             if out._sharing is not None:
@@ -71,7 +66,7 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     return result
 
 
-def _answered(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _answered(name: str, function: Function, /, *operands: Any, **options: Any) -> Any:
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into

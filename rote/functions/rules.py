@@ -264,8 +264,8 @@ def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) ->
 
 
 def call_collectively(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Call a function, and raise its floating-point errors on all ranks of the first tensor among its arguments."""
-    comm = comm_of(args, options)
+    """Call a function. If NumPy is set to raise floating-point errors, all ranks of its first tensor raise them."""
+    comm = comm_of(args, options) if floating_errors_raise() else None
     if comm is None:
         return function(*args, **options)
     with floating_errors(comm, name):
@@ -289,10 +289,7 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
                 return function(*args, **options)
             token = function_at_work.set(AtWork(outer.name or short, outer.owns, [(name, args, options)]))
             try:
-                if computes and floating_errors_raise():
-                    result = call_collectively(name, function, args, options)
-                else:
-                    result = function(*args, **options)
+                result = call_collectively(name, function, args, options) if computes else function(*args, **options)
                 if not views:
                     result = owned(result, (*args, *options.values()))
             finally:
@@ -328,14 +325,12 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
 
 
 def raises_collectively(name: str) -> Callable[[F], F]:
-    """Decorate a function: all ranks raise its floating-point errors together, if NumPy is set to raise any."""
+    """Decorate a function, so that it is called by `call_collectively`."""
 
     def agreeing(function: F) -> F:
         @wraps(function)
         def called(*args: Any, **options: Any) -> Any:
-            if floating_errors_raise():
-                return call_collectively(name, function, args, options)
-            return function(*args, **options)
+            return call_collectively(name, function, args, options)
 
         return cast(F, called)
 

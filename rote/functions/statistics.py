@@ -21,13 +21,13 @@ from ..errors import LayoutError
 from ..layout.layout import Layout, as_layout
 from . import reductions
 from .alignment import plain, replicated
-from .creation import astype
+from .creation import astype, full_like
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import known
 from .moves import agree_on_call, moved, redistributed
 from .products import conjugate, matmul
-from .rearranging import concat, expand_dims, permute_dims
+from .rearranging import concat, permute_dims
 from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, finished, in_layout, reduce_by, taken, unordered
 from .reshaping import compressed, reshape
 from .rules import family, follows, without_nans
@@ -225,7 +225,7 @@ def average(
         result = mean(x, axis, keepdims=keepdims)
         if not returned:
             return result
-        return result, elementwise("average", lambda block: np.full_like(block, _number(x, over)), (result,), {})
+        return result, full_like(result, _number(x, over))
     if np.shape(weights) != x.distribution.shape:
         weights = weights_along(weights, x.distribution.shape, axis, over.modes)
     dtype = np.result_type(x.local.dtype, _dtype_of(weights), *(["f8"] if x.local.dtype.kind in "biu" else []))
@@ -333,14 +333,12 @@ def cov(
     count = x.distribution.shape[1]
     weights = [_weights(each, count, name) for each, name in ((fweights, "fweights"), (aweights, "aweights"))]
     present = [each for each in weights if each is not None]
-    freedom = int(not bias) if ddof is None else ddof
-    if not present:
-        return _products(_centred(x), None, float(count - freedom))
-    both = np.prod(present, axis=0) if len(present) > 1 else present[0]
-    total = float(np.sum(both))
-    lost = freedom if weights[1] is None else freedom * float(np.sum(both * weights[1])) / total
-    centred = elementwise("cov", np.subtract, (x, expand_dims(average(x, 1, both), 1)), {})
-    return _products(centred, both, total - lost)
+    both = np.prod(present, axis=0) if len(present) > 1 else next(iter(present), None)
+    total = float(count) if both is None else float(np.sum(both))
+    lost = float(not bias) if ddof is None else float(ddof)
+    if weights[1] is not None:
+        lost *= float(np.sum(both * weights[1])) / total
+    return _products(_centred(x, both), both, total - lost)
 
 
 @follows("contracted", np.corrcoef)
@@ -407,8 +405,8 @@ def _dtype_of(values: Any) -> np.dtype[Any]:
     return values.local.dtype if isinstance(values, Distributed) else np.asarray(values).dtype
 
 
-def _centred(x: Any) -> Any:
-    return elementwise("cov", np.subtract, (x, mean(x, 1, keepdims=True)), {})
+def _centred(x: Any, weights: Any = None) -> Any:
+    return elementwise("cov", np.subtract, (x, average(x, 1, weights, keepdims=True)), {})
 
 
 def _products(x: Any, weights: Any, divisor: float) -> Any:
