@@ -9,10 +9,9 @@ and on any number of ranks, and nothing is sent. `random` and `uniform` in doubl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,6 @@ from .tensor.tensor import DistTensor
 
 __all__ = ["Generator", "default_rng"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Shape = Iterable[int] | int
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -133,18 +130,8 @@ _NAMES = {
 }
 
 
-def _draws(draw: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a drawing method: its signature shows the arguments of `Ranks`, and it names `shape` for NumPy's `size`."""
-    checked = taking(Ranks)(draw)
-
-    @wraps(checked)
-    def drawn(*args: P.args, **options: P.kwargs) -> R:
-        if "size" in options:
-            name, size = draw.__name__, options["size"]
-            raise TypeError(f"{name} takes shape, not size\nwrite rng.{name}(…, shape={size!r})")
-        return checked(*args, **options)
-
-    return drawn
+_draws = taking(Ranks, {"size": "{0} takes shape, not size\nwrite rng.{0}(…, shape={1!r})"})
+"""Decorate a drawing method, whose signature shows the arguments of `Ranks`."""
 
 
 def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -155,18 +142,15 @@ def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors, which would broadcast to the block, so that numbers would depend on the layout."""
+    """Refuse arrays and tensors, which broadcast to a block, so that numbers depend on the layout; and bad scales."""
     for name, value in parameters.items():
         if isinstance(value, DistTensor) or np.ndim(value):
             raise TypeError(
                 f"{name} is one number for all elements, not {value!r}\n"
                 "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
             )
-
-
-def _check_scale(scale: float) -> None:
-    if not scale >= 0:  # NaN too
-        raise ValueError(f"scale is 0 or more, not {scale}")
+        if name == "scale" and not value >= 0:  # NaN too
+            raise ValueError(f"scale is 0 or more, not {value}")
 
 
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
@@ -292,7 +276,6 @@ class Generator:
         """
         element = _real_dtype(dtype)
         _check_numbers(scale=scale)
-        _check_scale(scale)
         return self._drawn(
             lambda words: -scale * np.log1p(-_fractions(words[:, 0])), 1, element, shape, layout, **ranks
         )
@@ -339,7 +322,6 @@ class Generator:
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
         _check_numbers(loc=loc, scale=scale)
-        _check_scale(scale)
 
         def values(words: Words) -> Array:
             radius = np.sqrt(-2.0 * np.log1p(-_fractions(words[:, 0])))

@@ -25,10 +25,8 @@ from ..functions.rules import follows
 from ..grammar.nodes import MAX_MODES
 from ..layout.distribution import Distribution
 from ..layout.grid import tensor_shape
-from ..layout.layout import Layout
 from ..runtime.comm.protocol import Comm
-from ..runtime.comm.resolve import as_comm
-from ..runtime.placement import compute_block, filled, new_block
+from ..runtime.placement import filled, new_block
 from ..tensor.tensor import DistTensor
 
 __all__ = ["DTYPES", "NamespaceInfo", "arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones"]
@@ -65,6 +63,7 @@ def asarray(
     array([1, 2, 3])
     """
     check_device(where.get("device"))
+    layout, grid = where.get("layout"), where.get("grid")
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
@@ -72,12 +71,13 @@ def asarray(
             array = as_array(obj, dtype)
         except LayoutError:  # of a tensor in a list
             array = as_array(_with_numbers(obj), dtype)
-        return DistTensor.from_global(array, _layout(where, array.shape), where.get("comm"), where.get("grid"))
+        layout = default_layout(array.shape) if layout is None else layout
+        return DistTensor.from_global(array, layout, where.get("comm"), grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
         x = x.astype(dtype)
-    if (layout := where.get("layout")) is not None:
-        x = x.redistribute(layout, grid=where.get("grid"))
+    if layout is not None:
+        x = x.redistribute(layout, grid=grid)
     if copy is False and x is not obj:
         raise ValueError("copy=False of a tensor that is to have another dtype or layout; write copy=None")
     return x.copy() if copy and x is obj else x
@@ -153,7 +153,6 @@ def arange(
     >>> xp.arange(1, 2, 0.25).to_global()
     array([1.  , 1.25, 1.5 , 1.75])
     """
-    check_device(where.get("device"))
     first, last = (0, start) if stop is None else (start, stop)
     if not step:
         raise ValueError("arange of step 0; give another one")
@@ -189,7 +188,6 @@ def linspace(
     >>> xp.linspace(0, 1, 3).to_global()
     array([0. , 0.5, 1. ])
     """
-    check_device(where.get("device"))
     (count,) = tensor_shape(num)
     computed = np.result_type(start, stop, 1.0)
     element = _element(dtype, computed)
@@ -218,7 +216,6 @@ def eye(
     >>> xp.eye(2, 3, k=1).to_global().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    check_device(where.get("device"))
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     return _computed(lambda i, j: j - i == k, shape, _element(dtype), where)
 
@@ -258,15 +255,12 @@ def _placed(shape: Shape, device: str | None = None, **where: Any) -> tuple[Dist
     return placed(shape, **where)
 
 
-def _computed(function: Any, shape: Shape, dtype: np.dtype[Any], where: Where) -> DistTensor:
+def _computed(function: Callable[..., Any], shape: Shape, dtype: np.dtype[Any], where: Where) -> DistTensor:
     """A tensor of which each rank computes its block from its global indices."""
-    extents, ranks = tensor_shape(shape), as_comm(where.get("comm"))
-    return DistTensor(*compute_block(function, extents, _layout(where, extents), ranks, where.get("grid"), dtype))
-
-
-def _layout(where: Where, shape: tuple[int, ...]) -> Layout | str:
-    layout = where.get("layout")
-    return default_layout(shape) if layout is None else layout
+    check_device(where.get("device"))
+    extents, layout = tensor_shape(shape), where.get("layout")
+    layout = default_layout(extents) if layout is None else layout
+    return DistTensor.from_function(function, extents, layout, where.get("comm"), where.get("grid"), dtype)
 
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

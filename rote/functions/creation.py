@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
+from types import MappingProxyType
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -60,8 +61,11 @@ class Where(TypedDict, total=False):
     comm: object | None
 
 
-def taking(options: type) -> Callable[[F], F]:
+def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
     """Let a function show the arguments of a TypedDict, which it takes as `**options`, and refuse others by its name.
+
+    Args:
+        hints: texts that refuse some arguments, with {0} for the name of the function and {1} for the argument.
 
     >>> @taking(Ranks)
     ... def order(shape: tuple[int, ...], **ranks: Any) -> int:
@@ -79,9 +83,10 @@ def taking(options: type) -> Callable[[F], F]:
 
         @wraps(function)
         def called(*args: Any, **given: Any) -> Any:
-            for name in given:
+            for name, value in given.items():
                 if name not in names:
-                    raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
+                    usual = f"{function.__qualname__}() got an unexpected keyword argument {name!r}"
+                    raise TypeError(hints[name].format(function.__name__, value) if name in hints else usual)
             return function(*args, **given)
 
         called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
