@@ -144,7 +144,7 @@ def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 def _check_numbers(**parameters: Any) -> None:
     """Refuse arrays and tensors, which broadcast to a block, so that numbers depend on the layout; and bad scales."""
     for name, value in parameters.items():
-        if isinstance(value, DistTensor) or np.ndim(value):
+        if isinstance(value, DistTensor) or np.ndim(value) or np.asarray(value).dtype.kind not in "biufc":
             raise TypeError(
                 f"{name} is one number for all elements, not {value!r}\n"
                 "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
@@ -353,7 +353,7 @@ class Generator:
 
         Raises:
             ValueError: there are no such integers, or some do not fit the dtype.
-            TypeError: `dtype` is not one of integers, or a bound is not a number.
+            TypeError: `dtype` is not one of integers, or a bound is not an integer.
 
         >>> import rote
         >>> rote.random.default_rng(7).integers(1, 6, 5, endpoint=True).to_global()
@@ -364,7 +364,9 @@ class Generator:
             raise TypeError(f"integers are of an integer dtype, not {element}")
         _check_numbers(low=low, high=0 if high is None else high)
         first, last = (0, low) if high is None else (low, high)
-        last -= not endpoint
+        if first % 1 or last % 1:
+            raise TypeError(f"integers are between integers, not from {first} to {last}")
+        first, last = int(first), int(last) - (not endpoint)
         least, most = (0, 1) if element.kind == "b" else (np.iinfo(element).min, np.iinfo(element).max)
         if not least <= first <= last <= most:
             raise ValueError(f"no integers of {element} from {first} to {last}; it has those from {least} to {most}")

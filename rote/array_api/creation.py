@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
-from ..functions.creation import Where, check_device, placed, taking
+from ..functions.creation import Where, check_device, check_value, placed, taking
 from ..functions.facts import isdtype
 from ..functions.moves import default_layout
 from ..functions.rules import follows
 from ..grammar.nodes import MAX_MODES
 from ..layout.distribution import Distribution
-from ..layout.grid import tensor_shape
+from ..layout.grid import integer, tensor_shape
 from ..runtime.comm.protocol import Comm
 from ..runtime.placement import filled, new_block
 from ..tensor.tensor import DistTensor
@@ -124,10 +124,14 @@ def full(
 ) -> DistTensor:
     """A tensor of one value; its dtype is that of the value if none is given.
 
+    Raises:
+        LayoutError: there are several values.
+
     >>> import rote.array_api as xp
     >>> xp.full(2, True).to_global()
     array([ True,  True])
     """
+    check_value("full", fill_value)
     dist, ranks = _placed(shape, **where)
     element = _element(dtype, as_array(fill_value).dtype)
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
@@ -217,7 +221,8 @@ def eye(
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    return _computed(lambda i, j: j - i == k, shape, _element(dtype), where)
+    diagonal = integer(k, "the number of a diagonal")
+    return _computed(lambda i, j: j - i == diagonal, shape, _element(dtype), where)
 
 
 @_creates

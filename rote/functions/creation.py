@@ -26,19 +26,9 @@ from .indexing import part_at
 from .moves import default_layout, moved
 from .rules import Function, follows
 
-__all__ = [
-    "LayoutLike",
-    "Ranks",
-    "Where",
-    "astype",
-    "check_device",
-    "copy",
-    "empty_like",
-    "full_like",
-    "meshgrid",
-    "ones_like",
-]
-__all__ += ["placed", "taking", "tril", "triu", "zeros_like"]
+__all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device"]
+__all__ += ["check_value", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "placed", "taking", "tril"]
+__all__ += ["triu", "zeros_like"]
 
 T = TypeVar("T", bound=Distributed)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,6 +99,12 @@ def check_device(device: object) -> None:
         raise LayoutError(f"{device!r} is no device; blocks are in the memory of the host: write 'cpu' or None")
 
 
+def check_value(name: str, value: Any) -> None:
+    """Refuse several values, or one with a mask, where a tensor is filled with one."""
+    if np.ndim(as_array(value)):
+        raise LayoutError(f"{name} takes one value; lay an array out with from_global")
+
+
 @follows("created", np.full_like)
 def full_like(
     x: Distributed,
@@ -125,7 +121,7 @@ def full_like(
     """A tensor filled with one value, in the layout of `x` or in `layout`; blocks are in C order for any `order`.
 
     Raises:
-        LayoutError: another shape, or more than one value, is asked for.
+        LayoutError: another shape, another device, or more than one value is asked for.
         TypeError: the value has a mask.
 
     >>> import rote.array_api as xp
@@ -138,8 +134,8 @@ def full_like(
             f"a tensor like another has its shape, {dist.shape}, not {shape}\n"
             "write DistTensor.zeros(shape, layout), or empty, from_function or from_global"
         )
-    if np.ndim(as_array(fill_value)):
-        raise LayoutError("numpy.full_like takes one value; lay an array out with from_global")
+    check_device(device)
+    check_value("full_like", fill_value)
     if layout is not None:
         dist = distribute(as_layout(layout), dist.shape, dist.grid)
     element = x.local.dtype if dtype is None else as_dtype(dtype)

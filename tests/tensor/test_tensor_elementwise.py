@@ -126,9 +126,13 @@ def test_the_namespace_says_what_it_is():
     with pytest.raises(ValueError, match=r"not 1999\.1"):
         x.__array_namespace__(api_version="1999.1")
     assert x.device == "cpu" and x.to_device("cpu") is x
-    for call in (lambda: x.to_device("gpu"), lambda: xp.zeros(3, device="gpu")):
+    for call in (x.to_device, lambda gpu: xp.zeros(3, device=gpu), lambda gpu: xp.ones_like(x, device=gpu)):
         with pytest.raises(LayoutError, match="write 'cpu'"):
-            call()
+            call("gpu")
+    with pytest.raises(LayoutError, match="full takes one value"):
+        xp.full(3, [1, 2, 3])
+    with pytest.raises(LayoutError, match="diagonal is an integer, not 0.5"):
+        xp.eye(3, k=0.5)
 
     def program(comm):
         for text in ("block[(0)]", "[(0:cyclic(2))]", "[()]"):
