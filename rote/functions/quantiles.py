@@ -31,16 +31,16 @@ from ..runtime.comm.agreement import collective_errors, gathered
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.messages import sub_comm
 from . import reductions
-from .alignment import plain, replicated, whole_along
+from .alignment import plain, whole_along
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import known
-from .moves import agree_on_call, announce, moved
+from .moves import agree_on_call, announce
 from .rearranging import expand_dims
 from .reductions import Axis, finished, unordered
 from .rules import family, without_nans
 from .sorting import SampleSort, has_room, sorting_order
-from .statistics import weights_along
+from .statistics import weights_along, weights_of
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "selected"]
 
@@ -315,8 +315,7 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: Modes, name: str) 
     shape = x.distribution.shape
     if np.shape(weights) != shape:
         weights = np.broadcast_to(weights_along(known(weights), shape, axis, modes), shape)
-    tensor = weights if isinstance(weights, Distributed) else replicated(weights, x)
-    masses = moved(plain(tensor, name), x.distribution.layout, name, x.distribution.grid)
+    masses = weights_of(weights, x, name)
     if reductions.any(elementwise(name, np.less, (masses, 0), {})):
         raise ValueError("weights are not negative")
     return masses
@@ -409,7 +408,7 @@ def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: C
     index = index.clip(0, sum(ranks.sizes) - 1)
     order = np.argsort(index, kind="stable")
     here = index[order] - sum(ranks.sizes[: comm.rank])
-    (found,) = _Exchange(comm).joined([values[here[(here >= 0) & (here < len(values))]]])
+    found = np.concatenate(gathered(comm, name, values[here[(here >= 0) & (here < len(values))]]))
     result = np.empty_like(found)
     result[order] = found
     return result

@@ -25,7 +25,7 @@ from .creation import astype, full_like
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import known
-from .moves import agree_on_call, moved, redistributed
+from .moves import moved, redistributed
 from .products import conjugate, matmul
 from .rearranging import concat, permute_dims
 from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, finished, in_layout, reduce_by, taken, unordered
@@ -33,7 +33,7 @@ from .reshaping import compressed, reshape
 from .rules import family, follows, without_nans
 
 __all__ = ["average", "bincount", "corrcoef", "cov", "histogram", "mean", "nanmean", "nanstd", "nanvar", "ptp", "std"]
-__all__ += ["var", "weights_along"]
+__all__ += ["var", "weights_along", "weights_of"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -426,20 +426,14 @@ def _products(x: Any, weights: Any, divisor: float) -> Any:
 def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""
     x = plain(x, "bincount")
-    block = x.local
-    integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
-    if integers and block.size:
-        least, most = int(block.min()), int(block.max())
-        wrong = least < 0 or most > np.iinfo(np.int64).max
-        ends[:] = (0, 1) if wrong else (most, 0)
-    agree_on_call(x.comm)
-    x.comm.allreduce_in_place(ends, "max")  # so that all ranks raise one rank's error
-    if ends[1] > 0 or not integers or block.ndim != 1:
-        hint = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
+    order, numbers = len(x.distribution.shape), x.local.dtype.kind in "biu" and x.distribution.shape != (0,)
+    least, most = map(int, _ends(x)) if numbers else (0, -1)  # which all ranks know, so all raise the error of one
+    if x.local.dtype.kind not in "biu" or order != 1 or least < 0 or most > np.iinfo(np.int64).max:
+        hint = "" if order == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{hint}")
-    masses = None if weights is None else _masses(weights, x).local
+    masses = None if weights is None else weights_of(weights, x).local
     np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
-    counts = np.bincount(block.astype(np.int64, copy=False), masses, max(minlength, int(ends[0]) + 1))
+    counts = np.bincount(x.local.astype(np.int64, copy=False), masses, max(minlength, most + 1))
     kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
     return _summed(x, counts.astype(kind, copy=False), "bincount")
 
@@ -462,7 +456,7 @@ def histogram(
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
             range = tuple([kind.type(end) for end in _ends(x)])
         edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
-    masses = None if weights is None else _masses(weights, x).local
+    masses = None if weights is None else weights_of(weights, x).local
     counts, edges = np.histogram(x.local, edges, weights=masses)
     total = _summed(x, counts, "histogram")
     if density:
@@ -527,14 +521,13 @@ def _ends(x: Any) -> list[Any]:
     return [extreme(x).to_global()[()] for extreme in (reductions.min, reductions.max)]
 
 
-def _masses(values: Any, x: T) -> Distributed:
-    """A tensor, or an array that all ranks have, moved to the layout of the plain tensor x, which has its shape."""
+def weights_of(values: Any, x: Distributed, name: str = "weights") -> Distributed:
+    """Weights of elements, a tensor or an array that all ranks have, moved to the layout of the plain tensor x."""
     if not isinstance(values, Distributed):
         values = replicated(values, x)
     if values.distribution.shape != x.distribution.shape:
         raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
-    weights: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
-    return weights
+    return moved(values, x.distribution.layout, name, x.distribution.grid)
 
 
 def _summed(x: T, counts: Array, name: str) -> T:
