@@ -142,15 +142,19 @@ def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors, which broadcast to a block, so that numbers depend on the layout; and bad scales."""
+    """Refuse arrays and tensors, which would broadcast to the block, so that numbers would depend on the layout."""
     for name, value in parameters.items():
         if isinstance(value, DistTensor) or np.ndim(value) or np.asarray(value).dtype.kind not in "biufc":
             raise TypeError(
                 f"{name} is one number for all elements, not {value!r}\n"
                 "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
             )
-        if name == "scale" and not value >= 0:  # NaN too
-            raise ValueError(f"scale is 0 or more, not {value}")
+
+
+def _check_scale(scale: float) -> None:
+    _check_numbers(scale=scale)
+    if not scale >= 0:  # NaN too
+        raise ValueError(f"scale is 0 or more, not {scale}")
 
 
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
@@ -275,7 +279,7 @@ class Generator:
         array([1.2653, 1.1108])
         """
         element = _real_dtype(dtype)
-        _check_numbers(scale=scale)
+        _check_scale(scale)
         return self._drawn(
             lambda words: -scale * np.log1p(-_fractions(words[:, 0])), 1, element, shape, layout, **ranks
         )
@@ -321,7 +325,8 @@ class Generator:
             _real_dtype(element)
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
-        _check_numbers(loc=loc, scale=scale)
+        _check_numbers(loc=loc)
+        _check_scale(scale)
 
         def values(words: Words) -> Array:
             radius = np.sqrt(-2.0 * np.log1p(-_fractions(words[:, 0])))

@@ -7,7 +7,7 @@ array([1., 1., 1., 1.])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Unpack
 
 import numpy as np
@@ -17,7 +17,7 @@ from rote.fft.functions.dispatch import TRANSFORMS
 
 from ..errors import LayoutError
 from ..functions.creation import Where, taking
-from ..functions.rules import of_tensors
+from ..functions.rules import of_tensors, written
 from ..layout.grid import tensor_shape
 from ..tensor.tensor import DistTensor
 from .creation import arange
@@ -30,36 +30,26 @@ __all__ = [
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def _single(name: str) -> Any:
-    """A transform along one axis, with the standard's signature."""
-    transform = TRANSFORMS[getattr(np.fft, name)]
-
-    def called(x: DistTensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> DistTensor:
-        return transform(x, n, axis, norm)
-
-    return _named(name, called)
+def _single(
+    name: str, x: DistTensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> DistTensor:
+    return TRANSFORMS[getattr(np.fft, name)](x, n, axis, norm)
 
 
-def _several(name: str) -> Any:
-    """A transform along several axes, with the standard's signature."""
-    transform = TRANSFORMS[getattr(np.fft, name)]
+def _several(
+    name: str,
+    x: DistTensor,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> DistTensor:
+    return TRANSFORMS[getattr(np.fft, name)](x, s, axes, norm)
 
-    def called(
-        x: DistTensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-    ) -> DistTensor:
-        return transform(x, s, axes, norm)
 
-    return _named(name, called)
-
-
-def _shift(name: str) -> Any:
-    """A shift between the usual order of frequencies and the one with zero in the middle."""
-    transform = TRANSFORMS[getattr(np.fft, name)]
-
-    def called(x: DistTensor, /, *, axes: int | Sequence[int] | None = None) -> DistTensor:
-        return transform(x, axes)
-
-    return _named(name, called)
+def _shift(name: str, x: DistTensor, /, *, axes: int | Sequence[int] | None = None) -> DistTensor:
+    return TRANSFORMS[getattr(np.fft, name)](x, axes)
 
 
 _DOC = """The `numpy.fft.{name}` of a tensor, with NumPy's arguments and lengths; layouts and moves as in `rote.fft`.
@@ -74,24 +64,23 @@ True
 """
 
 
-def _named(name: str, called: Any) -> Any:
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = _DOC.format(name=name)
-    return of_tensors(name, called)
+def _transform(name: str, model: Callable[..., Any]) -> Any:
+    """A function of the standard, with the arguments that the model has after its name."""
+    return of_tensors(name, written(name, _DOC.format(name=name), model))
 
 
-fft: Final = _single("fft")
-ifft: Final = _single("ifft")
-rfft: Final = _single("rfft")
-irfft: Final = _single("irfft")
-hfft: Final = _single("hfft")
-ihfft: Final = _single("ihfft")
-fftn: Final = _several("fftn")
-ifftn: Final = _several("ifftn")
-rfftn: Final = _several("rfftn")
-irfftn: Final = _several("irfftn")
-fftshift: Final = _shift("fftshift")
-ifftshift: Final = _shift("ifftshift")
+fft: Final = _transform("fft", _single)
+ifft: Final = _transform("ifft", _single)
+rfft: Final = _transform("rfft", _single)
+irfft: Final = _transform("irfft", _single)
+hfft: Final = _transform("hfft", _single)
+ihfft: Final = _transform("ihfft", _single)
+fftn: Final = _transform("fftn", _several)
+ifftn: Final = _transform("ifftn", _several)
+rfftn: Final = _transform("rfftn", _several)
+irfftn: Final = _transform("irfftn", _several)
+fftshift: Final = _transform("fftshift", _shift)
+ifftshift: Final = _transform("ifftshift", _shift)
 
 
 @taking(Where)

@@ -21,6 +21,7 @@ from .moves import AtWork, function_at_work, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "comm_of"]
 __all__ += ["family", "fits", "follows", "named", "of_tensors", "raises_collectively", "refuse_unfit", "without_nans"]
+__all__ += ["written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -158,6 +159,16 @@ def family(
     return lambda function: follows(rule, *answers)(named(model)(function))
 
 
+def written(name: str, doc: str, model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
+    """Make a function from its name, its docstring and a model, as `named` does."""
+
+    def function() -> None: ...
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = model.__module__, doc
+    return named(model)(function)
+
+
 _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Arguments and errors as for `{plain}`.
 
 >>> import numpy as np, rote.array_api as xp
@@ -176,15 +187,10 @@ def without_nans(
         beyond: what happens if all elements are NaN, or in the place of NaNs.
     """
 
-    def function() -> None: ...
-
     name = answered.__name__
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = model.__module__
-    beyond = beyond and f"; {beyond}"
-    plain = name.removeprefix("nan")
-    function.__doc__ = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
-    return family(rule, model, answered)(function)
+    plain, beyond = name.removeprefix("nan"), beyond and f"; {beyond}"
+    doc = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
+    return follows(rule, answered)(written(name, doc, model))
 
 
 def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:

@@ -126,6 +126,7 @@ def var() -> None:
 
     Raises:
         ValueError: `ddof` and `correction` are both given.
+        TypeError: of a variance without NaNs, `dtype` or `out` is of integers, and the elements are not.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -527,7 +528,8 @@ def weights_of(values: Any, x: Distributed, name: str = "weights") -> Distribute
         values = replicated(values, x)
     if values.distribution.shape != x.distribution.shape:
         raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
-    return moved(values, x.distribution.layout, name, x.distribution.grid)
+    weights: Distributed = moved(values, x.distribution.layout, name, x.distribution.grid)
+    return weights
 
 
 def _summed(x: T, counts: Array, name: str) -> T:
