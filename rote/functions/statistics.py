@@ -449,6 +449,8 @@ def histogram(
     """
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
+    if a.local.dtype.kind == "b":
+        a = astype(a, np.uint8)  # as in NumPy
     x, edges = plain(a, "histogram"), known(bins)
     if isinstance(edges, str):
         edges = _number_of_bins(x, edges, range, weights)

@@ -131,7 +131,7 @@ def test_the_namespace_says_what_it_is():
             call("gpu")
     with pytest.raises(LayoutError, match="full takes one value"):
         xp.full(3, [1, 2, 3])
-    with pytest.raises(LayoutError, match="diagonal is an integer, not 0.5"):
+    with pytest.raises(LayoutError, match=r"diagonal is an integer, not 0\.5"):
         xp.eye(3, k=0.5)
 
     def program(comm):

@@ -387,11 +387,13 @@ def test_bins_by_rules_are_numpys(rule):
         generator.integers(0, 9, 300),
         np.zeros(5),
         np.repeat([0.0, 1.0], [99, 1]),
+        np.arange(7) % 2 == 0,
     ]
 
     def program(comm):
         for array in arrays:
             x = DistTensor.from_global(array, "block[(0)]", comm)
+            array = array.astype(np.uint8) if array.dtype == bool else array  # of which NumPy warns
             for limits in (None, (0, 2)):
                 for got, want in zip(np.histogram(x, rule, limits), np.histogram(array, rule, limits), strict=True):
                     np.testing.assert_allclose(got.to_global(), want, 1e-14)

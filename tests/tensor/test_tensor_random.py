@@ -145,7 +145,7 @@ def test_refusals():
         (ValueError, "scale is 0 or more", lambda: rng.exponential(float("nan"), 3)),
         (ValueError, "no integers of int8 from 0 to 128", lambda: rng.integers(129, shape=3, dtype="i1")),
         (ValueError, "no integers", lambda: rng.integers(3, 3)),
-        (TypeError, "not from 0 to 1.5", lambda: rng.integers(1.5, shape=3)),
+        (TypeError, r"not from 0 to 1\.5", lambda: rng.integers(1.5, shape=3)),
         (TypeError, "low is one number for all elements, not 'a'", lambda: rng.uniform("a", 1, 3)),
         (TypeError, "low is one number for all elements", lambda: rng.uniform(np.zeros(3), 1, 6)),
         (TypeError, "high is one number", lambda: rng.integers(0, [3, 4], 2)),
