@@ -2,7 +2,8 @@
 
 - A package that only collects names, such as `rote` itself, calls `attach`: it gives the functions `__getattr__` and
   `__dir__` of the module (PEP 562). Type checkers do not see them. For them the package imports the same names under
-  `TYPE_CHECKING`, and a test compares the two. `attach_methods` does the same for the methods of a class.
+  `TYPE_CHECKING`, and a test compares the two.
+- A class calls `method` for a method that is a function of another module.
 - A value calls `late` for what is made of it in higher packages: pages, figures, the array API namespace. So its own
   package does not depend on them.
 """
@@ -12,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from sys import modules
-from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from types import MethodType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-__all__ = ["HOMES", "attach", "attach_methods", "late"]
+__all__ = ["HOMES", "attach", "late", "method"]
 
 
 def attach(
@@ -85,36 +86,34 @@ def late(name: str) -> Any:
     return getattr(home, function) if function else home
 
 
+P = ParamSpec("P")
+X = TypeVar("X")
+
+
 class _LateMethod:
-    """A method that is a function of a module in a package; at first access the function replaces it."""
+    """A method that is a function of another module; at first access the function replaces it."""
 
-    __slots__ = ("_attribute", "_module", "_name", "_owner", "_package")
+    __slots__ = ("_attribute", "_import", "_owner")
 
-    def __init__(self, owner: type, attribute: str, package: ModuleType, module: str, name: str) -> None:
-        self._owner, self._attribute, self._package, self._module, self._name = owner, attribute, package, module, name
+    def __init__(self, function: Callable[[], Callable[..., Any]]) -> None:
+        self._import = function
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._attribute = owner, name
 
     def __get__(self, x: object, kind: type | None = None) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(getattr(self._package, self._module), self._name)
+        function = self._import()
         setattr(self._owner, self._attribute, function)
         return function if x is None else MethodType(function, x)
 
 
-def attach_methods(owner: type, package: ModuleType, homes: Mapping[str, str]) -> None:
-    """Give a class methods that are functions of the modules of a package, which are imported on first use.
+def method(function: Callable[[], Callable[Concatenate[Any, P], Any]]) -> Callable[Concatenate[X, P], X]:
+    """A method that is a function, which `function` imports; to type checkers, it returns a value of its object's type.
 
-    Args:
-        homes: by module the names of the functions; a method's name is without the prefix `numpy_`, if it has that.
+    >>> class Text(str):
+    ...     wrapped = method(lambda: __import__("textwrap").shorten)
+    >>> Text("a long text").wrapped(10)
+    'a [...]'
     """
-    for module, names in homes.items():
-        for name in names.split():
-            attribute = name.removeprefix("numpy_")
-            setattr(owner, attribute, _LateMethod(owner, attribute, package, module, name))
-
-
-if TYPE_CHECKING:
-    P = ParamSpec("P")
-    X = TypeVar("X")
-
-    def method(function: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[X, P], X]:
-        """A function as type checkers see it as a method: it returns a tensor of its tensor's type."""
-        return function
+    made: Any = _LateMethod(function)
+    return cast(Callable[Concatenate[X, P], X], made)

@@ -23,7 +23,7 @@ from ..functions.distributed import Array, Distributed, changed, read_only, writ
 from ..functions.moves import announce, because, implicit_cause, records_open, redistributed, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
-from ..lazy import attach_methods
+from ..lazy import method
 from ..runtime import placement
 from ..runtime.choose import Tune
 from ..runtime.comm.agreement import collective_errors
@@ -36,7 +36,6 @@ from .protocols import ArrayProtocols
 
 if TYPE_CHECKING:
     from ..compiler.halo import HaloPlan
-    from ..lazy import method
 
 __all__ = ["DistTensor"]
 
@@ -651,46 +650,41 @@ class DistTensor(ArrayProtocols):
         """
         return functions.creation.astype(self, dtype, copy=copy)
 
-    if TYPE_CHECKING:
-        sum: Final = method(functions.reductions.sum)
-        prod: Final = method(functions.reductions.prod)
-        max: Final = method(functions.reductions.max)
-        min: Final = method(functions.reductions.min)
-        any: Final = method(functions.reductions.any)
-        all: Final = method(functions.reductions.all)
-        mean: Final = method(functions.statistics.mean)
-        var: Final = method(functions.statistics.var)
-        std: Final = method(functions.statistics.std)
-        argmax: Final = method(functions.reductions.argmax)
-        argmin: Final = method(functions.reductions.argmin)
-        dot: Final = method(functions.products.dot)
-        trace: Final = method(functions.matrices.numpy_trace)
-        diagonal: Final = method(functions.matrices.numpy_diagonal)
-        swapaxes: Final = method(functions.rearranging.swapaxes)
-        nonzero: Final = functions.reshaping.nonzero
-        ravel: Final = method(functions.reshaping.ravel)
-        squeeze: Final = method(functions.rearranging.squeeze)
-        repeat: Final = method(functions.rearranging.repeat)
-        argsort: Final = method(functions.sorting.argsort)
-        take: Final = method(functions.sorting.take)
-        cumsum: Final = method(functions.scans.cumsum)
-        cumprod: Final = method(functions.scans.cumprod)
-    else:
+    def nonzero(self) -> tuple[Self, ...]:
+        """The global indices of the elements that are not zero, one tensor per mode, in row-major order.
+
+        Raises:
+            ValueError: the tensor is of order 0.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([0, 3, 0, 4], "block[(0)]").nonzero()[0].to_global()
+        array([1, 3])
+        """
+        return functions.reshaping.nonzero(self)
+
+    sum: Final = method(lambda: functions.reductions.sum)
+    prod: Final = method(lambda: functions.reductions.prod)
+    max: Final = method(lambda: functions.reductions.max)
+    min: Final = method(lambda: functions.reductions.min)
+    any: Final = method(lambda: functions.reductions.any)
+    all: Final = method(lambda: functions.reductions.all)
+    mean: Final = method(lambda: functions.statistics.mean)
+    var: Final = method(lambda: functions.statistics.var)
+    std: Final = method(lambda: functions.statistics.std)
+    argmax: Final = method(lambda: functions.reductions.argmax)
+    argmin: Final = method(lambda: functions.reductions.argmin)
+    dot: Final = method(lambda: functions.products.dot)
+    trace: Final = method(lambda: functions.matrices.numpy_trace)
+    diagonal: Final = method(lambda: functions.matrices.numpy_diagonal)
+    swapaxes: Final = method(lambda: functions.rearranging.swapaxes)
+    ravel: Final = method(lambda: functions.reshaping.ravel)
+    squeeze: Final = method(lambda: functions.rearranging.squeeze)
+    repeat: Final = method(lambda: functions.rearranging.repeat)
+    argsort: Final = method(lambda: functions.sorting.argsort)
+    take: Final = method(lambda: functions.sorting.take)
+    cumsum: Final = method(lambda: functions.scans.cumsum)
+    cumprod: Final = method(lambda: functions.scans.cumprod)
+
+    if not TYPE_CHECKING:  # which would lose their types
         real = read_only(real, "x.real[...] = values")
         imag = read_only(imag, "x.imag[...] = values")
-
-
-attach_methods(
-    DistTensor,
-    functions,
-    {
-        "matrices": "numpy_diagonal numpy_trace",
-        "products": "dot",
-        "rearranging": "repeat squeeze swapaxes",
-        "reductions": "all any argmax argmin max min prod sum",
-        "reshaping": "nonzero ravel",
-        "scans": "cumprod cumsum",
-        "sorting": "argsort take",
-        "statistics": "mean std var",
-    },
-)
