@@ -15,8 +15,8 @@ from io_cases import cases, numbered
 from io_laws import alone, raised, read_block, read_header, same, saved, write_npy
 
 import rote
-from rote.io import staging
-from rote.io.staging import Staging
+from rote.io import npy
+from rote.io.npy import Staging
 from rote.layout.layout import parse
 from rote.runtime import Comm, world
 from rote.runtime.comm.rawfile import FilePart
@@ -37,8 +37,8 @@ LAYOUTS = (
 def small() -> Iterator[None]:
     """Small tensors are staged, as large ones are, and read so even on one node."""
     with (
-        mock.patch.multiple(staging, **SMALL),
-        mock.patch.object(staging, "on_one_node", return_value=False),
+        mock.patch.multiple(npy, **SMALL),
+        mock.patch.object(npy, "on_one_node", return_value=False),
     ):
         yield
 
@@ -78,7 +78,7 @@ def check_pieces(comm: Comm, folder: Path) -> None:
         largest = prod(shape[1:]) * 8 * 2  # of rows of two ranks that may be cyclic
         for piece in plan._pieces(comm, np.dtype("f8")):
             seen[np.ix_(*[held.to_array() for held in piece.index])] += 1
-            assert piece.buffer.nbytes <= max(staging.PIECE, largest) or "(a b)" in layout, layout
+            assert piece.buffer.nbytes <= max(npy.PIECE, largest) or "(a b)" in layout, layout
         total = sum(comm.allgather_object(seen))
         assert total.tolist() == np.ones(shape, int).tolist(), layout
         header = read_header(path, comm)
