@@ -31,24 +31,12 @@ from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import plain
 from .distributed import Array, Distributed, KeyAxis, at_axes, changed, linked, shape_of, writable
-from .moves import Implicit, agree_on_call, announce, implicit_cause, moved, redistributed
+from .moves import Implicit, agree_on_call, announce, moved, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
 
-__all__ = [
-    "Origin",
-    "fetch",
-    "fetched",
-    "getitem",
-    "key_at",
-    "known",
-    "moved_first",
-    "parse_key",
-    "part",
-    "part_at",
-    "read",
-]
-__all__ += ["relabelled", "setitem", "store"]
+__all__ = ["Origin", "fetch", "fetched", "getitem", "key_at", "known", "moved_first", "parse_key", "part", "part_at"]
+__all__ += ["read", "relabelled", "setitem", "store"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -254,11 +242,8 @@ def fetch(
     agree_on_call(comm)
     agree(comm, name, key, detail=False)
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
-    token = implicit_cause.set(Implicit(name, 0, lambda: hint) if hint else None)
-    try:
-        announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name)
-    finally:
-        implicit_cause.reset(token)
+    implicit = Implicit(name, 0, lambda: hint) if hint else None
+    announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
     return move(x.local, fill)
 
 

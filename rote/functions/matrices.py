@@ -390,8 +390,6 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
         return vector_norm(x, axis=modes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(modes) != 2:
         raise LayoutError(f"norm takes vectors and matrices, not {len(modes)} modes; write vector_norm for more")
-    if ord is None or ord == "fro":
-        return vector_norm(x, axis=modes, keepdims=keepdims)
     others = [mode for mode in range(order) if mode not in modes]
     norms = matrix_norm(permute_dims(x, (*others, *modes)), ord=ord)
     return expand_dims(norms, modes) if keepdims else norms

@@ -198,7 +198,13 @@ class because:
         function_at_work.reset(self._token)
 
 
-def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str = "redistribute") -> None:
+def announce(
+    x: Distributed,
+    nbytes: int,
+    plan: Callable[[], str],
+    by_call: str = "redistribute",
+    implicit: Implicit | None = None,
+) -> None:
     """Record that data is about to move; if the move is implicit, warn of it or refuse it as the settings say.
 
     Args:
@@ -206,11 +212,12 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str 
         nbytes: the most bytes that any one rank receives; a move of no bytes is not announced.
         plan: gives the way in words; called only if the move is recorded or may be refused or warned of.
         by_call: the function that asked for the move, or whose own move it is, unless an outer one does (`because`).
+        implicit: what makes the move implicit; if None, the implicit move that is made at present, if any.
 
     Raises:
         LayoutError: the move is implicit, and `config` refuses implicit moves.
     """
-    implicit, records, settings = implicit_cause.get(), records_open.get(), _settings.get()
+    implicit, records, settings = implicit or implicit_cause.get(), records_open.get(), _settings.get()
     if not nbytes or not (records or (implicit and settings.implicit != "allow")):
         return
     silent = not records and settings.implicit == "warn"  # unless rank 0 has not warned of it yet
@@ -385,8 +392,6 @@ def redistributed(x: T, layout: Layout, cause: str, grid: Grid | None = None) ->
     if not across and x.distribution.layout == layout:
         return x
     agree_on_call(x.comm)
-    if function_at_work.get().name:
-        return x.redistribute(layout, grid=grid if across else None)
     with because(cause):
         return x.redistribute(layout, grid=grid if across else None)
 

@@ -231,17 +231,10 @@ def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
 
     They do if only the outermost mode of more than one index is split, in blocks over one grid mode.
     """
-    split = [mode for mode, splits in enumerate(dist.splits) if splits]
-    if not split:
-        return ()
-    first, rest = split[0], prod(dist.shape[split[0] + 1 :])
-    if len(split) > 1 or len(dist.splits[first]) > 1 or prod(dist.shape[:first]) != 1:
+    flat = _regrouped(dist, (prod(dist.shape),))
+    if flat is None or len(flat.splits[0]) > 1 or any(split.kind.is_cyclic for split in flat.splits[0]):
         return None
-    (only,) = dist.splits[first]
-    if only.kind.is_cyclic:
-        return None
-    scaled = _scaled_kinds([only], dist.shape[first], rest, 1)
-    return None if scaled is None else (Entry(only.grid_mode, scaled[0]),)
+    return flat.layout.modes[0]
 
 
 def fused_view(order: int) -> View | None:

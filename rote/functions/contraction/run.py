@@ -25,7 +25,7 @@ from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import BoundToRun, Comm
 from ...runtime.plans import bind
 from ..distributed import Array, Distributed, changed, check_out
-from ..moves import Implicit, agree_on_call, announce, function_at_work, implicit_cause, records_open, refuse_copies
+from ..moves import Implicit, agree_on_call, announce, function_at_work, records_open, refuse_copies
 from .diagonals import diagonal
 from .local import add_product, multiply, squeezed
 from .operands import common_operands, largest_grid, lettered
@@ -185,7 +185,8 @@ def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
 def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], cause: str) -> None:
     """Record a move, and warn of it or refuse it if it is implicit."""
     value, target, text, nbytes, implicit = move
-    if not implicit or function_at_work.get().owns:
+    work = function_at_work.get()
+    if not implicit or work.owns:
         announce(tensors[0], nbytes, text.__str__, cause)
         return
     gathered = 0 if target is None else refuse_copies(tensors[value], target.layout, target.grid, cause)
@@ -199,11 +200,7 @@ def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], ca
         it = "it" if len(plan.operands) == 1 else f"operand {value + 1}"
         return f"{plan}\nmove {it} by x.redistribute({str(target.layout)!r}{there}) first, {ask}"
 
-    token = implicit_cause.set(Implicit(function_at_work.get().name or cause, gathered, hint))
-    try:
-        announce(tensors[0], nbytes, text.__str__, cause)
-    finally:
-        implicit_cause.reset(token)
+    announce(tensors[0], nbytes, text.__str__, cause, Implicit(work.name or cause, gathered, hint))
 
 
 # --- walks ------------------------------------------------------------------------------------------------------------
