@@ -68,7 +68,18 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
     """
     h5py = _library()
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
-        return _contents(file, path, step, name)
+        steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
+        plain = step is None and (not steps or bool(_listing(file)[0]))
+        chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
+        group = file if chosen is None else file[str(chosen)]
+        node = None
+        if name:
+            with suppress(Exception):  # no such name, a link to nothing, or a damaged file: the listing below raises
+                node = group[name]
+        if isinstance(node, h5py.Dataset) and node.shape is not None:
+            return Contents({str(name): _stored(node, group, str(name))}, {}, chosen, steps)
+        tensors, links = _listing(group)
+        return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
 
 
 def fill_hdf5(
@@ -130,25 +141,6 @@ def _library() -> ModuleType:
         raise RoteError("HDF5 files need h5py\npip install h5py") from None
     module: ModuleType = h5py
     return module
-
-
-def _contents(file: Any, path: Path, step: int | None, name: str | None) -> Contents:
-    """The contents of an open file; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
-    h5py = _library()
-    steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
-    plain = step is None and (not steps or bool(_listing(file)[0]))
-    chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
-    group = file if chosen is None else file[str(chosen)]
-    if name:
-        node = None
-        with suppress(
-            Exception
-        ):  # no such name, a link to nothing, or a damaged file, of which the listing below raises
-            node = group[name]
-        if isinstance(node, h5py.Dataset) and node.shape is not None:
-            return Contents({name: _stored(node, group, name)}, {}, chosen, steps)
-    tensors, links = _listing(group)
-    return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
 
 
 def _is_step(file: Any, name: str) -> bool:

@@ -48,16 +48,20 @@ def without_view(dist: Distribution) -> Distribution:
     """
     if dist.layout.view is None:
         return dist
-    modes: list[list[Entry]] = [[] for _ in dist.shape]
+    modes: list[tuple[Entry, ...]] = [()] * len(dist.shape)
     left = list(dist.shape)
     for splits, digits in zip(dist.splits, dist.digits, strict=True):
         for split in splits:
             near = [digit.mode for digit in digits] + sorted(range(len(left)), key=lambda m: -left[m])
             chosen = next((m for m in near if left[m] >= split.parts), max(near, key=lambda m: left[m]))
             left[chosen] = -(-left[chosen] // split.parts)
-            modes[chosen].append(block(split.grid_mode))
-    layout = replace(dist.layout, view=None, modes=tuple(map(tuple, modes)))
-    return layout.on(dist.shape, dist.grid)
+            modes[chosen] += (block(split.grid_mode),)
+    return _split(dist, modes)
+
+
+def _split(dist: Distribution, modes: Sequence[tuple[Entry, ...]]) -> Distribution:
+    """The distribution with the tensor's own modes split in another way."""
+    return replace(dist.layout, view=None, modes=tuple(modes)).on(dist.shape, dist.grid)
 
 
 def in_boxes(dist: Distribution) -> Distribution:
@@ -71,9 +75,7 @@ def in_boxes(dist: Distribution) -> Distribution:
     modes = []
     for mode in plain.layout.modes:
         modes.append(tuple([block(entry.grid_mode) if entry.kind.is_cyclic else entry for entry in mode]))
-    if tuple(modes) == plain.layout.modes:
-        return plain
-    return replace(plain.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
+    return _split(plain, modes)
 
 
 def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
@@ -104,10 +106,7 @@ def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
     for m, splits in enumerate(plain.splits):
         if splits and blocks[m] != sizes[m]:
             modes[m] = _nested(splits, blocks[m])
-    target = plain
-    if tuple(modes) != plain.layout.modes:
-        target = replace(plain.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
-    return ChunkGrid(target, tuple(chunks), tuple(shards))
+    return ChunkGrid(_split(plain, modes), tuple(chunks), tuple(shards))
 
 
 def chunk_extents(block: Sequence[int], itemsize: int, nbytes: int) -> tuple[int, ...]:

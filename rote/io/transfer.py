@@ -113,14 +113,12 @@ def reserve(path: str, size: int) -> None:
     and a library may fail halfway through."""
     if not hasattr(os, "posix_fallocate"):
         return
-    file = os.open(path, os.O_RDWR)
-    try:
-        os.posix_fallocate(file, 0, size)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-            raise
-    finally:
-        os.close(file)
+    with open(path, "r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                raise
 
 
 def sync(path: str) -> None:

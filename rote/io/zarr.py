@@ -55,9 +55,29 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
 
     Only the tensor of a given name, if there is one; then no other array is opened.
     """
+    path = os.fspath(path)
     with readably(path, "read"):
         os.stat(path)
-        return _contents(os.fspath(path), step, name)
+        zarr = _library()
+        root = zarr.open(path, mode="r")
+        if isinstance(root, zarr.Array):
+            pick_step(path, step, (), True)
+            return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
+        root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
+        numbers = [each for each in os.listdir(path) if is_number(each) and os.path.isdir(os.path.join(path, each))]
+        steps = tuple(sorted(int(each) for each in numbers if _is_step(root, each)))
+        passed = {str(each) for each in steps}
+        plain = step is None and (not steps or any(each not in passed for each, _ in _members(root)))
+        chosen = pick_step(path, step, steps, plain, str(step) in numbers)
+        group = root if chosen is None else root[str(chosen)]
+        node = None
+        if name:
+            with suppress(Exception):  # no such name, or a damaged store: the listing below raises
+                node = group[name]
+        if isinstance(node, zarr.Array):
+            return Contents({str(name): _stored(node)}, {}, chosen, steps)
+        tensors = {each: _stored(array) for each, array in _arrays(path, group, passed, ())}
+        return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
 
 
 def fill_zarr(
@@ -111,30 +131,6 @@ def _library() -> ModuleType:
         raise RoteError(f"zarr is {zarr.__version__}, and 3.1.6 or later is needed\npip install --upgrade zarr")
     module: ModuleType = zarr
     return module
-
-
-def _contents(path: str, step: int | None, name: str | None) -> Contents:
-    """The contents of a store; of one step, if it has steps. Of a name that is a tensor, nothing but that."""
-    zarr = _library()
-    root = zarr.open(path, mode="r")
-    if isinstance(root, zarr.Array):
-        pick_step(path, step, (), True)
-        return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
-    root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
-    numbers = [each for each in os.listdir(path) if is_number(each) and os.path.isdir(os.path.join(path, each))]
-    steps = tuple(sorted(int(each) for each in numbers if _is_step(root, each)))
-    passed = {str(each) for each in steps}
-    plain = step is None and (not steps or any(each not in passed for each, _ in _members(root)))
-    chosen = pick_step(path, step, steps, plain, str(step) in numbers)
-    group = root if chosen is None else root[str(chosen)]
-    node = None
-    if name:
-        with suppress(Exception):  # no such name, or a damaged store: the listing below raises
-            node = group[name]
-    if isinstance(node, zarr.Array):
-        return Contents({str(name): _stored(node)}, {}, chosen, steps)
-    tensors = {each: _stored(array) for each, array in _arrays(path, group, passed, ())}
-    return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
 
 
 def _members(group: Any) -> Iterator[tuple[str, Any]]:
