@@ -195,7 +195,7 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
     5
     """
     stack = stack_of("trace", x)
-    return _summed_diagonal(x, len(stack), len(stack) + 1, offset, dtype)
+    return numpy_trace(x, offset, len(stack), len(stack) + 1, dtype)
 
 
 @follows("contracted", np.trace, name="numpy.trace")
@@ -209,17 +209,10 @@ def numpy_trace(
     array(5)
     """
     rows, columns = normal_axes((axis1, axis2), len(a.distribution.shape))
-    return finished("trace", _summed_diagonal(a, rows, columns, offset, dtype), out)
-
-
-def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype: npt.DTypeLike | None) -> Any:
-    diag = diagonal_of(x, rows, columns, offset, "trace")
+    diag = diagonal_of(a, rows, columns, offset, "trace")
     if dtype is None:
         dtype = np.add.reduce(np.empty(0, diag.local.dtype)).dtype
-    order = len(diag.distribution.shape)
-    along = rows - (columns < rows)
-    result = tuple([label for label in range(order) if label != along])
-    return contract((diag._with(diag.local.astype(dtype)),), (tuple(range(order)),), result, "trace")
+    return finished("trace", reductions.sum(diag._with(diag.local.astype(dtype)), rows - (columns < rows)), out)
 
 
 @follows("contracted", np.linalg.diagonal, views=True)

@@ -134,6 +134,7 @@ def config(
 
     Raises:
         ValueError: `implicit` or `gather` is none of the three.
+        TypeError: `layout` is no function.
 
     >>> import numpy as np, rote
     >>> with rote.config(implicit="error"):
@@ -144,6 +145,8 @@ def config(
     for name, policy in (("implicit", implicit), ("gather", gather)):
         if policy is not None and policy not in get_args(Policy):
             raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
+    if layout is not None and not callable(layout):
+        raise TypeError(f"layout={layout!r} is no function\nwrite layout=lambda shape: …, which gives a layout")
     _settings.set(_Settings(implicit or before.implicit, gather or before.gather, layout or before.layout))
     restoring = ExitStack()
     restoring.callback(_settings.set, before)

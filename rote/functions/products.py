@@ -6,6 +6,7 @@ Each names the modes of its operands by labels, equal ones where modes are multi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -173,10 +174,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
         if not 0 <= axes <= min(first, second):
             raise LayoutError(f"tensordot over {axes} modes wants tensors of that order, not of {first} and {second}")
     else:
-        summed = []
-        for each, order in zip(axes, (first, second), strict=True):
-            summed.append([_mode(axis, order) for axis in np.atleast_1d(each).tolist()])
-        if len(summed[0]) != len(summed[1]) or any(len(set(each)) < len(each) for each in summed):
+        lists = [np.atleast_1d(modes).tolist() for modes in axes] if np.iterable(axes) else []
+        summed = [[_mode(axis, order) for axis in modes] for modes, order in zip(lists, (first, second), strict=False)]
+        if len(lists) != 2 or len({*map(len, summed), *(len({*modes}) for modes in summed)}) > 1:
             raise LayoutError(f"tensordot takes two lists of as many modes, each once, not axes={axes!r}")
     for mode, other in zip(*summed, strict=True):
         _check_summed("tensordot", (x1, mode), (x2, other))
@@ -377,9 +377,9 @@ def _vectors(order: int, along: int) -> Term:
 
 def _mode(axis: Any, order: int) -> int:
     """The number of a mode, which may count from the end."""
-    if not -order <= axis < order:
+    if not -order <= (mode := index(axis)) < order:
         raise LayoutError(f"a tensor of order {order} has no mode {axis}")
-    return int(axis) % order
+    return mode % order
 
 
 def _check_summed(cause: str, *modes: tuple[Any, int]) -> None:

@@ -184,9 +184,11 @@ def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
     array([[2, 4],
            [1, 3]])
     """
-    first, second = normalize_axis_tuple(axes, len(m.distribution.shape))
-    turned = m if k % 2 == 0 else swapaxes(m, first, second)
-    mirrored = [mode for mode, when in ((first, (1, 2)), (second, (2, 3))) if k % 4 in when]
+    if len(axes) != 2:
+        raise ValueError(f"rot90 turns from one mode to another, not axes={axes}")
+    quarters, (first, second) = as_index(k) % 4, normalize_axis_tuple(axes, len(m.distribution.shape))
+    turned = m if quarters % 2 == 0 else swapaxes(m, first, second)
+    mirrored = [mode for mode, when in ((first, (1, 2)), (second, (2, 3))) if quarters in when]
     return flip(turned, mirrored) if mirrored else turned
 
 

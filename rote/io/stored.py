@@ -125,6 +125,8 @@ def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
     >>> as_attributes({"time": np.float64(0.5), "origin": np.zeros(2)})
     {'time': 0.5, 'origin': [0.0, 0.0]}
     """
+    if not isinstance(attributes, Mapping | None):
+        raise TypeError(f"attributes are values by name, not {attributes!r}\nwrite attributes={{'time': 0.5}}")
     return {check_name(name, "an attribute"): _attribute(name, value) for name, value in (attributes or {}).items()}
 
 

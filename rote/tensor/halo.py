@@ -104,7 +104,7 @@ def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:
 
 def _flags(periodic: Periodic, order: int) -> tuple[bool, ...]:
     """Per mode, whether it is periodic."""
-    return (bool(periodic),) * order if isinstance(periodic, bool | np.bool) else tuple(map(bool, periodic))
+    return tuple(map(bool, periodic)) if isinstance(periodic, Sequence | np.ndarray) else (bool(periodic),) * order
 
 
 def _check(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -123,8 +123,10 @@ class BoundMove(BoundToRun, Generic[T]):
         return self.result
 
     def _block(self, x: T | Array) -> Array:
-        if not isinstance(x, Distributed):
+        if isinstance(x, np.ndarray):
             return x
+        if not isinstance(x, Distributed):
+            raise TypeError(f"a move takes a DistTensor or this rank's block, not {type(x).__name__}")
         if x.comm is not self.source.comm:
             raise LayoutError("the move and the tensor are on different communicators; give both the same comm")
         if (x.distribution, x.local.dtype) != (self.plan.source, self.plan.dtype):
@@ -230,10 +232,12 @@ def redistribute(
     >>> rote.run(program, ranks=2)[1]
     [[[2.0], [5.0]], [1, 3]]
     """
-    if isinstance(layout, Layout | str):
-        layouts = [as_layout(layout)] * len(tensors)
-    else:
+    if not isinstance(tensors, Sequence):
+        raise TypeError("redistribute takes a list of tensors; write x.redistribute(layout) for one")
+    if isinstance(layout, Sequence) and not isinstance(layout, str):
         layouts = [*map(as_layout, layout)]
+    else:
+        layouts = [as_layout(layout)] * len(tensors)
     _check(tensors, layouts)
     if not tensors:
         return []
@@ -258,8 +262,6 @@ def redistribute(
 
 
 def _check(tensors: Sequence[T], layouts: Sequence[Layout]) -> None:
-    if isinstance(tensors, Distributed):
-        raise TypeError("redistribute takes a list of tensors; write x.redistribute(layout) for one")
     for number, x in enumerate(tensors):
         if not isinstance(x, Distributed):
             raise TypeError(f"redistribute takes a list of tensors, but the one at {number} is a {type(x).__name__}")
@@ -275,7 +277,7 @@ def _check(tensors: Sequence[T], layouts: Sequence[Layout]) -> None:
 def grid_comm(x: Distributed, grid_modes: Sequence[int]) -> Comm:
     """The communicator of the ranks that differ from this one only along some grid modes."""
     grid = x.distribution.grid
-    if {*grid_modes} - {*range(grid.order)} or len({*grid_modes}) < len(grid_modes):
+    if any(g not in range(grid.order) for g in grid_modes) or len({*grid_modes}) < len(grid_modes):
         raise LayoutError(f"grid {grid} has the modes {(*range(grid.order),)}, each of them once; not {grid_modes}")
     return sub_comm(x.comm, grid, tuple(sorted(grid_modes)))
 
@@ -319,6 +321,8 @@ def _check_rooted(dist: Distribution) -> None:
 
 def _check_part(x: Distributed | None, dist: Distribution, rank: int) -> None:
     """Refuse a tensor that is not this rank's part of the rooted one, a missing part, and one too many."""
+    if not isinstance(x, Distributed | None):
+        raise TypeError(f"from_roots takes a DistTensor, or None, not {type(x).__name__}")
     if (x is not None) != dist.holds(rank):
         has, given = ("a part", "none is given") if x is None else ("nothing", "a tensor is given")
         raise LayoutError(f"rank {rank} holds {has} of {dist}, but {given}\nwrite None on the ranks that hold nothing")

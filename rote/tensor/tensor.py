@@ -65,16 +65,18 @@ class DistTensor(ArrayProtocols):
 
         Raises:
             LayoutError: the block has another shape than the distribution gives this rank; raised on this rank only.
-            TypeError: `distribution` is not a distribution, or the block has a mask; raised on this rank only.
+            TypeError: `distribution` is not one, or the block is no array or has a mask; raised on this rank only.
         """
         self._comm = as_comm(comm)
         self._distribution = distribution
         self._local = local
         self._sharing = None
-        if not isinstance(distribution, Distribution):
-            raise TypeError("DistTensor(block, dist) takes a Distribution\nwrite DistTensor.from_global(array, layout)")
         if type(local) is not np.ndarray:
             refuse_mask(type(local))
+        if not isinstance(distribution, Distribution) or not isinstance(local, np.ndarray):
+            raise TypeError(
+                "DistTensor(block, dist) takes an array and a Distribution\nwrite DistTensor.from_global(array, layout)"
+            )
         if local.shape != (wanted := distribution.local_shape(self._comm.rank)):
             text = f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}"
             if local.shape == distribution.shape:

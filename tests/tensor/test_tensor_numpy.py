@@ -383,7 +383,7 @@ def test_refusals_say_what_to_do():
     }.items():
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):
             getattr(x, name)
-    with pytest.raises(TypeError, match=r"takes a Distribution\nwrite DistTensor\.from_global"):
+    with pytest.raises(TypeError, match=r"takes an array and a Distribution\nwrite DistTensor\.from_global"):
         DistTensor(x.local, "[(0),()]")
     with pytest.raises(AttributeError, match=r"^'DistTensor' object has no attribute 'sun'$"):
         x.sun  # noqa: B018

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rote
-from rote import DistTensor
+from rote import DistTensor, LayoutError
 
 LAYOUTS = pytest.mark.parametrize("layout", ["[()]", "block[(0)]", "cyclic[(0)]"])
 INTEGERS, BYTES = np.array([3, -1, 2, 2]), np.array([200, 100, 7, 1], np.uint8)
@@ -155,3 +155,36 @@ def test_blocks_of_numbers_are_arrays(ranks):
         return [type(each.local) for each in results], float(results[1])
 
     assert rote.run(program, ranks) == [([np.ndarray] * 3, float(INTEGERS.max()))] * ranks
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda x: np.tensordot(x, x, ([0.5], [0])), TypeError, "takes integers"),
+        (lambda x: np.tensordot(x, x, (1,)), LayoutError, "two lists"),
+        (lambda x: np.tensordot(x, x, None), LayoutError, "two lists"),
+        (lambda x: np.vecdot(x, x, axis=None), TypeError, "integer"),
+        (lambda x: np.rot90(x, 1.5), TypeError, "integer"),
+        (lambda x: np.rot90(x, 1, (0,)), ValueError, "from one mode to another"),
+        (lambda x: x.trace(out=3), LayoutError, "^trace "),
+        (lambda x: x.move_to("[(),(0)]")(3), TypeError, "DistTensor or this rank's block, not int"),
+        (lambda x: x.grid_comm([0]), LayoutError, "each of them once"),
+        (lambda x: rote.redistribute(3, "[()]"), TypeError, "list of tensors"),
+        (lambda x: rote.redistribute([x], 3), LayoutError, "one layout is expected"),
+        (lambda x: rote.save("none.h5", x, attributes=3), TypeError, "values by name"),
+        (lambda x: DistTensor(3, x.distribution), TypeError, "takes an array"),
+        (lambda x: DistTensor.from_roots(3, "block[(0),()]|(1)", (4, 4), grid=(1, 1)), TypeError, "or None, not int"),
+        (lambda x: rote.config(layout=3), TypeError, "no function"),
+    ],
+)
+def test_wrong_arguments_are_named(call, kind, text):
+    """Law: an argument of another type is refused before anything is computed, in words of the call."""
+    x = DistTensor.from_global(np.ones((4, 4)), "block[(0),()]")
+    with pytest.raises(kind, match=text):
+        call(x)
+
+
+def test_one_number_says_whether_all_modes_are_periodic():
+    """Law: a truth value of any type is for all modes."""
+    x = DistTensor.from_global(np.arange(4), "block[(0)]")
+    assert x.halo(1, periodic=1).tolist() == x.halo(1, periodic=np.True_).tolist() == [3, 0, 1, 2, 3, 0]
