@@ -18,7 +18,7 @@ from ..layout.layout import Layout
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
-from .contraction.subscripts import LETTERS, Subscripts, as_text, read_subscripts
+from .contraction.subscripts import Subscripts, as_text, read_subscripts
 from .distributed import Distributed, changed, linked, shape_of, writable
 from .exact import exact_contract
 from .moves import redistributed
@@ -132,21 +132,19 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None 
         raise LayoutError("matmul takes no tensor of order 0; write x1 * x2")
     if shapes[0][-1] != shapes[1][-min(orders[1], 2)]:
         _check_summed("matmul", (x1, -1), (x2, -min(orders[1], 2)))
-    terms, result = _matrix_terms(*orders)
-    return into(out, contract((x1, x2), terms, result, "matmul", layout), "matmul")
+    product = _matrix_product(*orders)
+    return into(out, contract((x1, x2), product.terms, product.result, "matmul", layout), "matmul")
 
 
 @memoized(64)
-def _matrix_terms(first: int, second: int) -> tuple[tuple[str, str], str]:
-    """The letters of matrices, or of stacks of them, and of their product.
+def _matrix_product(first: int, second: int) -> Subscripts:
+    """The letters of matrices of some orders, or of stacks of them, and of their product.
 
-    >>> _matrix_terms(2, 2), _matrix_terms(1, 2), _matrix_terms(4, 3)
-    ((('ik', 'kj'), 'ij'), (('k', 'kj'), 'j'), (('baik', 'akj'), 'baij'))
+    >>> print(_matrix_product(2, 2), _matrix_product(1, 2), _matrix_product(4, 3))
+    ik,kj->ij k,kj->j yzik,zkj->yzij
     """
-    letters = [letter for letter in LETTERS if letter not in "ikj"]
-    stacks = ["".join(letters[max(order - 2, 0) - 1 :: -1]) if order > 2 else "" for order in (first, second)]
     rows, columns = "i" * (first > 1), "j" * (second > 1)
-    return (f"{stacks[0]}{rows}k", f"{stacks[1]}k{columns}"), max(stacks, key=len) + rows + columns
+    return read_subscripts(f"...{rows}k,...k{columns}->...{rows}{columns}", (first, second))
 
 
 @follows("contracted", np.tensordot, np.linalg.tensordot)
