@@ -227,15 +227,13 @@ def fetch(
     key: Any,
     wanted: Callable[[], Sequence[Ints]],
     name: str,
-    fill: Any = 0,
     hint: str = "",
 ) -> Array:
     """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
 
     Args:
         key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
-        wanted: a function that gives the indices that this rank needs, as for `IndexedMove`.
-        fill: the value at negative indices.
+        wanted: a function that gives the indices that this rank needs, as for `IndexedMove`; at negative ones is zero.
         hint: if the move brings an operand to another layout, so that it is implicit, what to write instead.
     """
     source, comm = x.distribution, x.comm
@@ -244,21 +242,21 @@ def fetch(
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
     implicit = Implicit(name, 0, lambda: hint) if hint else None
     announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
-    return move(x.local, fill)
+    return move(x.local)
 
 
-def fetched(x: T, target: Distribution, origins: Mapping[int, Origin], key: Any, name: str, fill: Any = 0) -> T:
+def fetched(x: T, target: Distribution, origins: Mapping[int, Origin], key: Any, name: str) -> T:
     """A tensor that takes its elements from other indices of a plain tensor of the same order. Collective.
 
-    The origins say, by mode, from which indices elements come; indices of other modes do not change. Negative indices
-    are filled. The other arguments are those of `fetch`.
+    The origins say, by mode, from which indices elements come; indices of other modes do not change. The other
+    arguments are those of `fetch`.
     """
 
     def wanted() -> list[Ints]:
         held = target.indices(x.comm.rank)
         return [origins[mode](index) if mode in origins else index for mode, index in enumerate(held)]
 
-    return x._on(fetch(x, target, key, wanted, name, fill), target)
+    return x._on(fetch(x, target, key, wanted, name), target)
 
 
 def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) -> str:

@@ -331,18 +331,21 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
             if any(pair):
                 x = _padded_along(x, along, [pair if m == along else (0, 0) for m in range(len(shape))], mode, options)
         return x
-    constants = np.broadcast_to(np.asarray(options.get("constant_values", 0)), (len(shape), 2))
-    values = np.unique(constants)
-    if len(values) < 2:
-        return _padded(x, pairs, mode, values[0] if len(values) else 0)
-    for along, end in np.ndindex(constants.shape):  # in this order, as in NumPy: corners have the constant of the last
-        widths = [[n * (m == along and e == end) for e, n in enumerate(pair)] for m, pair in enumerate(pairs)]
-        x = _padded(x, widths, mode, constants[along, end])
+    constants = np.asarray(options.get("constant_values", 0)).astype(x.local.dtype)
+    x = _padded(x, pairs, mode)
+    if mode == "constant":
+        ends = np.broadcast_to(constants, (len(shape), 2))
+        for along, index in enumerate(
+            x.distribution.indices(x.comm.rank)
+        ):  # of corners, the last mode has its constant
+            first = pairs[along][0]
+            for outside, constant in zip((index < first, index >= first + shape[along]), ends[along], strict=True):
+                x.local[(slice(None),) * along + (outside,)] = constant
     return x
 
 
-def _padded(x: T, pairs: Sequence[Sequence[int]], mode: str, constant: Any) -> T:
-    """A plain tensor padded with elements of its own, or with one constant."""
+def _padded(x: T, pairs: Sequence[Sequence[int]], mode: str) -> T:
+    """A plain tensor padded with elements of its own, or with zeros."""
     shape = x.distribution.shape
 
     def origin(along: int) -> Origin:
@@ -350,7 +353,7 @@ def _padded(x: T, pairs: Sequence[Sequence[int]], mode: str, constant: Any) -> T
 
     wider = tuple([n + sum(pair) for n, pair in zip(shape, pairs, strict=True)])
     origins = {along: origin(along) for along, pair in enumerate(pairs) if any(pair)}
-    return fetched(x, fitted(x.distribution, wider), origins, (mode, tuple(chain(*pairs))), "pad", constant)
+    return fetched(x, fitted(x.distribution, wider), origins, (mode, tuple(chain(*pairs))), "pad")
 
 
 def _padded_along(x: T, along: int, pairs: Sequence[Sequence[int]], mode: str, options: dict[str, Any]) -> T:
