@@ -206,7 +206,10 @@ class Staging:
     grid_modes: tuple[int, ...]  # along which the ranks of a group differ
     grid: Grid  # of a group
     blocks: Layout  # of a group's part on the group's ranks
-    cut: _Cut  # of the part into pieces
+    rows: Layout  # in which a piece of the part is read or written
+    mode: int = -1  # of the tensor, along which the part is cut into pieces; -1 if there is only one
+    place: int = -1  # the mode of the view that is this mode
+    step: int = 1  # the extent of a piece along the mode
 
     @classmethod
     def of(cls, dist: Distribution, itemsize: int, comm: Comm, writing: bool) -> Staging | None:
@@ -228,15 +231,34 @@ class Staging:
         grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
         blocks = _among(dist, grid_modes)
         shape = tuple(max(local_extents(splits, n)) for splits, n in zip(kept, dist.shape, strict=True))
-        whole = _Cut(-1, -1, 1, in_rows(blocks, shape, grid), 0, 0, 0)
-        cuts = []
-        for m in sorted(places):
-            left = dist.splits[places[m]][len(kept[m]) :]
-            if all(s.kind.is_cyclic for s in left):  # other pieces would not be split as the whole part is
-                cuts.append(_cut(dist, m, places[m], kept, blocks, shape, grid, itemsize))
-        good = [cut for cut in cuts if cut.mode == 0 or (cut.run >= LONG_RUN and cut.nbytes <= grid.size * PIECE)]
-        best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.contiguous)) if good else whole
-        return cls(dist, kept, grid_modes, grid, blocks, best)
+        whole = cls(dist, kept, grid_modes, grid, blocks, in_rows(blocks, shape, grid))
+        cuts = [whole._cut(mode, place, shape, itemsize) for mode, place in sorted(places.items())]
+        return max(cuts, default=(0, 0, whole), key=lambda cut: cut[:2])[-1]
+
+    def _cut(self, mode: int, place: int, shape: tuple[int, ...], itemsize: int) -> tuple[int, int, Staging]:
+        """The transfer with a part of some shape cut along a mode of the tensor, and before it how good that is.
+
+        It is better if a rank reads or writes longer runs of the file, up to `LONG_RUN` bytes; then, if more elements
+        of a piece are contiguous in a block: cut along the block's fastest mode, each piece would touch the whole
+        block. If pieces cannot be cut, or are too large or their runs too short, it is the transfer as it is.
+        """
+        dist, grid, kept = self.dist, self.grid, self.kept[mode]
+        left = dist.splits[place][len(kept) :]
+        if not all(s.kind.is_cyclic for s in left):  # other pieces would not be split as the whole part is
+            return 0, 0, self
+        again = prod([s.parts * s.kind.tile for s in left])
+        each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
+        step = min(max(grid.size * PIECE // each // again, 1) * again, shape[mode])
+        piece = (*shape[:mode], step, *shape[mode + 1 :])
+        rows = in_rows(self.blocks, piece, grid)
+        largest = rows.on(piece, grid).max_local_shape()
+        last = max((m for m, extent in enumerate(dist.shape) if largest[m] < extent), default=0)
+        row = prod(dist.shape[last + 1 :]) * itemsize
+        run = min(largest[last], longest_run(self.kept[last], dist.shape[last])) * row
+        if mode and (run < LONG_RUN or step * each > grid.size * PIECE):
+            return 0, 0, self
+        contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
+        return min(run, LONG_RUN), contiguous, replace(self, rows=rows, mode=mode, place=place, step=step)
 
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
         """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
@@ -271,7 +293,7 @@ class Staging:
         sets = []
         for splits, extent in zip(self.kept, self.dist.shape, strict=True):
             sets.append(mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits)))
-        mode, place_mode, step = self.cut.mode, self.cut.place, self.cut.step
+        mode, step = self.mode, self.step
         along = max(local_extents(self.kept[mode], self.dist.shape[mode])) if mode >= 0 else 1
         memory, first = np.empty(0, dtype), 0
         for start in range(0, along, step):
@@ -279,7 +301,7 @@ class Staging:
             if mode >= 0:
                 part[mode] = sets[mode].select(IndexSet.interval(start, start + step))
             shape = tuple(map(len, part))
-            rows, blocks = self.cut.rows.on(shape, self.grid), self.blocks.on(shape, self.grid)
+            rows, blocks = self.rows.on(shape, self.grid), self.blocks.on(shape, self.grid)
             index = tuple(each.select(rows_of) for each, rows_of in zip(part, rows.index_sets(group.rank), strict=True))
             extents = rows.local_shape(group.rank)
             if start == 0:  # the first piece is the largest
@@ -287,8 +309,8 @@ class Staging:
                     memory = np.empty(prod(extents), dtype)
             place: tuple[slice, ...] = ()
             if mode >= 0:
-                stop = first + blocks.local_shape(group.rank)[place_mode]
-                place, first = (*(slice(None),) * place_mode, slice(first, stop)), stop
+                stop = first + blocks.local_shape(group.rank)[self.place]
+                place, first = (*(slice(None),) * self.place, slice(first, stop)), stop
             yield _Piece(index, place, rows, blocks, memory[: prod(extents)].reshape(extents), group)
 
 
@@ -302,21 +324,6 @@ class _Piece:
     group: Comm
 
 
-class _Cut(NamedTuple):
-    """A way to cut a part of a tensor into pieces.
-
-    If pieces were cut along the block's fastest mode, each of them would touch the whole block.
-    """
-
-    mode: int  # of the tensor, along which it is cut; -1 if there is only one piece
-    place: int  # the mode of the view that is this mode
-    step: int  # the extent of a piece along the mode
-    rows: Layout  # in which a piece is read or written
-    nbytes: int  # of a piece, on all ranks together
-    run: int  # about how many contiguous bytes of the file a rank reads or writes of a piece
-    contiguous: int  # about how many elements of a piece are contiguous in a block
-
-
 def _places(dist: Distribution) -> dict[int, int]:
     """The modes of the tensor that the view reads unchanged, each with its mode of the view."""
     plain = {digits[0].mode: v for v, digits in enumerate(dist.digits) if len(digits) == 1}
@@ -327,30 +334,6 @@ def _kept(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]
     """The longest prefix of a mode's splits that leaves long runs of the file; an index of the mode has `row` bytes."""
     numbers = range(len(splits), 0, -1)
     return next((splits[:n] for n in numbers if longest_run(splits[:n], extent) * row >= LONG_RUN), ())
-
-
-def _cut(
-    dist: Distribution,
-    mode: int,
-    place: int,
-    kept: tuple[tuple[Split, ...], ...],
-    blocks: Layout,
-    shape: tuple[int, ...],
-    grid: Grid,
-    itemsize: int,
-) -> _Cut:
-    """The cut along a mode, for a group's part, of the given shape."""
-    left = dist.splits[place][len(kept[mode]) :]
-    again = prod([s.parts * s.kind.tile for s in left])
-    each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
-    step = min(max(grid.size * PIECE // each // again, 1) * again, shape[mode])
-    piece = (*shape[:mode], step, *shape[mode + 1 :])
-    rows = in_rows(blocks, piece, grid)
-    largest = rows.on(piece, grid).max_local_shape()
-    last = max((m for m, extent in enumerate(dist.shape) if largest[m] < extent), default=0)
-    run = min(largest[last], longest_run(kept[last], dist.shape[last])) * prod(dist.shape[last + 1 :]) * itemsize
-    contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
-    return _Cut(mode, place, step, rows, step * each, run, contiguous)
 
 
 def _in_native_order(block: Array) -> Array:
