@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
+from ..layout.kinds import part_extents
 from ..layout.layout import Layout
 from . import reductions
 from .alignment import one_per_part, part_number, plain, whole_along
@@ -251,7 +252,7 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     """QR factors of matrices, whose columns are made whole: Q's rows are split as the matrix's, R is replicated."""
     x = whole_along(x, (len(x.distribution.shape) - 1,), cause)
     dist, n = x.distribution, x.distribution.shape[-1]
-    counts = _row_counts(dist, x.comm.rank)
+    counts = part_extents(dist.splits[-2], dist.shape[-2]).reshape(-1).tolist()  # the number of rows of each part
     mine = part_number(dist, x.comm.rank, -2)
     Q, R = np.linalg.qr(x.local)
     size = 1  # of the groups of parts that are joined in pairs
@@ -270,17 +271,6 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     stack, k = dist.shape[:-2], min(dist.shape[-2:])
     triangle = Distribution(Layout((*dist.layout.modes[:-2], (), ())), (*stack, k, n), dist.grid)
     return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, triangle))
-
-
-def _row_counts(dist: Distribution, rank: int) -> list[int]:
-    """The number of rows of each part of the matrices of which this rank holds a part."""
-    splits, coordinates = dist.splits[-2], list(dist.grid.coordinates(rank))
-    counts = []
-    for place in np.ndindex(*[split.parts for split in splits]):
-        for split, c in zip(splits, place, strict=True):
-            coordinates[split.grid_mode] = c
-        counts.append(dist.local_shape(dist.grid.rank(coordinates))[-2])
-    return counts
 
 
 def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str) -> Array:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice, product
+from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from ..layout.distribution import Distribution
 from ..layout.expressions import block
 from ..layout.grid import Grid
-from ..layout.kinds import Split, mode_set
+from ..layout.kinds import Split, mode_set, part_extents, run_starts
 from ..layout.layout import Entry, Layout
 
 __all__ = ["LARGE", "ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "in_long_runs", "in_rows"]
@@ -124,13 +126,10 @@ def chunk_extents(block: Sequence[int], itemsize: int, nbytes: int) -> tuple[int
 
 def _block_extent(splits: tuple[Split, ...], extent: int) -> int:
     """The common extent of a mode's blocks if they are contiguous, in order, and only the last is shorter; else 0."""
-    parts = [mode_set(splits, extent, at) for at in product(*[range(s.parts) for s in splits])]
-    size = max(len(parts[0]), 1)
-    for k, held in enumerate(parts):
-        start, stop = min(k * size, extent), min((k + 1) * size, extent)
-        if len(held) != stop - start or (held and (held.start, held.stop) != (start, stop)):
-            return 0
-    return size
+    lengths = part_extents(splits, extent).reshape(-1)
+    size = max(int(lengths[0]), 1)
+    regular = np.clip(extent - size * np.arange(len(lengths)), 0, size)
+    return size if run_starts(splits, extent) is not None and np.array_equal(lengths, regular) else 0
 
 
 def _divisor(number: int, most: int) -> int:
