@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import reduce
 from math import prod
 from typing import Any, TypeVar
 
@@ -67,17 +67,13 @@ def whole_along(x: T, modes: Collection[int], cause: str) -> T:
     """
     x = plain(x, cause)
     lay = x.distribution.layout
-    loose = [*chain(*(lay.modes[mode] for mode in modes))]
-    if not loose:
+    added = tuple([Entry(entry.grid_mode, BLOCK) for mode in modes for entry in lay.modes[mode]])
+    if not added:
         return x
-    kept = list(lay.modes)
-    for mode in modes:
-        kept[mode] = ()
-    added = tuple([Entry(entry.grid_mode, BLOCK) for entry in loose])
+    kept = reduce(Layout.whole, modes, lay)
     others = [mode for mode in range(lay.order) if mode not in modes]
-    candidates = [Layout((*kept[:mode], (*kept[mode], *added), *kept[mode + 1 :])) for mode in others]
-    candidates = candidates or [Layout(tuple(kept))]
-    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates)), cause)
+    candidates = [replace(kept, modes=(*kept.modes[:m], kept.modes[m] + added, *kept.modes[m + 1 :])) for m in others]
+    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates or [kept])), cause)
 
 
 def part_number(dist: Distribution, rank: int, mode: int) -> int:

@@ -18,7 +18,7 @@ from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
 from ..runtime.regions import identity
-from .hdf5 import contents_hdf5, contents_xdmf, fill_hdf5, fill_xdmf, write_hdf5, write_xdmf, written_in_hdf5
+from .hdf5 import contents_hdf5, fill_hdf5, write_hdf5, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, write_npy
 from .stored import Contents, Part, StoredTensor, check_dtype
@@ -80,7 +80,7 @@ FORMATS = (
     ),
     Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, contents_zarr, fill_zarr, write_zarr),
     Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_hdf5),
-    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, contents_xdmf, fill_xdmf, write_xdmf),
+    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_xdmf),
 )
 
 

@@ -47,8 +47,7 @@ from .stored import (
 )
 from .transfer import Draft, progress, replacing, reserve, slabs, sync
 
-__all__ = ["contents_hdf5", "contents_xdmf", "fill_hdf5", "fill_xdmf", "parallel", "write_hdf5", "write_xdmf"]
-__all__ += ["written_in_hdf5"]
+__all__ = ["contents_hdf5", "fill_hdf5", "parallel", "write_hdf5", "write_xdmf", "written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: space for a file's metadata
@@ -66,7 +65,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
 
     Only the tensor of a given name, if there is one; then no other object is opened.
     """
-    h5py = _library()
+    h5py, path = _library(), _data_file(path)
     with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
         steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
         plain = step is None and (not steps or bool(_listing(file)[0]))
@@ -86,6 +85,7 @@ def fill_hdf5(
     path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
 ) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
+    path = _data_file(path)
     with collective_errors(comm), readably(path, "read"):
         h5py = _library()
         if block.size and dist.contributes(comm.rank):
@@ -298,18 +298,6 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
 # --- XDMF ------------------------------------------------------------------------------------------------------------
 
 
-def contents_xdmf(path: Path, step: int | None, name: str | None = None) -> Contents:
-    """The contents of the HDF5 file beside an XDMF file; see `contents_hdf5`."""
-    return contents_hdf5(_beside(path), step, name)
-
-
-def fill_xdmf(
-    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
-) -> None:
-    """Read a tensor in the HDF5 file beside an XDMF file; see `fill_hdf5`."""
-    fill_hdf5(_beside(path), stored, dist, comm, block, advance)
-
-
 def write_xdmf(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
 ) -> None:
@@ -319,20 +307,22 @@ def write_xdmf(
     """
     with collective_errors(comm):
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
-    write_hdf5(_beside(path), parts, comm, attributes, step)
+    write_hdf5(_data_file(path), parts, comm, attributes, step)
     with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
         if comm.rank == 0:
             with open(draft.path, "w", encoding="utf-8") as file:
                 file.write(_text(path))
 
 
-def _beside(path: Path) -> str:
-    return os.path.splitext(os.fspath(path))[0] + ".h5"
+def _data_file(path: Path) -> str:
+    """The HDF5 file of a name: the file itself, or that of the same stem if the name is of an XDMF file."""
+    stem, suffix = os.path.splitext(os.fspath(path))
+    return f"{stem}.h5" if suffix.lower() in (".xdmf", ".xmf") else os.fspath(path)
 
 
 def _text(path: Path) -> str:
     """The XML that describes all steps, or a file without steps."""
-    first = contents_hdf5(_beside(path), None)
+    first = contents_hdf5(path, None)
     root = xml.Element("Xdmf", Version="3.0")
     domain = xml.SubElement(root, "Domain")
     if not first.steps:
@@ -340,7 +330,7 @@ def _text(path: Path) -> str:
     else:
         series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")
         for step in first.steps:
-            _add_grid(series, path, contents_hdf5(_beside(path), step))
+            _add_grid(series, path, contents_hdf5(path, step))
     xml.indent(root)
     return '<?xml version="1.0" ?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
@@ -379,7 +369,7 @@ def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
         _add_item(geometry, _row(numbers), (order,), NumberType="Float", Format="XML")
     for name, stored in contents.tensors.items():
         number = {"NumberType": _NUMBERS[stored.dtype.kind], "Precision": str(stored.dtype.itemsize)}
-        source = f"{os.path.basename(_beside(path))}:{stored.place}"
+        source = f"{os.path.basename(_data_file(path))}:{stored.place}"
         components = stored.shape != shape
         count = stored.shape[0] if components else 1
         for k in range(count):
