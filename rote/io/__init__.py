@@ -1,7 +1,7 @@
 """Parallel files: all ranks read and write one file together, each rank its own part.
 
 A format is one row of `FORMATS`, and one module of this folder with its functions. They work on blocks and
-distributions: `contents` finds the tensors in a file (`stored`), `fill` reads a rank's block, `write` writes a file.
+distributions: `contents` finds the tensors in a file (`stored`), `fill` reads a rank's block, `put` writes a file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
+from ..runtime.choose import Progress
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
@@ -22,14 +23,14 @@ from .hdf5 import contents_hdf5, fill_hdf5, write_hdf5, write_xdmf, written_in_h
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, write_npy
 from .stored import Contents, Part, StoredTensor, check_dtype
-from .transfer import progress
+from .transfer import Advance, progress
 from .zarr import contents_zarr, fill_zarr, write_zarr, written_in_zarr
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
 
 class Format(NamedTuple):
-    """A format of files. `look`, `read`, `fill` and `write` are collective; `contents` is of one rank."""
+    """A format of files. Everything but `contents`, which is of one rank, is collective."""
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
@@ -38,16 +39,16 @@ class Format(NamedTuple):
     written_in: Callable[[Distribution, np.dtype[Any]], Distribution]  # a similar one, in which a tensor is written
     read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
     contents: Callable[[Path, int | None, str | None], Contents]  # what a file holds at a step, or of it one name
-    fill: Callable[  # reads a tensor into this rank's block, and tells how many bytes it has just read
-        [Path, StoredTensor, Distribution, Comm, Array, Callable[[int], None]], None
-    ]
-    write: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None], None]  # a file, or a step of one
+    fill: Callable[[Path, StoredTensor, Distribution, Comm, Array, Advance], None]  # reads into this rank's block
+    put: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None, Advance], None]  # a file or a step of one
 
     def look(self, path: Path, step: int | None, comm: Comm, name: str | None) -> Contents:
         """What a file holds at a step, or of it one name; only rank 0 reads."""
         return from_root(comm, lambda: self.contents(path, step, name))
 
-    def read(self, path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
+    def read(
+        self, path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, listener: Progress | None = None
+    ) -> Array:
         """Return this rank's block of a tensor in a file, in native byte order; each rank reads its own part.
 
         Every replica reads. If the tensor is partial, coordinate 0 reads, and the others hold values that the reduction
@@ -55,13 +56,26 @@ class Format(NamedTuple):
         """
         with collective_errors(comm):
             block = new_block(dist, comm.rank, stored.dtype)
-        with progress(comm, "reading", path, block.nbytes) as advance:
+        with progress(comm, "reading", path, block.nbytes, listener) as advance:
             self.fill(path, stored, dist, comm, block, advance)
         if not block.dtype.isnative:
             block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
         if dist.holds(comm.rank) and not dist.contributes(comm.rank):
             block[...] = identity(dist.layout.op, block.dtype)
         return block
+
+    def write(
+        self,
+        path: Path,
+        parts: Sequence[Part],
+        comm: Comm,
+        attributes: Mapping[str, Any],
+        step: int | None,
+        listener: Progress | None,
+    ) -> None:
+        """Write all ranks' parts, distributed as `written_in` says, as one file or as one step of it."""
+        with progress(comm, "writing", path, sum(part.block.nbytes for part in parts), listener) as advance:
+            self.put(path, parts, comm, attributes, step, advance)
 
     def check(self, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> None:
         """Refuse tensors, attributes or a step that the format cannot hold."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -45,7 +45,7 @@ from .stored import (
     readably,
     refuse_foreign,
 )
-from .transfer import Draft, progress, replacing, reserve, slabs, sync
+from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 
 __all__ = ["contents_hdf5", "fill_hdf5", "parallel", "write_hdf5", "write_xdmf", "written_in_hdf5"]
 
@@ -81,9 +81,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
         return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
 
 
-def fill_hdf5(
-    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
-) -> None:
+def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     path = _data_file(path)
     with collective_errors(comm), readably(path, "read"):
@@ -97,7 +95,7 @@ def fill_hdf5(
 
 
 def write_hdf5(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts, distributed as `written_in_hdf5` says, as one file or as one step of it. Collective.
 
@@ -106,24 +104,21 @@ def write_hdf5(
     """
     with collective_errors(comm):
         h5py = _library()
-    nbytes = sum(prod(part.dist.shape) * part.block.dtype.itemsize for part in parts)
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
-    with (
-        replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft,
-        progress(comm, "writing", path, nbytes) as advance,
-    ):
+    with replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft:
         if world is not None:
             mpio = {"driver": "mpio", "comm": world}
             with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
-                _put(file, parts, comm.rank, step, lambda moved: advance(moved * comm.size))
+                _put(file, parts, comm.rank, step, advance)
             return
+        nbytes = sum(part.block.nbytes for part in parts)  # which count by turns
         for writer in range(comm.size):
             with collective_errors(comm), readably(path, "written"):
                 if writer == comm.rank and any(part.block.size and writes(part.dist, writer) for part in parts):
                     needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(writer)) for part in parts)
                     reserve(draft.path, os.path.getsize(draft.path) + needs)
                     with h5py.File(draft.path, "r+") as file:
-                        _put(file, parts, writer, step, advance)
+                        _put(file, parts, writer, step, lambda moved: advance(moved // comm.size))
                     sync(draft.path)
                 elif writer != comm.rank:
                     advance(nbytes // comm.size)
@@ -264,7 +259,7 @@ def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...])
     return _SLACK + touched * (prod(chunks) * dtype.itemsize + 128)
 
 
-def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance: Callable[[int], None]) -> None:
+def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance: Advance) -> None:
     group = file if step is None else file[str(step)]
     for name, block, dist, _ in parts:
         if block.size and writes(dist, rank):
@@ -299,7 +294,7 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
 
 
 def write_xdmf(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
 
@@ -307,7 +302,7 @@ def write_xdmf(
     """
     with collective_errors(comm):
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
-    write_hdf5(_data_file(path), parts, comm, attributes, step)
+    write_hdf5(_data_file(path), parts, comm, attributes, step, advance)
     with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
         if comm.rank == 0:
             with open(draft.path, "w", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
@@ -34,7 +34,7 @@ from ..runtime.plans import bind
 from ..runtime.regions import file_region, is_reordered
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
 from .stored import Contents, Part, StoredTensor, check_dtype, pick_step
-from .transfer import Draft, progress, replacing, reserve
+from .transfer import Advance, Draft, replacing, reserve
 
 __all__ = ["Staging", "contents_npy", "fill_npy", "read_header", "write_npy"]
 
@@ -54,9 +54,7 @@ def contents_npy(path: Path, step: int | None, name: str | None = None) -> Conte
     return Contents({"data": read_header(path)}, {}, pick_step(path, step, (), True))
 
 
-def fill_npy(
-    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
-) -> None:
+def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read the tensor in a `.npy` file into this rank's block. Collective; each rank reads its own part.
 
     On one node, and for blocks below 1 MiB, no memory beyond the block is needed. Otherwise, blocks need a few pieces
@@ -76,7 +74,7 @@ def fill_npy(
 
 
 def write_npy(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts of one tensor as a `.npy` file, byte for byte as `numpy.save` would. Collective.
 
@@ -87,11 +85,7 @@ def write_npy(
     the file that it points to is replaced.
     """
     (_, block, dist, _) = parts[0]
-    with (
-        replacing(path, comm, lambda draft: _begin(draft, path, dist, block.dtype)) as draft,
-        progress(comm, "writing", path, block.nbytes) as advance,
-        plainly(path),
-    ):
+    with replacing(path, comm, lambda draft: _begin(draft, path, dist, block.dtype)) as draft, plainly(path):
         with collective_errors(comm):
             offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
@@ -260,7 +254,7 @@ class Staging:
         contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
         return min(run, LONG_RUN), contiguous, replace(self, rows=rows, mode=mode, place=place, step=step)
 
-    def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
+    def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
         """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
 
         If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, in
@@ -274,7 +268,7 @@ class Staging:
                 bind(compile(piece.rows, piece.blocks, block.dtype), piece.group)(piece.buffer, out)
             advance(block[piece.place].nbytes)
 
-    def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
+    def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
         """Write this rank's block, the inverse of `read`, into a file that already has its full size. Collective."""
         block = _in_native_order(block)
         order = len(self.dist.shape)

@@ -13,8 +13,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from math import prod
 
@@ -25,9 +24,10 @@ from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.comm.rawfile import plainly
 
-__all__ = ["DRAFT", "SLAB", "Draft", "progress", "replacing", "reserve", "slabs", "sync", "telling"]
+__all__ = ["DRAFT", "SLAB", "Advance", "Draft", "progress", "replacing", "reserve", "slabs", "sync"]
 
 DRAFT = ".rote-"  # how the name of a draft begins
+Advance = Callable[[int], None]  # called with the number of bytes that have just been moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,76 +149,61 @@ def _exchange(first: str, second: str) -> None:
 # --- progress --------------------------------------------------------------------------------------------------------
 
 LONG, SLAB = 1 << 28, 1 << 26  # bytes: the least that a bar is shown for, and the most of a slab
-_listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def telling(comm: Comm, listener: Progress | None) -> Iterator[None]:
-    """Let `progress` call `listener` on this rank with the fraction done, from 0 to 1; with None it shows a bar.
+def progress(comm: Comm, verb: str, path: Path, nbytes: int, listener: Progress | None = None) -> Iterator[Advance]:
+    """Yield a function to call with the bytes just moved, of `nbytes` on this rank. Collective.
 
-    The last call is with 1, if nothing failed. An exception of `listener` is raised on all ranks, but only at the end,
-    because the other ranks need this one until then. Collective.
+    It calls `listener` on this rank with the fraction done; the last call is with 1, if nothing failed. An exception of
+    `listener` is raised on all ranks, but only at the end, because the other ranks need this one until then. If it is
+    None, rank 0 shows a bar on its terminal for 256 MiB or more.
 
     >>> from rote.runtime import world
-    >>> with telling(world(), print), progress(world(), "reading", "volume.h5", 200) as advance:
+    >>> with progress(world(), "reading", "volume.h5", 200, print) as advance:
     ...     advance(50)
     0.25
     1.0
     """
+    done, last = 0, 0.0
     failures: list[Exception] = []
-    last = 0.0
+    shown = listener is None and comm.rank == 0 and nbytes >= LONG and sys.stderr.isatty()
 
-    def tell(part: float) -> None:
-        nonlocal last
-        if listener is not None and not failures and part > last:
-            last = part
-            try:
-                listener(part)
-            except Exception as failure:
-                failures.append(failure)
+    with _bar(verb, path, nbytes) if shown else nullcontext(listener) as show:
 
-    token = _listener.set(None if listener is None else tell)
-    try:
-        yield
+        def tell(part: float) -> None:
+            nonlocal last
+            if show is not None and not failures and part > last:
+                last = part
+                try:
+                    show(part)
+                except Exception as failure:
+                    failures.append(failure)
+
+        def advance(moved: int) -> None:
+            nonlocal done
+            done += moved
+            if done < nbytes:
+                tell(done / nbytes)
+
+        yield advance
         tell(1.0)
-    finally:
-        _listener.reset(token)
     with collective_errors(comm):
         if failures:
             raise failures[0]
 
 
 @contextmanager
-def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar, on rank 0's terminal for 256 MiB or more; yield a function to call with the bytes just moved.
-
-    Inside `telling` with a function, that function is called instead.
-
-    >>> from rote.runtime import world
-    >>> with progress(world(), "reading", "volume.h5", 100) as advance:
-    ...     advance(100)
-    """
-    tell, done = _listener.get(), 0
-
-    def advance(moved: int) -> None:
-        nonlocal done
-        done += moved
-        if tell is not None and done < nbytes:
-            tell(done / nbytes)
-
-    if tell is not None:
-        yield advance
-        return
-    if comm.rank or nbytes < LONG or not sys.stderr.isatty():
-        yield lambda moved: None
-        return
+def _bar(verb: str, path: Path, nbytes: int) -> Iterator[Progress]:
+    """Show a bar; yield a function to call with the fraction done."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.DownloadColumn(True)
+    console = Console(stderr=True)
+    with rich.Progress(*columns, rich.TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(f"{verb} {os.path.basename(os.fspath(path))}", total=nbytes)
-        yield lambda moved: bar.advance(task, moved)
+        yield lambda part: bar.update(task, completed=int(part * nbytes))
 
 
 def slabs(

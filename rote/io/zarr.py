@@ -9,7 +9,7 @@ read zeros.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, product
@@ -37,7 +37,7 @@ from .stored import (
     readably,
     refuse_foreign,
 )
-from .transfer import DRAFT, SLAB, Draft, progress, replacing, sync
+from .transfer import DRAFT, SLAB, Advance, Draft, replacing, sync
 
 __all__ = ["contents_zarr", "fill_zarr", "write_zarr", "written_in_zarr"]
 
@@ -80,9 +80,7 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
         return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
 
 
-def fill_zarr(
-    path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Callable[[int], None]
-) -> None:
+def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a store into this rank's block, a box (`layouts.in_boxes`). Collective."""
     with collective_errors(comm), readably(path, "read"):
         if block.size and dist.contributes(comm.rank):
@@ -99,7 +97,7 @@ def fill_zarr(
 
 
 def write_zarr(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts, distributed as `written_in_zarr` says, as one store or as one step of it. Collective.
 
@@ -112,7 +110,6 @@ def write_zarr(
         parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
     with (
         replacing(path, comm, lambda draft: _begin(draft, path, parts, attributes, step), folder=True) as draft,
-        progress(comm, "writing", path, sum(part.block.nbytes for part in parts)) as advance,
         collective_errors(comm),
         readably(path, "written"),
     ):
@@ -217,7 +214,7 @@ def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mar
         sync(os.path.join(folder, name, _METADATA))
 
 
-def _put(folder: str, part: Part, rank: int, advance: Callable[[int], None]) -> None:
+def _put(folder: str, part: Part, rank: int, advance: Advance) -> None:
     zarr = _library()
     array = zarr.open_array(folder, mode="r+").with_config(_KEEP)
     extents = array.shards or array.chunks

@@ -27,7 +27,6 @@ from ..io.stored import (
     check_name,
     refuse_partial,
 )
-from ..io.transfer import telling
 from ..layout.layout import Layout
 from ..runtime.choose import Progress
 from ..runtime.comm.agreement import Difference, agree, collective_errors
@@ -130,8 +129,7 @@ def save(
         wanted = form.written_in(each.distribution, each.local.dtype)
         stored = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
         parts[k] = parts[k]._replace(block=stored.local, dist=wanted)
-    with telling(comm, progress):
-        form.write(path, parts, comm, kept, number)
+    form.write(path, parts, comm, kept, number, progress)
 
 
 def _with_coordinates(x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]) -> dict[Any, Any]:
@@ -187,8 +185,7 @@ def load_as(
         wanted = place(stored.shape, layout, ranks, grid)
     same_everywhere(ranks, wanted, stored.dtype)
     dist = form.read_in(wanted)
-    with telling(ranks, progress):
-        x = kind._wrap(form.read(path, stored, dist, ranks), dist, ranks)
+    x = kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks)
     return x if dist == wanted else redistributed(x, wanted.layout, "rote.load")
 
 

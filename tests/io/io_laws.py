@@ -18,7 +18,6 @@ from io_cases import cases, numbered
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-import rote.io.npy as files
 from rote.errors import CommError, RoteError
 from rote.io import FORMATS
 from rote.io.layouts import in_long_runs
@@ -66,7 +65,7 @@ def raised(comm: Comm, call: Callable[[], object], kind: type[Exception], *parts
 
 def write_npy(path: Path | str, block: NDArray[Any], dist: Distribution, comm: Comm) -> None:
     """Write a block as this rank's part of a `.npy` file."""
-    files.write_npy(path, [Part("", block, dist)], comm, {})
+    FORMATS[0].write(path, [Part("", block, dist)], comm, {}, None, None)
 
 
 def read_block(path: Path | str, stored: StoredTensor, dist: Distribution, comm: Comm) -> NDArray[Any]:
