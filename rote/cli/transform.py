@@ -356,7 +356,7 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
 
 def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
     """Refuse a result that cannot be written, before the work: try to make a file or folder beside it."""
-    draft = Draft.beside(path, folder)
+    draft = Draft.new(path, folder)
     draft.remove()
     free = shutil.disk_usage(os.path.dirname(draft.path)).free
     if free < nbytes:

@@ -33,7 +33,7 @@ from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import fetch
-from .products import conjugate, matmul
+from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
 from .rules import follows
 
@@ -41,7 +41,7 @@ __all__ = ["MATRIX", "QRFactors", "SingularValues", "adjoint", "floating", "matr
 __all__ += ["of_matrices", "pinv", "qr", "stack_of", "svd", "svdvals"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
-"""Labels of the modes of a matrix; those of its stack come after 10, counted from the last mode."""
+"""Labels of the modes of a matrix; those of its stack are `stack_labels`."""
 _OTHER = 2  # the label of the columns of an orthogonal factor
 _FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
 
@@ -65,7 +65,7 @@ def stack_of(cause: str, x: Any) -> Term:
     """The labels of a stack of matrices; refused if the order of `x` is less than 2."""
     if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
-    return tuple(range(10 + np.ndim(x) - 2, 10, -1))
+    return stack_labels(np.ndim(x) - 2)
 
 
 def floating(x: Distributed) -> Distributed:

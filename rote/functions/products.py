@@ -24,8 +24,8 @@ from .exact import exact_contract
 from .moves import redistributed
 from .rules import follows
 
-__all__ = ["cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot"]
-__all__ += ["vecdot"]
+__all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer"]
+__all__ += ["stack_labels", "tensordot", "vdot", "vecdot"]
 
 _STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
 _OTHER = 2000  # from here, labels of modes that only one operand has
@@ -57,7 +57,7 @@ def einsum(
             layout that costs least.
         grid: the grid on which the ranks multiply, and `layout` is read; if None, that of the largest operand.
         max_bytes: the most bytes that a rank may hold at any time, operands and result included.
-        plan: the contraction to run, for operands that lie as it says.
+        plan: the contraction to run, for operands that are distributed as it says.
 
     Raises:
         NotationError: the subscripts are invalid.
@@ -362,14 +362,14 @@ def into(out: Any, result: Any, cause: str) -> Any:
     return target
 
 
-def _stack(order: int) -> Term:
+def stack_labels(order: int) -> Term:
     """Labels of leading modes, counted from the last one, so that stacks of different orders align at their ends."""
     return tuple(range(_STACK + order, _STACK, -1))
 
 
 def _vectors(order: int, along: int) -> Term:
     """Labels of a stack of vectors along a mode: 0 for that mode, and those of a stack for the others."""
-    stack = _stack(order - 1)
+    stack = stack_labels(order - 1)
     return (*stack[:along], 0, *stack[along:])
 
 

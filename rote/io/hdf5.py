@@ -296,7 +296,7 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
 def write_xdmf(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
-    """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
+    """Write an HDF5 file, or a step of it, and then the XDMF file that describes all of its steps.
 
     Each of the two gets its name only when it is complete.
     """
@@ -339,7 +339,7 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
     if not fits or 0 in shape:
         raise RoteError(
             f"{name} shows fields on one grid of order 2 or 3, not tensors of shapes {', '.join(map(str, shapes))}\n"
-            "save them apart, or as .h5"
+            "save each in a file of its own, or all as .h5"
         )
     for key, stored in tensors.items():
         if stored.dtype.kind not in _NUMBERS or stored.dtype.itemsize > 8:

@@ -38,8 +38,8 @@ class Draft:
     target: str
 
     @staticmethod
-    def beside(path: Path, folder: bool = False) -> Draft:
-        """A new, empty file or folder beside the one that it will replace; one of another kind is refused."""
+    def new(path: Path, folder: bool = False) -> Draft:
+        """An empty file or folder in the folder of the one that it will replace; one of another kind is refused."""
         name, target = os.fspath(path), os.path.realpath(path)
         if os.path.isdir(target) and not folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
@@ -95,7 +95,7 @@ def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], fo
     try:
         with collective_errors(comm):
             if comm.rank == 0:
-                draft = Draft.beside(path, folder)
+                draft = Draft.new(path, folder)
                 draft = begin(draft) or draft
         shared: Draft = comm.allgather_object(draft)[0]
         yield shared

@@ -111,15 +111,13 @@ def save(
             )
         tensors = _with_coordinates(x, arrays, names)
         kept = as_attributes(attributes if attributes is not None or not named else getattr(x, "attrs", None))
-        form, number = format_of(path), as_step(step)
+        form, number, parts = format_of(path), as_step(step), list[Part]()
         for name, each in tensors.items():
             if named:
                 check_name(name)
             if each.comm is not comm:
                 raise LayoutError("save wants tensors of one communicator; give the same comm to all")
             refuse_partial(each.distribution, name)
-        parts = []
-        for name, each in tensors.items():
             parts.append(Part(name, each.local, each.distribution, as_dims(names.get(name), name, each.shape)))
         check_extents(parts)
         form.check(path, parts, kept, number)
