@@ -22,7 +22,7 @@ from ..errors import LayoutError
 from ..layout.layout import Layout
 from ..layout.refine import fitted
 from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed, KeyAxis, linked
+from .distributed import Array, Distributed, KeyAxis, PartKind, linked
 from .indexing import Origin, fetch, fetched, key_at, known, moved_first, parse_key, part_at, read, relabelled
 from .moves import because
 from .reshaping import as_indices, reshape
@@ -621,28 +621,22 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    order = len(x.distribution.shape)
-    mode = normalize_axis_index(axis, order)
-    found = [*_unstacked(x, mode, whole_along(x, (mode,), "unstack"))]
-    return tuple(found if order > 1 else [y.copy() for y in found])
-
-
-def _unstacked(x: Any, mode: int, whole: Any) -> Iterator[Any]:
-    shape = x.distribution.shape
-    for k in range(shape[mode]):
-        axes = parse_key((slice(None),) * mode + (k,), shape)
-        yield linked(read(whole, axes, "unstack"), x, axes, "view" if whole is x else "copy")
+    return tuple(rows(x, axis))
 
 
 @follows("along", name="unstack", views=True)
-def rows(x: Any) -> Iterator[Any]:
-    """The tensors at each index of mode 0, one after the other, which has the elements of the moment that it comes."""
-    whole = whole_along(x, (0,), "unstack")
-    parts = _unstacked(x, 0, whole)
+def rows(x: Any, axis: int = 0) -> Iterator[Any]:
+    """The tensors at each index of a mode, one after the other, which has the elements of the moment that it comes."""
+    shape = x.distribution.shape
+    mode = normalize_axis_index(axis, len(shape))
+    whole = whole_along(x, (mode,), "unstack")
+    keys = (parse_key((slice(None),) * mode + (k,), shape) for k in range(shape[mode]))
+    kind: PartKind = "view" if whole is x else "copy"
+    parts = (linked(read(whole, axes, "unstack"), x, axes, kind) for axes in keys)
     if whole is not x:  # what changes meanwhile makes the rows to come outdated
         held = [*parts][::-1]
         parts = (held.pop() for _ in range(len(held)))  # a row that nobody holds follows no change any more
-    return parts if len(x.distribution.shape) > 1 else (y.copy() for y in parts)
+    return parts if len(shape) > 1 else (y.copy() for y in parts)
 
 
 @follows("indexed", np.array_split, views=True)
