@@ -17,7 +17,7 @@ import numpy as np
 
 from ..layout.distribution import Distribution
 from ..layout.expressions import block
-from ..layout.grid import Grid
+from ..layout.grid import Grid, divisors
 from ..layout.kinds import Split, mode_set, part_extents, run_starts
 from ..layout.layout import Entry, Layout
 
@@ -134,7 +134,7 @@ def _block_extent(splits: tuple[Split, ...], extent: int) -> int:
 
 def _divisor(number: int, most: int) -> int:
     """The greatest divisor of `number` that is at most `most`, or `most` itself if that divisor is below its half."""
-    divisor = next(d for d in range(most, 0, -1) if number % d == 0)
+    divisor = max([d for d in divisors(number) if d <= most])
     return divisor if 2 * divisor >= most else most
 
 
