@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..scaling import Scaling
+from .figures import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["scaling"]
 
 
-def scaling(strong: Scaling, weak: Scaling | None = None) -> Any:
+def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
     """A figure of strong scaling and, if there is any, of weak scaling beside it.
 
     A dotted line is the ideal: it goes down in strong scaling, and is level in weak scaling.
+
+    Raises:
+        RoteError: matplotlib is not installed.
 
     >>> import rote
     >>> figure = scaling(rote.einsum_scaling("ik,kj->ij", [(64, 64)] * 2, ranks=[1, 2]))
     >>> [line.get_label() for line in figure.axes[0].get_lines()]
     ['1-D', 'other', 'ideal']
     """
-    from matplotlib.figure import Figure
-
     panels = [table for table in (strong, weak) if table is not None]
-    figure = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    figure = new_figure(5.5 * len(panels), 4.2)
     for number, table in enumerate(panels, 1):
         axes = figure.add_subplot(1, len(panels), number)
         rows = [row for row in table.rows if row.best]

@@ -25,7 +25,7 @@ from .panels import most_panels, panels_of, pieces
 from .search import Search
 from .tree import Node, Request, UnplannedMove, places, unplanned
 
-__all__ = ["cheapest_of"]
+__all__ = ["cheapest_of", "cheapest_within"]
 
 _ABOUT = 1.1  # where layouts are chosen, a contraction may take so much longer to receive less
 _SAME = 1 + 1e-9  # of sums of the same times in another order
@@ -40,7 +40,7 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
     Raises:
         PlanError: every contraction needs more than `max_bytes` on a rank.
     """
-    found, peak = _within(requests)
+    found, peak = cheapest_within([*map(Search, requests)])
     if found is None:
         most = within = requests[0].max_bytes or 0
         while found is None:  # what did not fit was not looked at further, so memory grows step by step
@@ -49,7 +49,7 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
                     "no contraction is found: tensors lie in too many pieces\nredistribute them to blocks first"
                 )
             within = max(peak, within * 6 // 5)
-            found, peak = _within([request._replace(max_bytes=within) for request in requests])
+            found, peak = cheapest_within([Search(request._replace(max_bytes=within)) for request in requests])
         raise PlanError(
             f"no contraction keeps within max_bytes={most}; one was found that needs {peak}\n"
             f"write max_bytes={peak} or more, or take more ranks"
@@ -57,15 +57,16 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
     return found
 
 
-def _within(requests: Sequence[Request]) -> tuple[tuple[Search, Node] | None, int]:
+def cheapest_within(searches: Sequence[Search]) -> tuple[tuple[Search, Node] | None, int]:
     """The cheapest contraction that fits into memory, and its peak; or None, and the least peak that was too high."""
 
     def rows(search: Search) -> Iterator[tuple[float, Search, Node]]:
         return ((bound, search, node) for bound, node in search.ranked())
 
-    about, most = _SAME if any(requests[0].layouts) else _ABOUT, requests[0].max_bytes
+    given = searches[0].given
+    about, most = _SAME if any(given.layouts) else _ABOUT, given.max_bytes
     least, seconds, received, best, peak, lowest = inf, inf, (inf, inf), None, 0, inf
-    for bound, search, node in merge(*map(rows, map(Search, requests)), key=lambda row: row[0]):
+    for bound, search, node in merge(*map(rows, searches), key=lambda row: row[0]):
         if bound >= about * least:
             break
         held = 0

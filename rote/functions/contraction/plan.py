@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ from ...prediction import Prediction, predict
 from .algorithms import family, reason
 from .algorithms import wanted as wanted_by
 from .bounds import contraction_bound
-from .cheapest import cheapest_of
+from .cheapest import cheapest_of, cheapest_within
 from .memory import bytes_of, peaks, stage_needs
 from .search import Search, flop_seconds, flops_of
 from .stages import (
@@ -374,17 +373,10 @@ class Contraction(OnPage):
             terms = [part.term for part in node.parts]
             return is_wanted(node.assignment, family(node.assignment, terms, node.term, self.grid))
 
-        search = Search(self._request(), wanted)
-        seconds, best = inf, None
-        for bound, node in search.ranked():
-            if bound >= seconds:
-                break
-            found = search.priced(node)
-            if found < seconds:
-                seconds, best = found, node
-        if best is None:
+        found, _ = cheapest_within([Search(self._request(), wanted)])
+        if found is None:
             return f"no contraction on grid {self.grid} has a product by {way}{reason(way, self.subscripts, self.grid)}"
-        other = _from_node(search, best)
+        other = _from_node(*found)
         return f"{other}\n{fill(_versus(other.cost, self.cost), _WIDTH, initial_indent='  ', subsequent_indent='  ')}"
 
     def _request(self) -> Request:

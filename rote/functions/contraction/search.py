@@ -24,7 +24,7 @@ that is found.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -98,8 +98,6 @@ class Search:
         self.extents: dict[str, int] = request.subscripts.extents(request.shapes)
         self.dtype: np.dtype[Any] = np.result_type(*request.dtypes)
         self._bounds: dict[_Key, float] = {}
-        self._like: dict[Any, float] = {}  # bounds of moves that differ in the numbers of grid modes alone
-        self._times = [*zip(*request.machine.along(request.grid), request.grid.shape, strict=False)]
         self._floors: dict[_Key, float] = {}
         self._routes: dict[_Key, Route] = {}
         self._dists: dict[tuple[tuple[int, ...], Modes, tuple[int, ...]], Distribution] = {}
@@ -290,13 +288,10 @@ class Search:
         """A lower bound on the seconds of a move; a free operand lies where the move is an allgather."""
         key = (refined(target) if source is None else source, target, itemsize)
         if key not in self._bounds:
-            like = _renamed(*key[:2], self._times), key[2]
-            if like not in self._like:
-                try:
-                    self._like[like] = at_least(*key, self.request.machine)
-                except TooManyPiecesError:  # no plan is found for such a move either
-                    self._like[like] = inf
-            self._bounds[key] = self._like[like]
+            try:
+                self._bounds[key] = at_least(*key, self.request.machine)
+            except TooManyPiecesError:  # no plan is found for such a move either
+                self._bounds[key] = inf
         return self._bounds[key]
 
     def _ending(self, node: Node) -> float:
@@ -490,20 +485,6 @@ def _contributions(sides: Sequence[_Side], used: set[int]) -> Iterator[tuple[tup
         modes = [*chain(*each)]
         if len({*modes}) == len(modes) and not used & {*modes}:
             yield each
-
-
-def _renamed(source: Distribution, target: Distribution, times: Sequence[Any]) -> Any:
-    """What two moves have in common that differ in the numbers of the grid modes alone: they take equally long."""
-    if source.grid != target.grid or source.layout.view is not None or target.layout.view is not None:
-        return source, target
-    numbers = defaultdict[int, int](count().__next__)  # of the grid modes, in the order in which they are named
-    ends = []
-    for layout in (source.layout, target.layout):
-        modes = tuple([tuple([(numbers[entry.grid_mode], entry.kind) for entry in mode]) for mode in layout.modes])
-        added = tuple(sorted([numbers[g] for g in layout.partial]))
-        ends.append((modes, layout.op, added, tuple([(numbers[g], at) for g, at in layout.rooted])))
-    rest = sorted([each for g, each in enumerate(times) if g not in numbers])
-    return source.shape, tuple(ends), tuple([times[g] for g in numbers]), tuple(rest)
 
 
 def _of_diagonals(request: Request) -> Request:
