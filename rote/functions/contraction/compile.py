@@ -80,60 +80,6 @@ def compile_einsum(
       1. move B: block[(0),()] -> [(),()], allgather over 0
       2. multiply A and 1: ik,kj->ij with i:0
     """
-    return contraction_of(*_requests(subscripts, shapes, layouts, grid, ranks, dtype, layout, max_bytes, machine))
-
-
-def einsum_scaling(
-    subscripts: str | Sequence[Labels],
-    shapes: Sequence[Sequence[int] | int],
-    ranks: Sequence[int],
-    dtype: npt.DTypeLike = "f8",
-    machine: Machine | str | None = None,
-    show: Callable[[str], object] | None = None,
-) -> Scaling:
-    """Predict the best contraction of each family of products on several numbers of ranks, which need not exist.
-
-    Args:
-        subscripts, shapes, dtype, machine: as for `compile_einsum`.
-        ranks: the numbers of ranks, in ascending order.
-        show: is called with the lines of the table as soon as they are known, for example `print`.
-
-    Returns:
-        A table that prints itself. A contraction belongs to the family of its largest product, and each is the cheapest
-        on its grid, so a family that is the cheapest on no grid is left out.
-
-    Raises:
-        LayoutError, PlanError, TypeError: as for `compile_einsum`.
-
-    >>> found = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
-    >>> [(row.ranks, row.taken) for row in found.rows]
-    [(4, '1-D'), (16, '1-D')]
-    """
-
-    def candidates(count: int) -> Candidates:
-        requests = _requests(subscripts, shapes, ranks=count, dtype=dtype, machine=machine)
-        for plan in sorted(map(contraction_of, requests), key=lambda plan: plan.cost.seconds):
-            name = max(plan.figures(), key=lambda row: row.flops).family or ""
-            family = "2-D" if name.startswith("stationary") else name.split(",")[0]
-            yield family if family in _FAMILIES else "other", plan.prediction
-
-    what = f"{subscripts} of {', '.join(map(str, shapes))} {as_dtype(dtype).str[1:]}"
-    table = Scaling(what, as_machine(machine), _FAMILIES)
-    return scaling_of(table, [(count, candidates(count)) for count in ranks], show)
-
-
-def _requests(
-    subscripts: str | Sequence[Labels],
-    shapes: Sequence[Sequence[int] | int],
-    layouts: Sequence[Place] | None = None,
-    grid: Grid | Iterable[int] | int | None = None,
-    ranks: int | None = None,
-    dtype: npt.DTypeLike | Sequence[npt.DTypeLike] = "f8",
-    layout: Layout | str | None = None,
-    max_bytes: int | None = None,
-    machine: Machine | str | None = None,
-) -> list[Request]:
-    """The requests that the arguments of `compile_einsum` make: one for each grid."""
     if isinstance(layouts, list | tuple) and layouts and all(isinstance(each, int) for each in layouts):
         raise LayoutError(
             f"compile_einsum takes the shapes of all operands in one list, not {shapes} and {layouts}\n"
@@ -163,8 +109,61 @@ def _requests(
         target = None if end is None else distribute(end, shape, on)
         return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
 
+    if (grid is None) == (ranks is None):
+        raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
     ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
-    return _on_grids(request, grid, ranks, ordered, _MOST_GRID_MODES if ordered else max(len(extents), 1))
+    grids = [grid_shape(grid)] if ranks is None else _grids(ranks, len(extents), ordered)
+    found, refused = list[Request](), list[LayoutError]()
+    for sizes in grids:
+        try:
+            found.append(request(Grid(sizes)))
+        except LayoutError as error:  # a layout names more modes than this grid has
+            refused.append(error)
+    if not found:
+        raise refused[-1]
+    return contraction_of(*found)
+
+
+def einsum_scaling(
+    subscripts: str | Sequence[Labels],
+    shapes: Sequence[Sequence[int] | int],
+    ranks: Sequence[int],
+    dtype: npt.DTypeLike = "f8",
+    machine: Machine | str | None = None,
+    show: Callable[[str], object] | None = None,
+) -> Scaling:
+    """Predict the best contraction of each family of products on several numbers of ranks, which need not exist.
+
+    Args:
+        subscripts, shapes, dtype, machine: as for `compile_einsum`.
+        ranks: the numbers of ranks, in ascending order.
+        show: is called with the lines of the table as soon as they are known, for example `print`.
+
+    Returns:
+        A table that prints itself. A contraction belongs to the family of its largest product, and each is the cheapest
+        on its grid, so a family that is the cheapest on no grid is left out.
+
+    Raises:
+        LayoutError, PlanError, TypeError: as for `compile_einsum`.
+
+    >>> found = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
+    >>> [(row.ranks, row.taken) for row in found.rows]
+    [(4, '1-D'), (16, '1-D')]
+    """
+
+    def plan_on(grid: tuple[int, ...]) -> Contraction:
+        return compile_einsum(subscripts, shapes, grid=grid, dtype=dtype, machine=machine)
+
+    def candidates(count: int) -> Candidates:
+        plans = [plan_on(grid) for grid in _grids(count, len(plan_on((1,)).extents))]
+        for plan in sorted(plans, key=lambda plan: plan.cost.seconds):
+            name = max(plan.figures(), key=lambda row: row.flops).family or ""
+            family = "2-D" if name.startswith("stationary") else name.split(",")[0]
+            yield family if family in _FAMILIES else "other", plan.prediction
+
+    what = f"{subscripts} of {', '.join(map(str, shapes))} {as_dtype(dtype).str[1:]}"
+    table = Scaling(what, as_machine(machine), _FAMILIES)
+    return scaling_of(table, [(count, candidates(count)) for count in ranks], show)
 
 
 def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
@@ -215,30 +214,17 @@ def _place(place: Layout | Distribution | None, shape: tuple[int, ...], grid: Gr
     return place
 
 
-def _on_grids(
-    request: Callable[[Grid], Request], grid: Any, ranks: int | None, ordered: bool, most: int
-) -> list[Request]:
-    """The requests on the given grid, or on all grids of a number of ranks on which the layouts are possible.
+def _grids(ranks: int, letters: int, ordered: bool = False) -> list[tuple[int, ...]]:
+    """The grids of a number of ranks that are tried; if modes are not ordered, each once.
 
     Of operands that may lie anywhere, a letter over two grid modes lies as over one of as many ranks, but for rounding.
     """
-    if (grid is None) == (ranks is None):
-        raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
-    if ranks is None:
-        return [request(Grid(grid_shape(grid)))]
     count = integer(ranks, "ranks")
     if count < 1:
         raise LayoutError(f"there must be at least one rank, not {count}")
-    shapes = [each for order in range(1, min(_MOST_GRID_MODES, most) + 1) for each in factorings(count, order)]
+    most = _MOST_GRID_MODES if ordered else min(_MOST_GRID_MODES, max(letters, 1))
+    shapes = [each for order in range(1, most + 1) for each in factorings(count, order)]
     shapes = [each for each in shapes if 1 not in each or len(each) == 1]
     if ordered:
         shapes = sorted({each for shape in shapes for each in permutations(shape)}, key=lambda each: (len(each), each))
-    found, refused = list[Request](), list[LayoutError]()
-    for shape in shapes:
-        try:
-            found.append(request(Grid(shape)))
-        except LayoutError as error:  # a layout names more modes than this grid has
-            refused.append(error)
-    if not found:
-        raise refused[-1]
-    return found
+    return shapes
