@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ..compiler.plan import in_bytes, in_seconds, kinds, on_machine
-from ..errors import counted
+from ..compiler.plan import in_bytes, in_seconds, kinds
 from ..functions.contraction.plan import Contraction
 from ..functions.contraction.stages import Move, Product
-from .page import Scene, card, page, start_scene, step_scenes
+from .page import Scene, card, cost_facts, page, start_scene, step_scenes
 
 __all__ = ["contraction_card", "contraction_page"]
 
@@ -48,15 +47,10 @@ def _product_scene(plan: Contraction, number: int, stage: Product) -> Scene:
 def contraction_card(plan: Contraction) -> str:
     """The card of a contraction: its figures, and a map of each operand and of the result."""
     maps = [(f"{name}: {dist.layout}", dist) for name, (dist, _) in plan.ends().items()]
-    return card("Contraction", str(plan.subscripts), [(name.lower(), value) for name, value in _facts(plan)], maps)
+    return card("Contraction", str(plan.subscripts), _facts(plan), maps)
 
 
 def _facts(plan: Contraction) -> list[tuple[str, str]]:
-    cost = plan.cost
-    return [
-        ("Products", "; ".join([stage.family for stage in plan.stages if isinstance(stage, Product)])),
-        ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
-        ("Lower bound", f"{in_bytes(plan.lower_bound)}, {plan.bound_source}"),
-        ("Peak memory", f"{in_bytes(cost.peak_bytes)} on a rank"),
-        ("Cost", f"{cost.flops:.3g} flops, about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
-    ]
+    products = "; ".join([stage.family for stage in plan.stages if isinstance(stage, Product)])
+    facts = [("Products", products), ("Flops", f"{plan.cost.flops:.3g} on a rank"), *cost_facts(plan)]
+    return [*facts, ("Bound by", plan.bound_source)] if plan.bound_source else facts

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from math import prod
 from string import Template
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +29,13 @@ from ..plot import drawing
 from ..plot.drawing import GAP, MOST_RANKS, brief, mode_names
 from .maps import Markup, Plane, data_table, element, join, owner_cube, owner_map, planes
 
+if TYPE_CHECKING:
+    from ..functions.contraction.plan import Contraction
+
 __all__ = [
     "Scene",
     "card",
+    "cost_facts",
     "distribution_card",
     "layout_card",
     "page",
@@ -116,18 +121,22 @@ def _over(step: Step) -> str:
 
 def plan_page(plan: Plan) -> str:
     """The page of a plan: the source, then a scene for each step."""
-    source, cost, item = plan.source, plan.cost, plan.dtype.itemsize
-    on = grids(source, plan.target)
+    source, on = plan.source, grids(plan.source, plan.target)
     lead = f"{source.shape} {plan.dtype} on grid {on}, {counted(len(plan.steps), 'step')}"
-    totals = [
+    totals = [*cost_facts(plan), ("Optimality", plan.optimality)]
+    scenes = [start_scene(source, plan.dtype.itemsize), *step_scenes(plan)]
+    return page(f"{source.layout} → {plan.target.layout}", lead, totals, scenes, str(plan))
+
+
+def cost_facts(plan: Plan | Contraction) -> list[tuple[str, str]]:
+    """Names and values of what a plan or a contraction costs, for its page and its card."""
+    cost = plan.cost
+    return [
         ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
         ("Lower bound", in_bytes(plan.lower_bound)),
         ("Peak memory", f"{in_bytes(cost.peak_bytes)} on a rank"),
         ("Cost", f"about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
-        ("Optimality", plan.optimality),
     ]
-    scenes = [start_scene(source, item), *step_scenes(plan)]
-    return page(f"{source.layout} → {plan.target.layout}", lead, totals, scenes, str(plan))
 
 
 def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Sequence[Scene], text: str) -> str:
@@ -327,13 +336,10 @@ def distribution_card(dist: Distribution) -> str:
 
 def plan_card(plan: Plan) -> str:
     """The card of a plan: its figures, and a map of each layout between the steps."""
-    cost = plan.cost
     facts = [
         ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),
         ("steps", kinds(plan.steps) if plan.steps else "nothing to do"),
-        ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
-        ("peak", f"{in_bytes(cost.peak_bytes)} on a rank"),
-        ("time", f"about {in_seconds(cost.seconds)} {on_machine(plan.machine)}"),
+        *cost_facts(plan),
     ]
     maps = [(str(plan.source.layout), plan.source)]
     maps += [(f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps]
@@ -344,7 +350,7 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
     """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
     rows, left = [], "text-align:left"
     for name, value in facts:
-        rows.append(element("tr", element("th", name, style=left), element("td", value, style=left)))
+        rows.append(element("tr", element("th", name.lower(), style=left), element("td", value, style=left)))
     drawn = [_small_map(*each) for each in maps[:_MAPS]]
     if len(maps) > _MAPS:
         drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
