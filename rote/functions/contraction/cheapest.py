@@ -105,7 +105,8 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
         if count.fault is None or count.is_stuck:
             return tree, count.peak
         letters = dict.fromkeys("".join([part.term for part in count.fault.parts]))
-        ways = [way for letter in letters for way in _in_panels(search, tree, count.fault, letter, below)]
+        tried = [_in_panels(search, tree, count.fault, letter, below) for letter in letters]
+        ways = [way for way in tried if way is not None]
         fitting = [way for way, found in ways if not found.is_stuck]
         if not fitting:
             return min([(tree, count.peak), *[(way, found.peak) for way, found in ways]], key=itemgetter(1))
@@ -113,7 +114,7 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
         tree = next(way for way, each in zip(fitting, times, strict=True) if each <= min(times) * _SAME)
 
 
-def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: float) -> Iterator[tuple[Node, _Count]]:
+def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: float) -> tuple[Node, _Count] | None:
     """A tree with a product in the fewest panels of a letter with which it fits, and the memory for it.
 
     None if the letter is not cut, or that takes too long. The number is guessed first, with buffers of moves that are
@@ -128,7 +129,7 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         if letter in part.term and to.shape[part.term.index(letter)] == extent:
             ends += [(part.term.index(letter), end) for end in (part.dist or refined(to), to)]
     if extent < 2 or any(end.layout.view is not None for _, end in ends):
-        return
+        return None
     modes = [end.splits[mode] for mode, end in ends]
     ends += [(mode, lies) for mode, each in enumerate(term) if each == letter]
     most = most_panels(extent, modes)
@@ -150,14 +151,13 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         number = _fewest(lambda number: fits(number, 1.0), 2, most)
         guess = cut(number)
         if guess is None or search.floor(search.timed(tree, guess)) > below:
-            return
+            return None
         if not fits(number):
             number = _fewest(fits, min(number + 1, most), most)
         elif number > 2 and fits(number - 1):
             number = _fewest(fits, 2, number - 1)
     found = cut(number)
-    if found is not None:
-        yield search.timed(tree, found), _counted(search, found, buffers)
+    return None if found is None else (search.timed(tree, found), _counted(search, found, buffers))
 
 
 class _Count(NamedTuple):

@@ -109,10 +109,13 @@ def compile_einsum(
         target = None if end is None else distribute(end, shape, on)
         return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
 
-    if (grid is None) == (ranks is None):
+    if grid is None and ranks is not None:
+        ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
+        grids = _grids(ranks, len(extents), ordered)
+    elif grid is not None and ranks is None:
+        grids = [grid_shape(grid)]
+    else:
         raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
-    ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
-    grids = [grid_shape(grid)] if ranks is None else _grids(ranks, len(extents), ordered)
     found, refused = list[Request](), list[LayoutError]()
     for sizes in grids:
         try:
