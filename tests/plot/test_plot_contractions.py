@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 from matplotlib.collections import PolyCollection
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 
 import rote
 from rote import plot
+from rote.plot import figures
 from rote.plot.drawing import Run, Side, cube
 
 TILES = "block[(0),(1)]"
@@ -94,3 +96,15 @@ def test_thousands_of_ranks_are_drawn() -> None:
     figure = rote.compile_einsum("ik,kj->ij", [(4096, 4096)] * 2, grid=(16, 16, 16)).plot()
     (title,) = titles(figure)
     assert title.endswith("\n3-D") and all(f"{letter}:" in title for letter in "ijk")
+
+
+def test_pictures_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of contractions and of their scaling; without it, the error says what to install."""
+    plan = rote.compile_einsum("i,i->", [(9,), (9,)], grid=2)
+    scaling = rote.einsum_scaling("i,i->", [(9,), (9,)], ranks=[1, 2])
+    assert scaling.plot()._repr_png_()[:4] == b"\x89PNG"
+    figures._figure_class.cache_clear()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for value in (plan, scaling):
+        with pytest.raises(rote.RoteError, match="pip install matplotlib"):
+            value.plot()
