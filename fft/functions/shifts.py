@@ -1,7 +1,7 @@
 """The frequencies of a spectrum, shifts of tensors, and convolutions, under NumPy's and SciPy's names.
 
-A shift along axes, cyclic or into another shape, changes the indices of elements and not the layout. So the new index
-is computed per mode, and all elements whose new index another rank holds are sent there in one exchange.
+A shift along axes changes the indices of elements and not the layout. So the new index is computed per mode, and all
+elements whose new index another rank holds are sent there in one exchange.
 
 For a convolution both tensors are transformed, and multiplied in the spectra's layout. The product takes the first
 tensor's walk backward, so no spectrum is redistributed to the input's layout. Axes are padded with zeros only as far as
@@ -40,8 +40,8 @@ from ..transforms import complex_dtype, real_dtype
 from ..wavenumbers import frequencies
 from .fourier import Axes, fftn, rfftn
 
-__all__ = ["MODES", "ConvolveMode", "alike", "convolve", "correlate", "fast_length", "fftfreq", "fftshift"]
-__all__ += ["ifftshift", "part", "placed", "refuse_tiles", "rfftfreq"]
+__all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "fftfreq", "fftshift"]
+__all__ += ["ifftshift", "part", "refuse_tiles", "rfftfreq", "rolled"]
 
 Array = npt.NDArray[Any]
 
@@ -161,40 +161,31 @@ def _shifted(X: DistTensor, axes: Axes, sign: int, name: str) -> DistTensor:
     shifts = [0] * len(shape)
     for axis in normal_axes(axes, len(shape), repeated=True):
         shifts[axis] += sign * (shape[axis] // 2)
-    return placed(X, X.distribution, tuple(shifts))
+    return rolled(X, shape, tuple(shifts), name) if any(shifts) else X.copy()
 
 
-def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> DistTensor:
-    """A new tensor y with y[i + by] = x[i], modulo the larger extent of the two, and zeros elsewhere. Collective.
+def rolled(x: DistTensor, shape: tuple[int, ...], shifts: tuple[int, ...], name: str) -> DistTensor:
+    """A tensor that is cut to a shape or padded with zeros, and then rolled along its modes. Collective.
 
-    This rolls (equal extents), pads with zeros (a larger `target`), or cuts out a window, which may wrap around (a
-    smaller `target`). Neither zeros nor elements that are cut away are sent. The two distributions are `alike`, and
-    `shifts` are per mode of the tensor.
+    Neither zeros nor elements that are cut away are sent. The function `name` is that of the user's call.
 
-    >>> from rote.layout.refine import fitted
     >>> x = DistTensor.from_global(np.arange(1, 6), "block[(0)]")
-    >>> for n, by in ((5, 1), (7, 1), (3, -1), (3, 1)):
-    ...     print(placed(x, fitted(x.distribution, (n,)), (by,)).to_global())
+    >>> for n, shift in ((5, 1), (7, 1), (3, -1)):
+    ...     print(rolled(x, (n,), (shift,), "a shift").to_global())
     [5 1 2 3 4]
     [0 1 2 3 4 5 0]
-    [2 3 4]
-    [5 1 2]
+    [2 3 1]
     """
-    source, comm = x.distribution, x.comm
-    if not alike(source, target):
-        raise LayoutError(f"{source} and {target} give other grid modes to their modes; redistribute first")
-    changed = [n != target.shape[t] or shifts[t] % max(n, 1) != 0 for t, n in enumerate(source.shape)]
-    if source == target and not any(changed):
-        return x.copy()
-    refuse_tiles(source, changed)
+    source, target, comm = x.distribution, fitted(x.distribution, shape), x.comm
+    refuse_tiles(source, [n != m or shift % max(n, 1) > 0 for n, m, shift in zip(x.shape, shape, shifts, strict=True)])
 
     key = (source, target, shifts)
 
     def make() -> IndexedMove:
         return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
 
-    move = cached(comm, "shifts", key, make, _KEPT_SHIFTS, ("a shift", key))
-    announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", "shift")
+    move = cached(comm, "shifts", key, make, _KEPT_SHIFTS, (name, key))
+    announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", name)
     return DistTensor(move(x.local), target, comm)
 
 
@@ -207,30 +198,13 @@ def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
             )
 
 
-def alike(dist: Distribution, other: Distribution) -> bool:
-    """Whether two distributions give the same grid modes to the same modes; extents and kinds may differ.
-
-    >>> from rote.layout.layout import parse
-    >>> a, b, c = (parse(text).on((4, 6), 2) for text in ("block[(0),()]", "[(0),()]", "[(),(0)]"))
-    >>> alike(a, b), alike(a, c)
-    (True, False)
-    """
-
-    def frame(dist: Distribution) -> tuple[object, ...]:
-        lay = dist.layout
-        given = [[entry.grid_mode for entry in mode] for mode in lay.modes]
-        return dist.grid, given, lay.view, lay.partial, lay.partial and lay.op, lay.rooted
-
-    return frame(dist) == frame(other)
-
-
 def _origins(source: Distribution, target: Distribution, mode: int, shifts: tuple[int, ...], rank: int) -> Ints:
     """For each index that a rank holds along a mode of the target, its index in the source; -1 for zeros."""
     index = target.indices(rank)[mode]
     origins: dict[int, Ints] = {}
     kept = np.ones(len(index), np.bool_)
     for t, i in to_tensor(target.digits[mode], index).items():
-        origins[t] = (i - shifts[t]) % max(source.shape[t], target.shape[t], 1)
+        origins[t] = (i - shifts[t]) % max(target.shape[t], 1)
         kept &= origins[t] < source.shape[t]
     return np.where(kept, from_tensor(source.digits[mode], origins), -1)
 
@@ -317,8 +291,7 @@ def _convolved(
         extents = list(y.shape)
         for a in named:
             extents[a] = points[a]
-        padded = fitted(y.distribution, tuple(extents))
-        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(shifts))
+        y = rolled(y, tuple(extents), tuple(shifts), name)
     f = _transform(fitted(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
     X, Y = (_spectrum(tensor, f, lengths, name) for tensor in (x, y))
     if correlated:
@@ -401,7 +374,7 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> Dis
     for a in serving:
         extents[a] = 1
     like = _whole(start.layout, serving).on(extents, start.grid)
-    if not alike(x.distribution, like):
+    if _splits(x.distribution) != _splits(like):
         needed = fitted(like, x.shape)
         x = moved(x, needed.layout, name, needed.grid)
     if serving:
@@ -409,6 +382,13 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> Dis
         return X.redistribute(_whole(end.layout, serving), grid=end.grid)
     X = _transform(x.distribution, x.comm, x.dtype, f.axes, lengths).forward(x)
     return X if X.distribution == end else X.redistribute(end.layout, grid=end.grid)
+
+
+def _splits(dist: Distribution) -> tuple[object, ...]:
+    """What two distributions have in common that give the same grid modes to the same modes, of any kinds."""
+    lay = dist.layout
+    grid_modes = [[entry.grid_mode for entry in mode] for mode in lay.modes]
+    return dist.grid, grid_modes, lay.view, lay.partial, lay.partial and lay.op, lay.rooted
 
 
 def _whole(layout: Layout, modes: list[int]) -> Layout:
