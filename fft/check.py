@@ -286,7 +286,7 @@ def build(source: Distribution, lines: Sequence[Line], request: TransformRequest
     target = _natural(last, read(last.layout.view, modes), state, request.axes)
     kinds, sizes = tuple(axis.kind for axis in state.axes), tuple(axis.size for axis in state.axes)
     points = tuple(1 if axis.points is None else axis.points for axis in state.axes)
-    return Walk(source, target, tuple(stages), request.dtype, kinds, sizes, points)
+    return Walk(source, target, tuple(stages), request.dtype, kinds, sizes, points, request.wire)
 
 
 def _check(before: Distribution, source: Distribution, line: Line) -> None:

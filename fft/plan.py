@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.plan import Plan
-from rote.compiler.step import as_wire
 from rote.compiler.tasks import Tasks
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
@@ -21,12 +20,11 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.layout.refine import with_components
-from rote.machines.machine import DEFAULT, Machine, as_machine
+from rote.machines.machine import Machine, as_machine
 from rote.runtime.choose import Progress, Tune, time_limit
 from rote.runtime.comm.agreement import agree, from_root
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.tuning import known_machine
 from rote.tensor import DistTensor
 
 from .families import is_text
@@ -144,26 +142,25 @@ class FFT:
             machine = from_root(self._comm, partial(as_machine, machine))  # other hosts may have another file
         elif machine is not None:
             machine = as_machine(machine)
-        self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds)
         self._norm = check_norm(norm)
         extents, text = tensor_shape(shape), is_text(algorithm)
-        request = planned_request(extents, dtype, axes, kinds, text, s, resample)
+        request = planned_request(extents, dtype, axes, kinds, text, s, resample, wire)
         self._axes = request.axes
         lengths = (("s", s, request.points), ("resample", resample, request.kept))
         self._lengths = {name: along for name, given, along in lengths if given is not None}
-        as_wire(wire, request.dtype)
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()  # that "auto" has had
-        self._machine = DEFAULT  # that ranked them
         self._tuned: Decision | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
             if algorithm == "auto":
-                self._machine = machine or known_machine(self._comm)
-                self._choices = choices_for(arguments, self._options.priced_machine(self._comm))
+                on = self._options.machine_on(self._comm)
+                self._choices = choices_for(arguments, on)
                 walk = best(self._choices)
             else:
+                on = as_machine(machine)
                 walk = walk_for(arguments, algorithm)
             check_ranks(walk.source.grid, self._comm.size)
             if tune != "model":
@@ -173,9 +170,8 @@ class FFT:
                 walk = self._tuned.walk
                 if not (self._tuned.confirmed and self._tuned.confirmed.taken):
                     self._options = self._options.untuned()
-            moved_on = self._options.machine_on(self._comm) if algorithm == "auto" else as_machine(machine)
-            same = (walk.wire, walk.machine) == (wire, moved_on)  # ranks of one process share the walk, and its plans
-            self.walk: Walk = walk if same else replace(walk, wire=wire, machine=moved_on)
+            # Ranks of one process share the walk, and its plans.
+            self.walk: Walk = walk if walk.machine == on else replace(walk, machine=on)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
         if not (text or gathers_are_silent()):
@@ -503,7 +499,7 @@ class FFT:
         )
 
     def __str__(self) -> str:
-        ranked = compared(self._choices, replace(self.walk, wire=None), self._machine)
+        ranked = compared(self._choices, self.walk)
         lines = [describe(self.walk, self._axes), *ranked]
         if self._pairs:  # until then no library is taken
             how = "by timed samples" if any(pair.sampled for pair in self._pairs.values()) else "as usual, untimed"

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.step import as_dtype
+from rote.compiler.step import as_dtype, as_wire
 from rote.errors import CommError, LayoutError, counted
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
@@ -63,6 +63,7 @@ class TransformRequest:
             at its end (NumPy's `s`). For "irfft" it is the extent of the result.
         kept: for each of `axes`, the number of points whose spectrum is kept; equal to `points` if all of it is.
         forward: whether the axes are transformed from the last to the first, so that the way back ends where it began.
+        wire: "f4" if elements are rounded to single precision while they travel.
     """
 
     axes: tuple[int, ...]
@@ -71,6 +72,7 @@ class TransformRequest:
     points: tuple[int, ...]
     kept: tuple[int, ...]
     forward: bool = True
+    wire: str | None = None
 
     @property
     def kind(self) -> dict[int, MaybeKind]:
@@ -153,6 +155,8 @@ class Arguments:
             facts["s"] = wanted.points
         if wanted.kept != wanted.points:
             facts["resample"] = wanted.kept
+        if wanted.wire is not None:
+            facts["wire"] = wanted.wire
         if self.grid is not None:
             facts["grid"] = self.grid.shape
         for name, layout in (("layout", self.layout), ("output", self.output)):
@@ -163,7 +167,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a transform that change only its speed, as for `FFT`; except that `wire` changes its precision.
+    """The options of a transform that change only its speed, as for `FFT`.
 
     Raises:
         LayoutError: `tune` is unknown, a number is not positive, or `tune_seconds` limits a `tune` that times nothing.
@@ -176,7 +180,6 @@ class Options:
     machine: Machine | None = None
     progress: Progress | None = None
     tune_seconds: float | None = None
-    wire: str | None = None
 
     def __post_init__(self) -> None:
         if self.tune not in TUNES:
@@ -198,31 +201,11 @@ class Options:
 
     def facts(self) -> dict[str, object]:
         """The facts that a decision depends on, as a JSON value."""
-        facts: dict[str, object] = {"threads": self.threads, "method": self.method}
-        return facts if self.wire is None else facts | {"wire": self.wire}
+        return {"threads": self.threads, "method": self.method}
 
     def machine_on(self, comm: Comm) -> Machine:
         """The machine that "auto" chooses for: the given one, or the measured one, or the default one. Collective."""
         return self.machine or known_machine(comm)
-
-    def priced_machine(self, comm: Comm) -> Machine:
-        """The machine that ranks walks. Collective.
-
-        With `wire`, elements take half as many bytes in messages, so the times per byte are halved.
-        """
-        machine = self.machine_on(comm)
-        if self.wire is None:
-            return machine
-        if machine.network is not None:
-            halves = {
-                name: getattr(machine.network, name) / 2
-                for name in ("near_byte_time", "byte_time", "link_time", "far_time")
-            }
-            machine = replace(machine, network=replace(machine.network, **halves))
-        times = machine.byte_time
-        if isinstance(times, tuple):
-            return replace(machine, byte_time=tuple(time / 2 for time in times))
-        return replace(machine, byte_time=times / 2)
 
 
 USUAL = Options()
@@ -237,6 +220,7 @@ def planned_request(
     by_text: bool,
     s: Lengths,
     resample: Lengths,
+    wire: str | None = None,
 ) -> TransformRequest:
     """The request of a planned transform, from arguments as users write them; `by_text` if a walk is given as text."""
     element = as_dtype(dtype)
@@ -247,7 +231,7 @@ def planned_request(
         order = normal_axes(tuple(kinds), len(shape))
         s, resample = _reordered(s, order, named), _reordered(resample, order, named)
     check_extents(shape, named, s)
-    return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
+    return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample, wire)
 
 
 def _reordered(
@@ -283,14 +267,16 @@ def as_request(
     dtype: np.dtype[Any],
     s: Lengths = None,
     resample: Lengths = None,
+    wire: str | None = None,
 ) -> TransformRequest:
-    """The request for a tensor of some shape; `s` and `resample` are as for `FFT`.
+    """The request for a tensor of some shape; `s`, `resample` and `wire` are as for `FFT`.
 
     `kinds` are one per axis, or a key of `FUNCTIONS` for all; "" leaves them to the text of a walk. Without `s`, all
     extents are kept, and "irfft" restores an even one.
 
     Raises:
         LayoutError: there are not as many lengths as axes, or one is not positive.
+        PlanError: `wire` is another value, or `dtype` is not of double precision.
 
     >>> as_request((4, 6), (0, 1), "irfft", np.dtype("c16")).points
     (4, 10)
@@ -306,7 +292,8 @@ def as_request(
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
     points = _lengths(s, axes, usual, "s")
     kept = _lengths(resample, axes, list(points), "resample")
-    request = TransformRequest(axes, kinds, dtype, points, kept, forward)
+    as_wire(wire, dtype)
+    request = TransformRequest(axes, kinds, dtype, points, kept, forward, wire)
     for axis, kind in request.kind.items():
         if request.cut(axis) and kind not in RESAMPLED:
             raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")

@@ -137,7 +137,7 @@ def decide(arguments: Arguments, choices: Sequence[Choice], comm: Comm, norm: No
 
     The result is the same on all ranks. A decision by tune="patient" also serves tune="measure".
     """
-    field = candidates(arguments, choices, options.priced_machine(comm), _MOST[options.tune])
+    field = candidates(arguments, choices, options.machine_on(comm), _MOST[options.tune])
     seconds = budget(comm, "walk", options.tune, max(map(_block_bytes, field)))
     untimed = Decision(next(iter(field)))
     if len(field) == 1 or comm.size == 1:  # on one rank all walks do the same

@@ -20,7 +20,7 @@ from rote.compiler.components import components
 from rote.compiler.messages import sends
 from rote.compiler.plan import Plan, in_bytes, in_seconds, on_machine
 from rote.compiler.rules import one_step
-from rote.compiler.step import LOCAL, Step
+from rote.compiler.step import LOCAL, Step, as_wire, rounded
 from rote.compiler.tasks import Task, Tasks, transfers
 from rote.compiler.volumes import largest_block
 from rote.errors import counted
@@ -267,7 +267,10 @@ class Walk:
         if compiled:
             moves = [plan.steps if _messages(plan) else () for plan in self.transitions]
         else:
-            moves = [single_step(before, after) for before, after, _ in self.ends]
+            moves = []
+            for before, after, dtype in self.ends:
+                wire = as_wire(self.wire, dtype)
+                moves.append(tuple([rounded(step, wire) for step in single_step(before, after)]))
         every: list[Task] = [*_work(self.stages[0], self.dtype)]
         for stage, steps, (before, after, dtype) in zip(self.stages[1:], moves, self.ends, strict=True):
             if steps or _order(before) == _order(after) or keeps_order(before, after, 0):

@@ -98,7 +98,8 @@ class Prices:
             received = int(elements.max())
             exact = object if received * elements.size >= 1 << 63 else None
             total = int(elements.sum(dtype=exact)) * (ranks // elements.size)
-            self._known[move] = received * move.item, total * move.item
+            sent = move.step.sent(move.item)
+            self._known[move] = received * sent, total * sent
         return self._known[move]
 
 
@@ -432,11 +433,11 @@ def _near_order(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]
     return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
 
 
-def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list[str]:
+def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
     """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
 
     Args:
-        candidates: choices in the order of `preferred`, as `machine` ranked them.
+        candidates: choices in the order of `preferred`, as the walk's machine ranked them.
         walk: the chosen walk.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
@@ -456,7 +457,7 @@ def compared(candidates: Sequence[Choice], walk: Walk, machine: Machine) -> list
         elif not _spread(choice):
             more += ", but ranks come to hold more than their parts"
         if not lines:
-            more = f" {on_machine(machine)}{more}"
+            more = f" {on_machine(walk.machine)}{more}"
         lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
     return lines
 

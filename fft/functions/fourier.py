@@ -8,12 +8,10 @@ of the transform, and a docstring. The first argument of a function that takes a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
 
-from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
 from rote.functions.rules import named
@@ -29,7 +27,6 @@ from ..program.program import BoundWalk, bind_walks, list_moves
 from ..request import (
     USUAL,
     Norm,
-    Options,
     as_request,
     check_extents,
     check_norm,
@@ -550,14 +547,10 @@ def transform(
         check_extents(distribution.shape, named, lengths)
         if side in ("input", "output") and not named:
             raise LayoutError(f"{function.name} needs at least one axis")
-        wanted = as_request(distribution.shape, named, kind, dtype, lengths)
-        as_wire(wire, dtype)
-        options = USUAL if wire is None else Options(wire=wire)
-        machine = options.priced_machine(comm) if algorithm == "auto" else DEFAULT
+        wanted = as_request(distribution.shape, named, kind, dtype, lengths, wire=wire)
+        machine = USUAL.machine_on(comm) if algorithm == "auto" else DEFAULT
         walk = walk_of(distribution, wanted, algorithm, where, machine)
-        if algorithm == "auto" and wire is not None:
-            walk = replace(walk, machine=options.machine_on(comm))
-        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), weighted, options)
+        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), weighted)
         bind_walks(comm, bound)
         if not (is_text(algorithm) or gathers_are_silent()):
             warn_if_gathered(walk, wanted, comm, _DEPTH)

@@ -64,8 +64,6 @@ class BoundWalk:
     def __init__(
         self, walk: Walk, comm: Comm, scale: Scale = 1.0, ortho: bool = False, options: Options = USUAL
     ) -> None:
-        if walk.wire != options.wire:
-            walk = replace(walk, wire=options.wire)
         self.walk, self.source, self.target = walk, walk.source, walk.target
         self.dtypes = walk.dtypes()
         self.options = options
