@@ -2,7 +2,7 @@
 
 All call one function, `transform`: it plans a walk when its arguments are new, keeps the bound walk on the
 communicator, and runs it. Functions of one signature form a family: each is a name, which its model turns into the kind
-of the transform, and a docstring. The first argument of a function that takes a spectrum is named X.
+of the transform, and a docstring.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks
 _SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
 
-def _fourier(
+def _along_axes(
     name: str,
     x: DistTensor,
     s: Lengths = None,
@@ -62,23 +62,10 @@ def _fourier(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    return transform(name[:-1], x, s, axes, norm, output, algorithm, wire)
+    return transform(name.removesuffix("n"), x, s, axes, norm, output, algorithm, wire)
 
 
-def _fourier_back(
-    name: str,
-    X: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-    wire: str | None = None,
-) -> DistTensor:
-    return transform(name[:-1], X, s, axes, norm, output, algorithm, wire)
-
-
-@named(_fourier)
+@named(_along_axes)
 def fftn() -> None:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
@@ -116,7 +103,7 @@ def fftn() -> None:
     """
 
 
-@named(_fourier_back)
+@named(_along_axes)
 def ifftn() -> None:
     """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
@@ -129,7 +116,7 @@ def ifftn() -> None:
     """
 
 
-@named(_fourier)
+@named(_along_axes)
 def rfftn() -> None:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
@@ -140,7 +127,7 @@ def rfftn() -> None:
     """
 
 
-@named(_fourier_back)
+@named(_along_axes)
 def irfftn() -> None:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
@@ -151,7 +138,7 @@ def irfftn() -> None:
     The other arguments and errors are those of `fftn`.
 
     Returns:
-        A real tensor. X keeps its values.
+        A real tensor. x keeps its values.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
@@ -176,21 +163,6 @@ def _cosines(
     orthogonalize: bool | None = None,
 ) -> DistTensor:
     return transform(cosines(name[:-1], type), x, s, axes, norm, output, algorithm, None, orthogonalize)
-
-
-def _cosines_back(
-    name: str,
-    X: DistTensor,
-    type: int = 2,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-    *,
-    orthogonalize: bool | None = None,
-) -> DistTensor:
-    return transform(cosines(name[:-1], type), X, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def cosines(name: str, type: int) -> str:
@@ -229,7 +201,7 @@ def dctn() -> None:
     """
 
 
-@named(_cosines_back)
+@named(_cosines)
 def idctn() -> None:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
@@ -254,7 +226,7 @@ def dstn() -> None:
     """
 
 
-@named(_cosines_back)
+@named(_cosines)
 def idstn() -> None:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
@@ -267,31 +239,7 @@ def idstn() -> None:
     """
 
 
-def _real(
-    name: str,
-    x: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    return transform(name, x, s, axes, norm, output, algorithm)
-
-
-def _real_back(
-    name: str,
-    X: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    return transform(name, X, s, axes, norm, output, algorithm)
-
-
-@named(_real)
+@named(_along_axes)
 def dht() -> None:
     """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
@@ -318,7 +266,7 @@ def dht() -> None:
     """
 
 
-@named(_real)
+@named(_along_axes)
 def r2hc() -> None:
     """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
@@ -344,7 +292,7 @@ def r2hc() -> None:
     """
 
 
-@named(_real_back)
+@named(_along_axes)
 def hc2r() -> None:
     """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
 
