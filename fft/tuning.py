@@ -19,7 +19,6 @@ import numpy as np
 
 from rote.compiler.plan import in_seconds, table
 from rote.layout.grid import Grid
-from rote.machines.machine import Machine
 from rote.runtime.choose import (
     BETTER,
     FEWEST,
@@ -36,7 +35,7 @@ from rote.runtime.choose import (
 from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 
-from .families.choose import Choice, best, farther, preferred, reread, walks
+from .families.choose import Choice, reread, walks
 from .program.program import Pair, bind_pair
 from .request import Arguments, Norm, Options
 from .walk import Walk
@@ -137,7 +136,7 @@ def decide(arguments: Arguments, choices: Sequence[Choice], comm: Comm, norm: No
 
     The result is the same on all ranks. A decision by tune="patient" also serves tune="measure".
     """
-    field = candidates(arguments, choices, options.machine_on(comm), _MOST[options.tune])
+    field = candidates(choices, _MOST[options.tune])
     seconds = budget(comm, "walk", options.tune, max(map(_block_bytes, field)))
     untimed = Decision(next(iter(field)))
     if len(field) == 1 or comm.size == 1:  # on one rank all walks do the same
@@ -165,21 +164,11 @@ def _block_bytes(walk: Walk) -> int:
     return max(prod(dist.shape) * dtype.itemsize for dist, dtype in ends) // walk.source.grid.size
 
 
-def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
-    """The walks that are worth timing: the model's choice first, then others in the order of `preferred`.
-
-    Each walk is joined by another of its family, in which entries move to other modes.
-    """
-    every: dict[Walk, Choice] = {}
-    for walk, choice in walks(choices).items():
-        every.setdefault(walk, choice)
-        other = farther(choice, arguments.request, arguments.output, machine)
-        if other.walk is not None:
-            every.setdefault(other.walk, other)
+def candidates(choices: Sequence[Choice], most: int) -> dict[Walk, Choice]:
+    """The walks that are worth timing, at most so many, in order of preference: the first is the model's choice."""
+    every = walks(choices)
     limit = _WITHIN * min(choice.seconds for choice in every.values())
-    first = best(choices)
-    ranked = sorted(preferred([*every.values()]), key=lambda choice: choice.walk != first)
-    return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
+    return {walk: choice for walk, choice in [*every.items()][:most] if choice.seconds <= limit}
 
 
 def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> Timed:

@@ -29,7 +29,6 @@ from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.grid import row_major
 from rote.layout.refine import unfused_ends
-from rote.layout.view import Digit
 from rote.lazy import late
 from rote.machines.machine import DEFAULT, Machine
 from rote.machines.work import Work
@@ -273,7 +272,7 @@ class Walk:
                 moves.append(tuple([rounded(step, wire) for step in single_step(before, after)]))
         every: list[Task] = [*_work(self.stages[0], self.dtype)]
         for stage, steps, (before, after, dtype) in zip(self.stages[1:], moves, self.ends, strict=True):
-            if steps or _order(before) == _order(after) or keeps_order(before, after, 0):
+            if steps or keeps_order(before, after, 0):
                 every += transfers(steps, dtype.itemsize)
             else:
                 every.append(Work("copy", prod(before.max_local_shape()) * dtype.itemsize))
@@ -362,19 +361,6 @@ def keeps_order(source: Distribution, target: Distribution, rank: int) -> bool:
             if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
                 return False
     return True
-
-
-def _order(dist: Distribution) -> tuple[Digit, ...]:
-    """The digits of the tensor's modes, slowest first, with those joined that follow each other in a mode.
-
-    Blocks of the same elements are in the same order in memory if these are equal.
-    """
-    found = list[Digit]()
-    for digit in chain(*dist.digits):
-        if found and (found[-1].mode, found[-1].weight) == (digit.mode, digit.weight * digit.size):
-            digit = digit._replace(size=found.pop().size * digit.size)
-        found.append(digit)
-    return tuple(found)
 
 
 def _work(stage: Stage, dtype: np.dtype[Any]) -> list[Work]:

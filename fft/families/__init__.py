@@ -117,16 +117,11 @@ algorithms: Final = ("auto", *FAMILIES)
 any number of points, one axis at a time; "auto" compares all families."""
 
 
-def lines_of(
-    name: str, source: Distribution, request: TransformRequest, output: Layout | str | None, far: bool = False
-) -> list[Line]:
-    """The lines of the named family from a tensor's distribution, or a LayoutError; for `far` see `transpose`."""
+def lines_of(name: str, source: Distribution, request: TransformRequest, output: Layout | str | None) -> list[Line]:
+    """The lines of the named family from a tensor's distribution, or a LayoutError."""
     if name == "ragged":  # its last line may save a move to the output
         return ragged.ragged(source, request, output)
-    if name in ("slab", "pencil"):
-        lines = transpose.transpose(source, request, far)
-    else:
-        lines = FAMILIES[name].lines(source, request)
+    lines = FAMILIES[name].lines(source, request)
     return lines if output is None else [*lines, StageSyntax(as_layout(output))]
 
 

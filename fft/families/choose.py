@@ -38,8 +38,7 @@ from . import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transpos
 from .ragged import ragged
 
 __all__ = ["NONE", "Choice", "Price", "Prices", "best", "choices", "choices_for", "compare", "compared", "crowded"]
-__all__ += ["idle"]
-__all__ += ["farther", "gathered_bytes", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
+__all__ += ["gathered_bytes", "idle", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
 __all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
@@ -347,10 +346,9 @@ def _choice(
     request: TransformRequest,
     output: Layout | str | None,
     prices: Prices,
-    far: bool = False,
 ) -> Choice:
     try:
-        walk = build(source, lines_of(name, source, request, output, far), request)
+        walk = build(source, lines_of(name, source, request, output), request)
         return Choice(name, source, prices(walk), replace(walk, machine=prices.machine))
     except (LayoutError, PlanError) as error:  # PlanError: levels on a machine with times per grid mode
         return Choice(name, source, NONE, None, str(error))
@@ -417,11 +415,6 @@ def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
 def best(candidates: Sequence[Choice]) -> Walk:
     """The walk that "auto" takes from sorted candidates; a LayoutError if there is none."""
     return next(iter(walks(candidates)))
-
-
-def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """Another walk of a choice's family from its source, in which entries move to the farthest suitable mode."""
-    return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
 def _near_order(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:

@@ -50,12 +50,12 @@ _MANY = 1024  # ranks: on more, orders whose blocks make too many pieces are lef
 _SEARCHED = 5  # up to so many axes all ways are tried: six axes have 375,000
 
 
-def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[Line]:
+def transpose(source: Distribution, request: TransformRequest) -> list[Line]:
     """The lines of a walk of the transpose family, from a tensor's distribution.
 
     Each stage transforms all axes that are whole; then the entries of the next axis move to the nearest mode that is
-    done (or the farthest, if `far`), until no axis is left. Forward walks take the axes from last to first and inverse
-    walks from first to last, so an inverse walk from the end of a forward walk leads back to its start.
+    done, until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so
+    an inverse walk from the end of a forward walk leads back to its start.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
@@ -81,7 +81,7 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
         if not todo:
             return lines
         after = fitted(dist, request.after(dist.shape, now))
-        dist = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
+        dist = _freed(after, todo[0], todo, kept, forward).on(after.shape, after.grid)
 
 
 def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> list[int]:
@@ -104,22 +104,21 @@ def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> li
     return transforms
 
 
-def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
+def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     The best is a whole mode that needs no more transforms; next a split one; next a mode that must be freed later
     anyway; and last a mode of components (`kept`). Among equals, modes on the right come first in a forward walk and
-    those on the left in an inverse one, nearest first; the first is taken, or the last if `far`.
+    those on the left in an inverse one, nearest first.
     """
     places = [m for m in range(dist.order) if m != axis]
     if not places:
         return dist.layout.whole(axis)
     worth = {m: (m in kept, m in todo, bool(dist.splits[m])) for m in places}
-    equals = [m for m in places if worth[m] == min(worth.values())]
-    equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)), reverse=far)
+    best = min(places, key=lambda m: (worth[m], (m < axis) == forward, abs(m - axis)))
     moved = dist.layout
     for entry in moved.modes[axis]:
-        moved = moved.drop(entry.grid_mode).split(equals[0], fitting(entry))
+        moved = moved.drop(entry.grid_mode).split(best, fitting(entry))
     return moved
 
 

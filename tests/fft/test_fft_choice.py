@@ -230,13 +230,13 @@ REQUESTS = [
 def test_candidates(arguments):
     """The model's choice is among the first; all differ, are cheap by the model, do what is asked, and read back."""
     found = choices_for(arguments)
-    field = candidates(arguments, found, Machine(), 8)
+    field = candidates(found, 8)
     seconds = [choice.seconds for choice in field.values()]
     assert best(found) == next(iter(field))
     near = [each for each in seconds if each <= 1.1 * min(seconds)]
     assert 1 <= len(field) <= 8 and max(seconds) <= 3 * min(seconds)
     assert {*near} <= {*seconds[: len(near) + 1]} and seconds[len(near) + 1 :] == sorted(seconds[len(near) + 1 :])
-    assert len(candidates(arguments, found, Machine(), 1)) == 1
+    assert len(candidates(found, 1)) == 1
     for walk, choice in field.items():
         assert (walk, walk.source) == (choice.walk, choice.source)
         assert arguments.layout in (None, walk.source.layout)
@@ -244,13 +244,6 @@ def test_candidates(arguments):
         assert arguments.grid in (None, walk.source.grid)
         decision = autotune.Decision(walk, (autotune.Tried("one", 1.0, 1.0),)).as_json()
         assert autotune._read(arguments, json.loads(json.dumps(decision))).walk == walk
-
-
-def test_orders_of_axes():
-    """From one layout the slab may end in either of two, and both are tried."""
-    arguments = asked_for(2, layout="block[(0),(),()]")
-    ends = {str(walk.target.layout) for walk in candidates(arguments, choices_for(arguments), Machine(), 8)}
-    assert {"block[(),(0),()]", "block[(),(),(0)]"} <= ends
 
 
 def test_a_decision_of_another_request_is_refused():
@@ -274,7 +267,7 @@ def test_a_decision_of_another_request_is_refused():
 def test_it_ends_in_time(monkeypatch):
     """Without time only the first walk has a turn; with some, all in turn, and none much longer than it is worth."""
     arguments = asked_for(2)
-    field = [*candidates(arguments, choices_for(arguments), Machine(), 3)]
+    field = [*candidates(choices_for(arguments), 3)]
     told: list[float] = []
 
     def program(comm, seconds):
@@ -306,7 +299,7 @@ def test_one_walk_is_bound_at_a_time(monkeypatch):
     bind_pair = autotune.bind_pair
     monkeypatch.setattr(autotune, "bind_pair", bound)
     arguments = asked_for(2)
-    field = [*candidates(arguments, choices_for(arguments), Machine(), 3)]
+    field = [*candidates(choices_for(arguments), 3)]
     rote.run(lambda comm: race(field, comm, "backward", Options(), 1.0), 2)
     assert len(living[0]) == len(living[1]) > len(field) > 1
 

@@ -39,7 +39,7 @@ def test_all_ranks_stop_alike(seconds):
         f = FFT(SHAPE, comm=comm, tune="measure", tune_seconds=seconds)
         return str(f.walk), [tried.name for tried in f.tried], transformed(f, comm)
 
-    walks, tried, right = zip(*rote.run(program, 3), strict=True)
+    walks, tried, right = zip(*rote.run(program, 4), strict=True)
     assert len({*walks}) == 1 and all(names == tried[0] for names in tried) and all(right)
     assert bool(tried[0]) == (seconds > 0.1)
 
