@@ -15,7 +15,7 @@ may be transformed as a convolution with a chirp (Bluestein 1970), on m >= 2n - 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, count, islice, pairwise
 from math import prod
 from string import ascii_lowercase
@@ -120,11 +120,15 @@ class Axis:
 
 @dataclass(slots=True)
 class State:
-    """The axes and the dtype of a tensor in the middle of a walk; `padded` are the axes that chirp has padded."""
+    """The axes and the dtype of a tensor in the middle of a walk."""
 
     axes: list[Axis]
     dtype: np.dtype[Any]
-    padded: list[Axis] = field(default_factory=list)
+
+    @property
+    def padded(self) -> list[Axis]:
+        """The axes that chirp has padded for a convolution."""
+        return [axis for axis in self.axes if axis.chirped]
 
     @classmethod
     def of(cls, shape: tuple[int, ...], request: TransformRequest) -> State:
@@ -519,7 +523,6 @@ def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
         if action.new != points:
             raise LayoutError(f"chirp cuts axis {axis.number} to the {points} points that it had, not to {action.new}")
         axis.chirped = 0
-        state.padded.remove(axis)
         return replace(action, back=back)
     if done or axis.kind not in ("", *HALVING, *RESTORING):
         raise LayoutError(f"chirp begins the transform of axis {axis.number}, but {axis.kind or 'it'} has begun")
@@ -529,7 +532,6 @@ def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
         raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
     axis.begin("ifft" if back else "fft", action.old)
     axis.by, axis.chirped = "fft", action.old
-    state.padded.append(axis)
     return replace(action, back=back)
 
 

@@ -40,7 +40,8 @@ from .transforms import (
     kinds_along,
 )
 
-__all__ = ["NORMS", "USUAL", "Arguments", "Norm", "Options", "TransformRequest", "as_arguments", "as_request"]
+__all__ = ["NORMS", "USUAL", "Arguments", "Axes", "Lengths", "Norm", "Options", "TransformRequest", "as_arguments"]
+__all__ += ["as_request"]
 __all__ += ["check_extents", "check_norm", "check_ranks", "check_real", "check_tensor", "components", "given_lengths"]
 __all__ += ["normal_axes", "planned_request", "requested_kinds", "scale"]
 

@@ -15,8 +15,6 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
-import numpy as np
-
 from rote.compiler.plan import in_seconds, table
 from rote.layout.grid import Grid
 from rote.runtime.choose import (
@@ -177,13 +175,9 @@ def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, second
 
 
 def _time(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
-    """The seconds of a walk forward and back, on real blocks."""
-    pair = bind_pair(walk, comm, norm, options)
-    dtypes = pair.forward.dtypes
-    ends = zip((walk.source, walk.target), (dtypes[0], dtypes[-1]), strict=True)
-    x, spectrum = (segments.empty(dist.local_shape(comm.rank), dtype) for dist, dtype in ends)
-    x[...] = 1
-    return collective_call(comm, partial(pair.there_and_back, x, spectrum))(seconds, progress)
+    """The seconds of a walk forward and back."""
+    (run,) = _runs([bind_pair(walk, comm, norm, options)], comm)
+    return run(seconds, progress)
 
 
 def _named(choice: Choice) -> str:
@@ -261,7 +255,9 @@ def _runs(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
     walks, dtypes, rank = [pair.forward.walk for pair in pairs], pairs[0].forward.dtypes, comm.rank
     begins = [walk.source.local_shape(rank) for walk in walks]
     ends = [walk.target.local_shape(rank) for walk in walks]
-    inputs, spectra = np.ones(max(map(prod, begins)), dtypes[0]), np.ones(max(map(prod, ends)), dtypes[-1])
+    inputs = segments.empty((max(map(prod, begins)),), dtypes[0])
+    spectra = segments.empty((max(map(prod, ends)),), dtypes[-1])
+    inputs[...] = 1
     runs: list[Candidate] = []
     for pair, begin, end in zip(pairs, begins, ends, strict=True):
         x, spectrum = inputs[: prod(begin)].reshape(begin), spectra[: prod(end)].reshape(end)

@@ -26,6 +26,8 @@ from ..families.choose import walk_of, warn_if_gathered
 from ..program.program import BoundWalk, bind_walks, list_moves
 from ..request import (
     USUAL,
+    Axes,
+    Lengths,
     Norm,
     as_request,
     check_extents,
@@ -38,14 +40,11 @@ from ..request import (
 )
 from ..transforms import FOURIER, FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["Axes", "Lengths", "dct", "dctn", "dht", "dst", "dstn", "fft", "fft2", "fftn", "hc2r", "hfft", "idct"]
+__all__ = ["dct", "dctn", "dht", "dst", "dstn", "fft", "fft2", "fftn", "hc2r", "hfft", "idct"]
 __all__ += ["idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn", "r2hc", "rfft"]
 __all__ += ["rfft2", "rfftn", "transform"]
 
 P = ParamSpec("P")
-
-Axes = Sequence[int] | int | None
-Lengths = Sequence[int] | int | None
 
 _DEPTH = 5  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch

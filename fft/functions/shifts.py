@@ -35,10 +35,10 @@ from rote.tensor import DistTensor
 
 from ..families.ragged import smooth
 from ..plan import FFT
-from ..request import check_tensor, normal_axes
+from ..request import Axes, check_tensor, normal_axes
 from ..transforms import complex_dtype, real_dtype
 from ..wavenumbers import frequencies
-from .fourier import Axes, fftn, rfftn
+from .fourier import fftn, rfftn
 
 __all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "fftfreq", "fftshift"]
 __all__ += ["ifftshift", "part", "refuse_tiles", "rfftfreq", "rolled"]

@@ -242,12 +242,9 @@ class KernelWork(LocalWork):
 
     @property
     def along(self) -> int | None:
-        axes, order = self.kernel.axes, len(self.kernel.shape)
-        if self.kernel.config.threads > 1 or order < 2:
-            return None
-        if min(axes) > 0:
-            return 0
-        return 1 if axes == (0,) else None
+        kernel = self.kernel
+        able = kernel.config.threads == 1 and len(kernel.shape) > 1 and (0 not in kernel.axes or kernel.axes == (0,))
+        return kernel.step_axis if able else None
 
     def bind(self, scratch: Scratch, after_move: bool) -> BlockWork:
         if after_move and self.gathers:

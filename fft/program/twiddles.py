@@ -26,7 +26,7 @@ from ..walk import Convolve, Twiddle, Walk
 __all__ = ["chirp", "chirp_spectrum", "factor", "roots"]
 
 
-_AT_ONCE = 1 << 14  # roots: if there are more, each is a product of two
+_AT_ONCE = 1 << 14  # roots whose angles stay in a core's cache
 
 
 def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
@@ -40,31 +40,17 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     """
     values = np.empty(numerator.shape, dtype)
     flat, numbers = values.reshape(-1), numerator.reshape(-1)
-    nearby = _table(points) if len(flat) > _AT_ONCE and np.promote_types(dtype, "c16") == "c16" else None
+    real = np.promote_types(real_dtype(dtype), np.float64)
     for start in range(0, len(flat), _AT_ONCE):
         octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
         eighth = np.where(octant % 2 == 1, points - rest, rest)  # in units of an eighth of a turn / points
-        if nearby is None:
-            near, far = _near(eighth, points, np.promote_types(real_dtype(dtype), np.float64))
-        else:
-            coarse, fine = nearby
-            product = coarse[eighth // len(fine)] * fine[eighth % len(fine)]
-            near, far = product.real, product.imag
+        near, far = _near(eighth, points, real)
         swapped = (octant + 1) // 2 % 2 == 1  # octants 1, 2, 5 and 6: nearer to the imaginary axis
         cosine, sine = np.where(swapped, far, near), np.where(swapped, near, far)
         part = flat[start : start + _AT_ONCE]
         part.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
         part.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
     return values
-
-
-def _table(points: int) -> tuple[Array, Array]:
-    """Two small tables whose products are all roots of the first eighth of a turn, with more bits than are kept."""
-    step = 1 << (points.bit_length() // 2)
-    wide = np.dtype(np.longdouble)
-    parts = (_near(k, points, wide) for k in (np.arange(0, points + 1, step), np.arange(step)))
-    coarse, fine = (near + 1j * far for near, far in parts)
-    return coarse, fine
 
 
 def _near(eighth: Ints, points: int, real: np.dtype[Any]) -> tuple[Array, Array]:
