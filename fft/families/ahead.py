@@ -20,7 +20,7 @@ from rote.machines.work import Work, work_seconds
 from rote.prediction import Prediction
 from rote.scaling import Candidates, Scaling, scaling_of
 
-from ..request import TransformRequest, as_arguments, planned_request
+from ..request import Arguments, TransformRequest, planned_request
 from .choose import Choice, compare, crowded, idle, ranking, walk_for
 
 __all__ = ["Job", "job", "scaling"]
@@ -106,7 +106,7 @@ class Job(NamedTuple):
     @property
     def script(self) -> str:
         """The batch file, which transforms the file INPUT into OUTPUT."""
-        told, minutes = self.prediction, max(int(self.prediction.range[1] / 60) + 10, 10)
+        minutes = max(int(self.prediction.range[1] / 60) + 10, 10)
         return f"""\
 #!/bin/bash
 #SBATCH --job-name=rote-fft
@@ -116,7 +116,7 @@ class Job(NamedTuple):
 #SBATCH --distribution={self.order}
 #SBATCH --time={minutes // 60:02d}:{minutes % 60:02d}:00
 
-# {told.tasks.name}: about {in_seconds(told.seconds)}, and the time to read and write the files
+# {self.prediction.tasks.name}: about {in_seconds(self.prediction.seconds)}, and the time to read and write the files
 # sbatch --export=ALL,INPUT=volume.npy,OUTPUT=spectrum.npy FILE
 srun rote fft "$INPUT" "$OUTPUT" --layout "{self.layout}" --grid {self.grid} \\
     --algorithm {self.family} --output "{self.output}" --threads {self.threads}
@@ -183,15 +183,15 @@ def _jobs(shape: tuple[int, ...], nodes: int, profile: Profile, request: Transfo
     cores = int(profile["cores"].value)
     for ranks in [n for n in range(1, cores + 1) if cores % n == 0]:
         placed = [Machine.of(profile, ranks, cores // ranks, order) for order in ("block", "cyclic")]
-        found = ranking(shape, nodes * ranks, request, machine=placed[0], views=False)
-        able = [(name, told) for name, told in map(_predicted, found) if isinstance(told, Prediction)]
+        found = ranking(Arguments(shape, request, nodes * ranks), placed[0], views=False)
+        able = [(name, known) for name, known in map(_predicted, found) if isinstance(known, Prediction)]
         able.sort(key=lambda each: not each[1].fits)  # stable: the first that fits comes first
-        for (name, told), on in product(able[:1], placed[: 1 + (ranks > 1)]):
-            block = prod(shape) * request.dtype.itemsize / told.tasks.grid.size
+        for (name, known), on in product(able[:1], placed[: 1 + (ranks > 1)]):
+            block = prod(shape) * request.dtype.itemsize / known.tasks.grid.size
             bound = sum([work_seconds(Work("fft", int(block), n), on) for n in shape])
             bound += block * ranks * (1 - 1 / nodes) / profile["injection"].value
             where = profile.name, nodes, ranks, cores // ranks, "block" if on is placed[0] else "cyclic"
-            yield Job(*where, name, told.tasks.grid, *told.tasks.layouts, replace(told, machine=on), bound)
+            yield Job(*where, name, known.tasks.grid, *known.tasks.layouts, replace(known, machine=on), bound)
 
 
 def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: TransformRequest, jobs: list[Job]) -> str:
@@ -201,7 +201,7 @@ def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: Transform
     needed, has = min([(each.prediction.node_bytes, each.prediction.memory_bytes) for each in jobs])
     on, hint = counted(nodes, "node"), "no number of nodes is enough"
     for more in range(max(nodes * needed * 9 // (10 * has), nodes) + 1, most + 1):
-        arguments = as_arguments(shape, request, more, None, None, None)
+        arguments = Arguments(shape, request, more)
         walks = [walk_for(arguments, name) for name in ("slab", "pencil")[: len(shape) - 1]]
         if any(walk.peak_bytes <= has and not idle(walk) for walk in walks):
             hint = f"write --nodes {more} or more"

@@ -181,9 +181,6 @@ def walk_of(
     check_algorithm(algorithm, source.layout)
     if algorithm == "auto":
         return best(choices(source, request, output, machine))
-    plain = source.layout.view is None
-    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in request.axes):
-        algorithm = "slab"  # nothing is split, so nothing moves in any family
     return build(source, lines_of(algorithm, source, request, output), request)
 
 
@@ -202,10 +199,9 @@ def _check_kinds(walk: Walk, request: TransformRequest) -> None:
 
 def choices_for(arguments: Arguments, machine: Machine = DEFAULT) -> tuple[Choice, ...]:
     """The walks of all families in order of preference on a machine; then the families without one, and why."""
-    request, output = arguments.request, arguments.output
     if arguments.layout is None:
-        return ranking(arguments.shape, arguments.ranks, request, arguments.grid, output, machine)
-    return choices(_source(arguments, "auto"), request, output, machine)
+        return ranking(arguments, machine)
+    return choices(_source(arguments, "auto"), arguments.request, arguments.output, machine)
 
 
 def walk_for(arguments: Arguments, algorithm: str) -> Walk:
@@ -259,47 +255,40 @@ def choices(
 
 
 @memoized(64, once=True)
-def ranking(
-    shape: tuple[int, ...],
-    ranks: int,
-    request: TransformRequest,
-    grid: Grid | None = None,
-    output: Layout | str | None = None,
-    machine: Machine = DEFAULT,
-    views: bool = True,
-) -> tuple[Choice, ...]:
-    """The walks of all families on one grid, or on all grids of so many ranks, in the order of `preferred`.
+def ranking(arguments: Arguments, machine: Machine = DEFAULT, views: bool = True) -> tuple[Choice, ...]:
+    """The walks of all families from their own starts, on the grid or on all grids, in the order of `preferred`.
 
     Without `views` there are none that read modes through a view, which are a last resort.
 
     >>> import numpy as np
     >>> from ..request import as_request
     >>> wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
-    >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
+    >>> [choice.name for choice in ranking(Arguments((64, 64, 64), wanted, 4))][:2]
     ['slab', 'rows']
     """
     candidates: list[Choice] = []
     prices = Prices(machine)
-    grids = _grids(ranks, len(shape)) if grid is None else [grid]
-    if machine.network is not None and not machine.network.holds(ranks):
+    shape = arguments.shape
+    grids = _grids(arguments.ranks, len(shape)) if arguments.grid is None else [arguments.grid]
+    if machine.network is not None and not machine.network.holds(arguments.ranks):
         grids = grids[:1]  # each says why there is no room
     first: dict[object, Grid] = {}  # of grids that differ in the order of their modes alone
-    for on in grids:
-        for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), *["rows"] * views):
-            alike = _alike(name, shape, on, request, machine) if len(grids) > _MANY and output is None else None
-            if alike is None or first.setdefault(alike, on) == on:
-                candidates.append(_from_start(name, shape, on, request, output, prices))
+    for grid in grids:
+        for name in (transposed(grid.order), "cyclic", *["volumetric"] * (grid.order > 1), *["rows"] * views):
+            alike = _alike(name, arguments, grid, machine) if len(grids) > _MANY and arguments.output is None else None
+            if alike is None or first.setdefault(alike, grid) == grid:
+                candidates.append(_from_start(name, arguments, grid, prices))
             else:
-                why = f"it costs as much as on {first[alike]}"
-                candidates.append(Choice(name, _whole(shape, on), NONE, None, why))
+                candidates.append(_without_walk(name, shape, grid, f"it costs as much as on {first[alike]}"))
     if not any(map(_spread, candidates)):
-        candidates += [_from_start("ragged", shape, on, request, output, prices) for on in grids]
+        candidates += [_from_start("ragged", arguments, grid, prices) for grid in grids]
     return preferred(candidates)
 
 
-def _alike(name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest, machine: Machine) -> object:
+def _alike(name: str, arguments: Arguments, grid: Grid, machine: Machine) -> object:
     """What grids have in common on which a family costs the same: the extents and the times of their modes, in any
     order, if it treats the axes alike that they split. None if nothing is known."""
+    shape, request = arguments.shape, arguments.request
     split = [axis for axis in request.axes if axis != request.real]
     like = {(shape[axis], request.kind[axis]) for axis in split}
     same = request.points == request.kept == tuple([shape[axis] for axis in request.axes])
@@ -312,32 +301,23 @@ def _alike(name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequ
     return name, tuple(sorted(zip(grid.shape, times.latency, times.byte_time, times.copy_time, strict=True)))
 
 
-def _whole(shape: tuple[int, ...], grid: Grid) -> Distribution:
-    """The distribution that stands for a family without a walk."""
-    return L(*((),) * len(shape)).on(shape, grid)
-
-
-def _from_start(
-    name: str,
-    shape: tuple[int, ...],
-    grid: Grid,
-    request: TransformRequest,
-    output: Layout | str | None,
-    prices: Prices,
-) -> Choice:
+def _from_start(name: str, arguments: Arguments, grid: Grid, prices: Prices) -> Choice:
     """The choice of a family from its own start on a grid; only a layout of the user's may split components."""
+    shape, request = arguments.shape, arguments.request
     try:
-        source = FAMILIES[name].start(shape, grid, request).on(shape, grid)
+        source = _source(replace(arguments, grid=grid), name)
     except LayoutError as error:
-        why = str(error)
-    else:
-        plain = source.layout.view is None
-        split = [axis for axis in components(shape, request) if plain and source.splits[axis]]
-        if not split:
-            return _choice(name, source, request, output, prices)
-        axis = split[0]
-        why = f"axis {axis} of {shape[axis]} components would be split; give the layout to say so"
-    return Choice(name, _whole(shape, grid), NONE, None, why)
+        return _without_walk(name, shape, grid, str(error))
+    for axis in components(shape, request) if source.layout.view is None else ():
+        if source.splits[axis]:
+            why = f"axis {axis} of {shape[axis]} components would be split; give the layout to say so"
+            return _without_walk(name, shape, grid, why)
+    return _choice(name, source, request, arguments.output, prices)
+
+
+def _without_walk(name: str, shape: tuple[int, ...], grid: Grid, why: str) -> Choice:
+    """A family that has no walk on a grid; its distribution says nothing but the grid."""
+    return Choice(name, L(*((),) * len(shape)).on(shape, grid), NONE, None, why)
 
 
 def _choice(

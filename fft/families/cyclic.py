@@ -42,6 +42,8 @@ def volumetric(name: str, source: Distribution, request: TransformRequest) -> li
     Raises:
         LayoutError: the family does not take such a tensor or request.
     """
+    if source.layout.view is None and not any(source.splits[axis] for axis in request.axes):
+        return transpose(source, request)  # nothing moves in any family
     if not {*request.kind.values()} <= {*FOURIER}:
         raise LayoutError(
             f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, pencil or "
@@ -51,8 +53,6 @@ def volumetric(name: str, source: Distribution, request: TransformRequest) -> li
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
     axes, real, together = request.axes, request.real, name == "cyclic"
     split = [a for a in axes if source.splits[a]]
-    if not split:
-        return transpose(source, request)
     others = [a for a in split if {s.kind for s in source.splits[a]} != {CYCLIC}]
     if len(others) == len(split):
         modes = list(source.layout.modes)

@@ -17,7 +17,7 @@ import rote
 from rote.cli import main
 from rote.cli.output import described
 from rote.fft.families.choose import ranking
-from rote.fft.request import as_request
+from rote.fft.request import Arguments, as_request
 from rote.runtime.comm.agreement import collective_errors
 
 
@@ -150,7 +150,7 @@ def test_explain_compares_ffts() -> None:
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks, times on the default machine"
     assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "peak", "about"]
-    found = ranking((64, 60, 64), 8, as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
+    found = ranking(Arguments((64, 60, 64), as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")), 8))
     none = dict.fromkeys(c.name for c in found if not c.walk)
     taken = "  the first is taken: costs within 10 %"
     said = [line for line in lines[2:] if not line.startswith(taken)]

@@ -16,7 +16,7 @@ from rote.compiler import cost
 from rote.compiler.plan import Plan
 from rote.fft import FFT, compare, fftn
 from rote.fft.families import choose
-from rote.fft.request import as_request
+from rote.fft.request import Arguments, as_request
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_ranks_of_one_process_plan_once(ranks, counted):
     walks = together(program, ranks)
     assert len({id(walk) for walk in walks}) == 1
     wanted = as_request(shape, (0, 1, 2), "fft", np.dtype("D"))
-    arguments = choose.ranking(shape, ranks, wanted, None, None, rote.Machine())
+    arguments = choose.ranking(Arguments(shape, wanted, ranks), rote.Machine())
     assert 0 < counted["choices"] <= len(arguments)
     assert counted["plans"] == len({*walks[0].ends, *walks[0].inverse().ends})
     before = counted.copy()
@@ -81,10 +81,12 @@ def test_functions_plan_once(counted):
 def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
     """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
     shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")
-    choose.ranking((4, 4, 4), 2, as_request((4, 4, 4), axes, "fft", dtype))  # what is imported and parsed once
+    choose.ranking(
+        Arguments((4, 4, 4), as_request((4, 4, 4), axes, "fft", dtype), 2)
+    )  # what is imported and parsed once
     lines: list[str] = []
     spent = calls(lambda: lines.extend(_ranked(compare(shape, ranks, dtype="D"), why=False)))
-    found = choose.ranking(shape, ranks, as_request(shape, axes, "fft", dtype), None)
+    found = choose.ranking(Arguments(shape, as_request(shape, axes, "fft", dtype), ranks))
     assert spent < 12_000 * len(found)
     assert counted["plans"] == 0
     assert len(lines) <= 2 + 4 + sum(choice.walk is not None for choice in found)

@@ -11,7 +11,7 @@ import rote
 from rote.compiler.tasks import transfers
 from rote.fft import FFT, algorithms
 from rote.fft.families.choose import NONE, Choice, Price, Prices, choices, choices_for, preferred, ranking, walk_for
-from rote.fft.request import as_arguments, as_request
+from rote.fft.request import Arguments, as_arguments, as_request
 from rote.fft.walk import single_step
 from rote.machines.machine import DEFAULT
 
@@ -97,7 +97,7 @@ def test_components_stay_whole(shape, kind, ranks):
     """Law: where nobody asks for it, no walk lays an axis of components over ranks, at its ends or on its way."""
     axes = tuple(axis for axis, n in enumerate(shape) if n > 6)
     wanted = as_request(shape, axes, kind, np.dtype("d" if kind == "rfft" else "D"))
-    found = [choice for choice in ranking(shape, ranks, wanted) if choice.plain]
+    found = [choice for choice in ranking(Arguments(shape, wanted, ranks)) if choice.plain]
     assert found
     for choice in found:
         for end in (choice.walk.source, choice.walk.target, *(stage.before for stage in choice.walk.stages)):
@@ -133,7 +133,7 @@ def test_alike_moves_have_one_price():
     """Law: the price of a move that only names axes and grid modes otherwise is its own, were it asked alone."""
     for shape, ranks in product(((16, 16, 16), (16, 9, 16)), (8,)):
         wanted = as_request(shape, (0, 1, 2), "fft", D)
-        for choice in ranking(shape, ranks, wanted):
+        for choice in ranking(Arguments(shape, wanted, ranks)):
             if choice.walk is not None:
                 alone = next((c for c in choices(choice.source, wanted) if c.walk == choice.walk), choice)
                 assert alone.price == choice.price
