@@ -44,7 +44,7 @@ from rote.runtime.operations import Scratch
 from ..request import Options
 from ..transforms import Kind
 from .backends import common_versions, library, timed_libraries, transforms, usual_library, versions
-from .backends.library import ORDERS, WHOLE, KernelConfig, Order, Study
+from .backends.library import WHOLE, KernelConfig, Study
 from .gather import Gather, gathers, whole
 from .kernel import CACHED, CHUNK, NEAR, Kernel, usual_part, usual_tile, view
 from .threads import SHARED, Pool, bind_kernel, divisible, helpers, shared_by, with_threads
@@ -55,7 +55,7 @@ __all__ += ["samples_of", "tuned", "with_usual_configs"]
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
 _SMALLEST = 1 << 14  # bytes of a block that is worth timing
 _BLOCK = 1 << 23  # bytes of a sample: with its result more than caches hold, as in most walks; twice if it stays
-_SECONDS = 0.1  # for the nine to twelve calls of a sample
+_SECONDS = 0.1  # for the six to nine calls of a sample
 _USUAL = KernelConfig()
 
 _TIMES = {"measure": (0.25, 0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # sizes of other tiles, in usual sizes
@@ -130,12 +130,11 @@ class Sample(NamedTuple):
     def ways(self, name: str, usual: KernelConfig = _USUAL) -> list[KernelConfig]:
         """The configs by which a library may transform the sample.
 
-        They are: as usual; in tiles of the other order; in one call; and in one call on a block that was moved before.
+        They are: as usual; in one call; and in one call on a block that was moved before.
         """
         config = replace(usual, library=name)
-        other_order: Order = "columns" if library(name).line_to_line else "lines"
         once = replace(config, tiled=False)
-        ways = [config, replace(config, order=other_order)]
+        ways = [config]
         if len(self.axes) > 1 or not self.after_move:  # lines are read out of boxes tile by tile
             ways.append(once)
         if self.after_move:
@@ -408,8 +407,6 @@ class _Search:
         some: list[KernelConfig] = []
         if self.nbytes > CACHED and (config.tiled or (self.place.after_move and config.fused)):
             some += [replace(config, tile=int(n * usual_tile(self.nbytes))) for n in times]
-            if library(config.library).line_to_line:
-                some += [replace(config, order=order) for order in ORDERS[1:]]
         if self.nbytes > CHUNK and config.part != WHOLE and min(self.kernel.axes) > 0:
             some += [replace(config, part=int(n * usual_part(self.nbytes))) for n in times]
         return some + [replace(config, threads=2**n) for n in range((config.threads - 1).bit_length())]

@@ -252,12 +252,10 @@ def in_lines(kernel: Kernel, axis: int) -> bool:
     At most lengths FFTW's estimated plans take 1.2 to 1.9 times as long in columns, with all copies, but less at small
     powers of two. Other libraries transform columns as fast as lines.
     """
-    order, points, inner = kernel.config.order, kernel.shape[axis], prod(kernel.shape[axis + 1 :])
+    points, inner = kernel.shape[axis], prod(kernel.shape[axis + 1 :])
     stays_complex = kernel.row.real == "neither" or (kernel.row.real != "both" and axis != kernel.axes[-1])
-    if not stays_complex or inner == 1:
-        return False
     slow = points >= _FEW and not is_small_power(points)
-    return order == "lines" or (order == "usual" and kernel.backend.line_to_line and slow)
+    return kernel.backend.line_to_line and slow and stays_complex and inner > 1
 
 
 def is_small_power(points: int) -> bool:

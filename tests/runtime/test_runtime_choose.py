@@ -313,7 +313,6 @@ def test_what_is_kept_is_read(place, monkeypatch):
     method = {"what": "method", "step": str(plan.steps[0]), "shape": [12, 9], "dtype": plan.dtype.str}
     method |= {"nodes": 1, "grids": [str(plan.source.grid)] * 2, "ranks": 3}
     config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
-    config["order"] = "columns"
     kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
     kernel |= {"after_move": False, "stays": False, "threads": 1, "libraries": versions(), "ranks": 1}
     wisdom.remember(wisdom.key(method | ranks), "alltoallv")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,8 @@ from rote.runtime.comm.protocol import Array
 
 from ...transforms import KINDS, TransformKind
 
-__all__ = ["ORDERS", "WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy"]
-__all__ += ["Order", "SciPy", "Study"]
-
-Order = Literal["usual", "columns", "lines"]
-ORDERS: tuple[Order, ...] = get_args(Order)
-"""Memory orders of a tile: columns stay columns, or become contiguous lines; "usual" takes what suits their length."""
+__all__ = ["WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy"]
+__all__ += ["SciPy", "Study"]
 
 WHOLE = 1 << 62
 """More bytes than any block has: a part of this size is the whole block."""
@@ -51,7 +47,6 @@ class KernelConfig:
         tile: bytes of a tile, which should fit into a core's second-level cache; 0 takes the default.
         part: bytes of a part of a block, which goes through all passes before the next part; 0 takes the default.
         tiled: whether axes with unfavourable strides are transformed tile by tile; else one call transforms all axes.
-        order: the memory order in which a tile is transformed, one of `ORDERS`.
         fused: whether a kernel after a move reads its block directly out of boxes.
         threads: the most threads that the kernel uses.
         plans: FFTW's timed plans, as text of its wisdom; if empty, FFTW estimates.
@@ -61,7 +56,6 @@ class KernelConfig:
     tile: int = 0
     part: int = 0
     tiled: bool = True
-    order: Order = "usual"
     fused: bool = True
     threads: int = 1
     plans: str = ""
@@ -77,7 +71,7 @@ class KernelConfig:
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
             raise ValueError(f"a config has {', '.join(usual)}")
         alike = all(type(value[name]) is type(usual[name]) for name in usual)
-        if not alike or value["threads"] < 1 or value["order"] not in ORDERS:
+        if not alike or value["threads"] < 1:
             raise ValueError("a part of a config is of another type")
         return cls(**value)
 
