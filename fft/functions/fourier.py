@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
 
+from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
 from rote.functions.rules import named
@@ -487,6 +488,7 @@ def transform(
     is_real = side == "input" or (side == "both" and block.dtype.kind != "c")
     dtype = real_dtype(block.dtype) if is_real else complex_dtype(block.dtype)
     where = None if output is None else as_layout(output)
+    as_wire(wire, dtype)
 
     key = (distribution, kind, dtype, named, lengths, algorithm, where, norm, weighted, wire)
 
