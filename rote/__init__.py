@@ -23,8 +23,7 @@ import os
 from typing import TYPE_CHECKING
 
 from .lazy import attach
-
-__version__ = "0.3.0"
+from .version import VERSION as __version__
 
 # In a checkout grammar/ and fft/ are next to this folder; installed, they are inside it. Python started in the
 # checkout's root finds this folder before the installed one, so it must find these two as well.

@@ -30,16 +30,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from sys import modules
 from typing import Any
 
 from .errors import RoteError
 from .host import installed, processor
+from .version import VERSION
 
 __all__ = ["Key", "Record", "WisdomWarning", "export", "folder", "forget", "include", "kept"]
 __all__ += ["key", "recall", "records", "remember"]
 
-_VERSION: str = modules["rote"].__version__  # not imported: to type checkers, its door leads to every room
 _SCHEMA, _EDITION = "rote wisdom", 1  # the mark of a file; files of another edition are ignored
 _PARTS = ("machine", "versions", "facts")  # the parts of a key
 _DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter are left if a writer is killed
@@ -122,7 +121,7 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     """
     # All cores count, not only those that a launcher gives to a rank.
     machine = {"cpu": processor(), "cores": os.cpu_count() or 1}
-    versions = {"rote": _VERSION, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
+    versions = {"rote": VERSION, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
     return Key(canonical({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
 

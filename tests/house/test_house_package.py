@@ -40,7 +40,9 @@ def test_import_imports_nothing(tmp_path: Path) -> None:
     """`import rote` imports only what makes its names lazy, and nothing from outside."""
     before = imported_after("", tmp_path)
     new = imported_after("import rote", tmp_path) - before
-    assert {name for name in new if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote", "rote.lazy"}
+    assert {name for name in new if name.partition(".")[0] not in sys.stdlib_module_names} == {
+        *("rote", "rote.lazy", "rote.version")
+    }
 
 
 @pytest.mark.parametrize(

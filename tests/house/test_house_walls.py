@@ -27,11 +27,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.grammar": (),
     "rote.errors": _rooms("grammar"),
     "rote.caches": (),
+    "rote.version": (),
     "rote.host": _rooms("caches errors"),
     "rote.lazy": (),  # names that are imported on first use, of doors and of what is made above
     "rote.layout": _rooms("grammar errors lazy"),
     "rote.lattice": (),
-    "rote.wisdom": _rooms("errors host"),
+    "rote.wisdom": _rooms("errors host version"),
     "rote.machines": _rooms("errors layout wisdom"),
     "rote.compiler": _rooms("grammar errors lazy layout lattice machines"),
     "rote.compiler.verify": _rooms("grammar errors layout lattice compiler machines"),
@@ -60,14 +61,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.__main__": _rooms("cli"),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": _rooms(
-        "grammar errors lazy layout machines compiler prediction scaling simulate runtime functions tensor random plot "
+        "version grammar errors lazy layout machines compiler prediction scaling simulate runtime functions tensor random plot "
         "fft wisdom array_api testing"
     ),
 }
 
 NUMBERLESS = (
     *("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.host"),
-    *("rote.caches", "rote.lazy"),
+    *("rote.caches", "rote.lazy", "rote.version"),
 )
 
 # The decorator of all functions that remember: every room may import it but those that import nothing of the house.
@@ -100,6 +101,7 @@ LONGEST, SHORTEST = 700, 25  # lines of one file: it tells one story, from the v
 
 # Files that may be longer, or shorter, and why. The front of a folder, `__init__.py`, may always be short.
 UNUSUAL = {
+    "rote/version.py": "the version alone, so that wisdom need not import `rote`, which leads to every room",
     "rote/__main__.py": "python -m rote wants a file of this name",
 }
 
@@ -309,9 +311,9 @@ def test_verify_is_a_second_program() -> None:
 
 
 def test_the_door_imports_nothing_of_the_house() -> None:
-    """What `import rote` runs is the standard library's, and the function by which it waits for all others."""
+    """What `import rote` runs is the standard library's, the version, and the function by which it waits for all others."""
     eager = [found.target for module, found in all_imports() if module in ("rote", "rote.lazy") and found.eager]
-    assert {name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote.lazy.attach"}
+    assert {name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote.lazy.attach", "rote.version.VERSION"}
 
 
 def test_files_are_neither_long_nor_short() -> None:
