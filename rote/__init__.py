@@ -23,7 +23,9 @@ import os
 from typing import TYPE_CHECKING
 
 from .lazy import attach
-from .version import VERSION as __version__
+from .version import VERSION
+
+__version__ = VERSION
 
 # In a checkout grammar/ and fft/ are next to this folder; installed, they are inside it. Python started in the
 # checkout's root finds this folder before the installed one, so it must find these two as well.

@@ -143,8 +143,6 @@ def scaling_of(
     table: Scaling, rows: Iterable[tuple[int, Candidates]], show: Callable[[str], object] | None = None
 ) -> Scaling:
     """Fill an empty table from the candidates for each number of ranks, and show each line as soon as it is known."""
-    if show:
-        show(table.head())
     for ranks, candidates in rows:
         row = Row(ranks, {}, {})
         for name, found in candidates:
@@ -156,9 +154,9 @@ def scaling_of(
             else:
                 row.best.setdefault(name, found)
         row = row._replace(none={name: why for name, why in row.none.items() if name not in row.best})
-        table = replace(table, rows=(*table.rows, row))
         if show:
-            show(table.line(row))
+            show(table.line(row) if table.rows else f"{table.head()}\n{table.line(row)}")
+        table = replace(table, rows=(*table.rows, row))
     if show:
         show(table.advice())
     return table

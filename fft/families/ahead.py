@@ -164,9 +164,11 @@ def job(
     """
     extents, count, times = tensor_shape(shape), integer(nodes, "the number of nodes"), as_machine(machine)
     if times.profile is None or times.network is None:
-        raise PlanError("a job runs on the nodes of a machine\nname one of rote.Machine.names()")
+        raise PlanError(f"a job runs on the nodes of a machine\nname one, of {', '.join(Machine.names())}")
     if count < 1:
         raise LayoutError(f"a job runs on 1 node or more, not {count}")
+    if count > times.network.nodes:
+        raise PlanError(f"{times.name} has {counted(times.network.nodes, 'node')}, not {count}\ntake fewer nodes")
     request = planned_request(extents, dtype, None, None, False, None, None)
     jobs = [*_jobs(extents, count, times.profile, request)]
     fitting = [each for each in jobs if each.prediction.fits]
@@ -204,6 +206,6 @@ def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: Transform
         arguments = Arguments(shape, request, more)
         walks = [walk_for(arguments, name) for name in ("slab", "pencil")[: len(shape) - 1]]
         if any(walk.peak_bytes <= has and not idle(walk) for walk in walks):
-            hint = f"write --nodes {more} or more"
+            hint = f"take {counted(more, 'node')} or more"
             break
     return f"{shape} {request.dtype} takes {in_bytes(needed)} on each of {on}, which have {in_bytes(has)}\n{hint}"

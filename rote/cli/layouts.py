@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,17 @@ from ..functions.contraction.compile import compile_einsum
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
 from ..machines.machine import as_machine
-from .options import Bytes, PictureFile, dtype_option, force_option, integers, known, machine_option, refuse_target
+from .options import (
+    Bytes,
+    PictureFile,
+    dtype_option,
+    force_option,
+    integers,
+    known,
+    machine_option,
+    refuse_others,
+    refuse_target,
+)
 from .output import Answer, coloured, json_option, on_rank_0, print_answer
 from .predict import compare_ffts, written
 
@@ -30,6 +40,11 @@ if TYPE_CHECKING:
 __all__ = ["contents", "explain", "show"]
 
 _LISTED = 1 << 20  # ranks
+_OPTIONS = {  # of each kind of thing that is explained
+    "a transition": ("shape", "grid", "max_bytes", "why_not", "wire", "verify"),
+    "a contraction": ("shape", "grid", "max_bytes", "why_not", "verify", "layout", "out_layout", "ranks"),
+    "FFTs": ("grid", "ranks", "why"),
+}
 _PROVED = {"Plan": "element arrives", "Contraction": "product of elements enters"}
 
 _shape = click.option(
@@ -102,7 +117,7 @@ def _draw(dist: Distribution, path: str) -> None:
 
 
 @click.command()
-@click.argument("transition", metavar="TEXT", required=False)
+@click.argument("text", required=False)
 @click.option(
     "--shape",
     metavar="8x9x10",
@@ -130,9 +145,7 @@ def _draw(dist: Distribution, path: str) -> None:
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
 @force_option
-def explain(
-    transition: str | None, fft: Extents, ranks: int | None, why: bool, as_json: bool, force: bool, **options: Any
-) -> None:
+def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **options: Any) -> None:
     """Show the plan from one layout to another, or of a contraction, and its cost; or which FFT costs least.
 
     A text without brackets, such as ik,kj->ij, is a contraction.
@@ -149,55 +162,44 @@ def explain(
     """
     if options["html"] is not None:
         on_rank_0(refuse_target, options["html"], force)
-    if fft is None:
-        of_contraction = transition is not None and "[" not in transition
-        if transition is None or (ranks is not None and not of_contraction) or why:
-            raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-        asked = [options.pop(name) for name in ("why_not", "verify", "html")]
-        layouts, end, shapes = options.pop("layout"), options.pop("out_layout"), options["shape"]
-        if not of_contraction:
-            if layouts or end or len(shapes) > 1:
-                rule = "--layout, --out-layout and several --shape are of contractions"
-                raise click.UsageError(f'{rule}, such as "ik,kj->ij"')
-            _tell(_transition(transition, **options), as_json, *asked)
-            return
-        if not shapes or (options["grid"] is None) == (ranks is None) or options.pop("wire") is not None:
+    kind = "FFTs" if fft is not None else "a contraction" if text is not None and "[" not in text else "a transition"
+    refuse_others(kind, _OPTIONS, options)
+    if fft is not None:
+        ranks = options["ranks"]
+        if text is not None or ranks is None:
             raise click.UsageError(
-                f"{transition} is a contraction: write a --shape for each operand, and --grid or --ranks, and no --wire"
+                "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        places = [None if text == "free" else text for text in layouts] or None
-        options["shapes"] = options.pop("shape")
-        _tell(compile_einsum(transition, layouts=places, ranks=ranks, layout=end, **options), as_json, *asked)
-        return
-    for name in ("shape", "max_bytes", "why_not", "wire", "verify", "layout", "out_layout"):
-        if options[name]:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is of a transition, and --fft has a shape of its own; leave one out")
-    if transition is not None or ranks is None:
-        raise click.UsageError(
-            "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
-        )
-    compare_ffts(fft, ranks, as_machine(options["machine"]), options | {"why": why, "as_json": as_json})
+        compare_ffts(fft, ranks, as_machine(options["machine"]), options | {"as_json": as_json})
+    elif text is None:
+        raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
+    else:
+        plan = _transition(text, options) if kind == "a transition" else _contraction(text, options)
+        _tell(plan, as_json, options["why_not"], options["verify"], options["html"])
 
 
-def _transition(
-    transition: str,
-    shape: Sequence[tuple[int, ...]],
-    grid: Extents,
-    dtype: str,
-    max_bytes: int | None,
-    wire: str | None,
-    machine: str | None,
-) -> Plan:
-    if "->" not in transition:
-        layout = parse(transition)
-        raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
-    ends = parse_transition(transition)
+def _transition(text: str, options: dict[str, Any]) -> Plan:
     from ..plot.drawing import example_grid, example_shape
 
-    on = grid or example_grid(ends.source, ends.target)
-    extents = shape[0] if shape else example_shape(ends.source, on, ends.target)
-    return compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire, machine=machine)
+    if "->" not in text:
+        layout = parse(text)
+        raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
+    if len(options["shape"]) > 1:
+        raise click.UsageError('several --shape are for a contraction, such as "ik,kj->ij"')
+    ends = parse_transition(text)
+    grid = options["grid"] or example_grid(ends.source, ends.target)
+    (shape,) = options["shape"] or [example_shape(ends.source, grid, ends.target)]
+    more = {name: options[name] for name in ("dtype", "max_bytes", "wire", "machine")}
+    return compile(ends, shape=shape, grid=grid, **more)
+
+
+def _contraction(text: str, options: dict[str, Any]) -> Contraction:
+    if not options["shape"] or (options["grid"] is None) == (options["ranks"] is None):
+        rule = "is a contraction, since it has no brackets"
+        raise click.UsageError(f"{text} {rule}: write a --shape for each operand, and --grid or --ranks")
+    layouts = [None if each == "free" else each for each in options["layout"]] or None
+    more = {name: options[name] for name in ("grid", "ranks", "dtype", "max_bytes", "machine")}
+    return compile_einsum(text, options["shape"], layouts, layout=options["out_layout"], **more)
 
 
 def _tell(plan: Plan | Contraction, as_json: bool, why_not: str | None, verify: bool, html: str | None) -> None:

@@ -6,8 +6,9 @@ import errno
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ..runtime.comm.protocol import Comm
 
 __all__ = ["TRANSFORMED", "Bytes", "Counts", "PictureFile", "dtype_option", "force_option", "integers", "known"]
-__all__ += ["machine_option", "of_ffts", "ranks_option", "refuse_target", "refuse_too_many", "threads_option"]
+__all__ += ["machine_option", "of_ffts", "ranks_option", "refuse_others", "refuse_target", "refuse_too_many"]
+__all__ += ["threads_option"]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
@@ -52,7 +54,7 @@ machine_option = click.option(
     "--machine",
     metavar="NAME|FILE",
     shell_complete=known(_machines),
-    help="The machine whose times count: a name in rote.Machine.names(), or a profile; default: the default one.",
+    help="The machine whose times count: a name of rote.Machine.names(), as k-computer, or a profile in a file *.toml.",
 )
 
 
@@ -167,6 +169,14 @@ class PictureFile(click.Path):
         return path
 
 
+def refuse_others(kind: str, table: Mapping[str, tuple[str, ...]], options: Mapping[str, Any]) -> None:
+    """Refuse the options that a command takes for other kinds of things only; the table has the names of each kind."""
+    for name in chain(*table.values()):
+        if options[name] and name not in table[kind]:
+            others = " and ".join([other for other, names in table.items() if name in names])
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {others}, not for {kind}")
+
+
 def refuse_target(path: str, force: bool, source: str | None = None) -> None:
     """Refuse to write a file that cannot be written, or that would overwrite another one unless `force` is given.
 
@@ -175,8 +185,8 @@ def refuse_target(path: str, force: bool, source: str | None = None) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
-    if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path)
+    if os.path.isdir(path or folder):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path or folder)
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, "this folder cannot be written to", folder)
     if source is not None and os.path.exists(path) and os.path.samefile(source, path):

@@ -292,11 +292,14 @@ def described(error: BaseException) -> str:
 
 
 def _shown(error: click.ClickException) -> str:
-    """An error of the command line as one paragraph; one without a context is the whole help."""
+    """An error of the command line as one paragraph; where a command is missing, it is the whole help."""
     text = error.format_message()
+    if text.startswith("Usage: "):
+        return text
     if not isinstance(error, click.UsageError):
         return f"Error: {text}"
-    return text if error.ctx is None else f"Error: {text}\ntry: {error.ctx.command_path} --help"
+    command = error.ctx.command_path if error.ctx else "rote"  # click gives none for an option without its value
+    return f"Error: {text}\ntry: {command} --help"
 
 
 def _other_ranks() -> MpiComm | None:

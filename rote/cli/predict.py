@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,17 @@ from ..errors import counted
 from ..layout.grid import Grid
 from ..machines.machine import Machine, as_machine
 from ..prediction import machine_name
-from .options import Counts, PictureFile, dtype_option, force_option, integers, machine_option, of_ffts, refuse_target
+from .options import (
+    Counts,
+    PictureFile,
+    dtype_option,
+    force_option,
+    integers,
+    machine_option,
+    of_ffts,
+    refuse_others,
+    refuse_target,
+)
 from .output import Answer, json_option, on_rank_0, print_answer
 
 if TYPE_CHECKING:
@@ -32,11 +41,11 @@ if TYPE_CHECKING:
 __all__ = ["compare_ffts", "predict", "written"]
 
 _PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
-_OPTIONS = {  # of each kind of prediction; the others have no use there
-    "grids": ("grid", "why", "html"),
-    "scaling": ("csv", "plot"),
-    "contraction": ("csv", "plot", "shape"),
-    "job": ("slurm",),
+_OPTIONS = {  # of each kind of prediction
+    "one number of ranks": ("grid", "why", "html"),
+    "several numbers of ranks": ("csv", "plot"),
+    "a contraction": ("csv", "plot", "shape"),
+    "a job": ("slurm",),
 }
 
 
@@ -46,12 +55,12 @@ _OPTIONS = {  # of each kind of prediction; the others have no use there
 @click.option("--nodes", metavar="N", type=click.IntRange(1), help="Choose the whole job on so many nodes instead.")
 @machine_option
 @click.option("--grid", metavar="2x2", callback=integers(), help="Only this grid.")
-@click.option("--shape", metavar="8x9x10", multiple=True, callback=integers(), help="Of a contraction's operands.")
+@click.option("--shape", metavar="8x9x10", multiple=True, callback=integers(), help="Of a contraction: an operand's.")
 @dtype_option
 @click.option("--why", is_flag=True, help="For every grid, say why a family has no walk.")
 @json_option
 @click.option("--csv", metavar="FILE.csv", type=click.Path(), help="Of several numbers of ranks: also write a table.")
-@click.option("--plot", "--png", metavar="FILE.png", type=PictureFile(), help="Draw strong and weak scaling.")
+@click.option("--plot", "--png", metavar="FILE.png", type=PictureFile(), help="The same: draw strong and weak scaling.")
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first walk.")
 @click.option("--slurm", metavar="FILE", type=click.Path(), help="With --nodes: write the batch file of the job.")
 @force_option
@@ -72,18 +81,16 @@ def predict(
         if options[name] is not None:
             on_rank_0(refuse_target, options[name], force)
     if (ranks is None) == (nodes is None):
-        raise click.UsageError("write --ranks, for one number or several, or --nodes, for a whole job")
-    kind = "job" if ranks is None else "scaling" if len(ranks) > 1 else "grids"
-    if not re.fullmatch("[0-9x, ]+", what):
-        kind = "contraction"
-    for name in chain(*_OPTIONS.values()):
-        if options[name] and name not in _OPTIONS[kind]:
-            raise click.UsageError(f"--{name} has no use here; see the examples of rote predict --help")
+        raise click.UsageError("write one of --ranks, for one number or several, and --nodes, for a whole job")
+    kind = "a job" if ranks is None else "several numbers of ranks" if len(ranks) > 1 else "one number of ranks"
+    if "->" in what or re.fullmatch("[A-Za-z, .]*[A-Za-z][A-Za-z, .]*", what):
+        kind = "a contraction"
+    refuse_others(kind, _OPTIONS, options)
     times, dtype, as_json = as_machine(machine), options["dtype"], options["as_json"]
     if ranks is not None:
         times.along(Grid((min(ranks),)))  # refuses more ranks than the machine has room for
     show = None if as_json else click.echo
-    if kind == "contraction":
+    if kind == "a contraction":
         from ..functions.contraction.compile import einsum_scaling
 
         if ranks is None or not options["shape"]:
@@ -91,7 +98,8 @@ def predict(
         about: Answer = {"contraction": what, "shapes": options["shape"], "dtype": dtype}
         _write(einsum_scaling(what, options["shape"], ranks, dtype, times, show), None, about, options)
         return
-    shape = integers()(click.get_current_context(), click.Option(["--shape"], metavar="64x64x64"), what)
+    context = click.get_current_context()
+    shape = integers()(context, context.command.params[0], what)
     element = of_ffts(dtype)
     from ..fft import job, scaling
 
@@ -102,7 +110,7 @@ def predict(
             print_answer(best.as_dict())
         else:
             click.echo(f"{best}\n{left}")
-    elif kind == "grids":
+    elif len(ranks) == 1:
         compare_ffts(shape, ranks[0], times, options)
     else:
         found = scaling(shape, ranks, element, times, show=show)

@@ -132,7 +132,7 @@ def tune(
     if everything and forget is None:
         raise click.UsageError("--all goes with --forget")
     if forget is not None and bool(forget) == everything:
-        raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
+        raise click.UsageError("write --forget TEXT for the decisions that have TEXT in their lines, or --forget --all")
 
     def program() -> Answer:
         if chores:

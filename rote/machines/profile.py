@@ -245,7 +245,8 @@ def _read(path: Path) -> Profile:
         line = 1 + error.object.count(b"\n", 0, error.start)
         raise PlanError(f"{path}, line {line}: its bytes are no UTF-8 text\nsave the file as UTF-8") from None
     except (OSError, ValueError) as error:  # no such file, no text, a path or a number that Python does not take
-        raise PlanError(f"the machine {path} cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise PlanError(f"the machine {path} cannot be read: {why}") from None
     lines = text.splitlines()
 
     def refuse(name: str, why: str, hint: str) -> PlanError:

@@ -216,19 +216,19 @@ def test_explain_of_a_contraction() -> None:
         (("ik,kj->ij",), 2, "write a --shape for each operand, and --grid or --ranks"),
         (("ik,kj->ij", "--shape", "4x4", "--shape", "4x4"), 2, "--grid or --ranks"),
         (("i->i", "--shape", "4", "--ranks", "2", "--grid", "2"), 2, "--grid or --ranks"),
-        (("i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "no --wire"),
-        (("i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "write a transition"),
+        (("i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "--wire is for a transition, not for"),
+        (("i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "--why is for FFTs, not for a contraction"),
         (("ik,kj->ij", "--shape", "4x4", "--ranks", "2"), 1, "subscripts for 2 operands, not 1"),
         (("i->j", "--shape", "4", "--ranks", "2"), 1, "no operand has the letter 'j'"),
         (
             ("i->i", "--shape", "4", "--ranks", "2", "--layout", "[(0)]", "--layout", "[(0)]"),
             1,
-            "2 layouts for 1 operand",
+            "2 layouts are given for 1 operand",
         ),
         (("i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"), 1, "write one of stationary C (SUMMA)"),
-        (("[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are of contractions"),
-        (("[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout, --out-layout and several --shape are of contractions"),
-        (("--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"), 2, "--out-layout is of a transition"),
+        (("[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are for a contraction"),
+        (("[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout is for a contraction, not for a tra"),
+        (("--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"), 2, "--out-layout is for a contraction, not for"),
     ],
 )
 def test_wrong_options_of_a_contraction(args: tuple[str, ...], status: int, part: str) -> None:
@@ -267,9 +267,20 @@ def test_a_typo_is_under_its_caret() -> None:
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
         (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is no number of bytes; write it as 100000, 64K"),
-        (("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"), 2, "--shape is of a transition"),
+        (
+            ("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"),
+            2,
+            "--shape is for a transition and a",
+        ),
         (("explain", "--fft", "8x8", "--ranks", "2", "--dtype", "q"), 1, "not of int64; write f4"),
         (("sho",), 2, "No such command"),
+        (("tune", "--export"), 2, "requires an argument"),
+        (("explain", "[(0)] -> [()]", "--html", ""), 1, "this is a folder; name a file in it"),
+        (("predict", "64y64", "--ranks", "4"), 2, "'64y64' is not made of integers"),
+        (("predict", "", "--ranks", "4"), 2, "'' is not made of integers"),
+        (("predict", "8x8", "--ranks", "4", "--csv", "x.csv"), 2, "--csv is for several numbers of ranks and a con"),
+        (("predict", "ik,kj->ij", "--ranks", "4", "--shape", "4x4"), 1, "for 2 operands, not 1\n    ik,kj->ij\n"),
+        (("predict", "8x8", "--ranks", "4", "--machine", "x.toml"), 1, "x.toml cannot be read: No such file"),
         (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "no: there is no such folder"),
         (("show", "[(0)]", "--plot", "x.txt"), 2, "x.txt does not end as a picture does; write .png, .pdf,"),
         (("show", "[(0)]", "--plot", "x"), 2, "x does not end as a picture does"),
@@ -285,7 +296,8 @@ def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> N
     assert "\n\n" not in done.output and "Usage" not in done.output
     last = done.output.splitlines()[-1]
     assert status == 1 or (
-        last.startswith("try: ") and last.endswith(" --help" if args == ("sho",) else f" {args[0]} --help")
+        last.startswith("try: ")
+        and last.endswith(" --help" if args in (("sho",), ("tune", "--export")) else f" {args[0]} --help")
     )
 
 

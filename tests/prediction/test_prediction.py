@@ -224,10 +224,12 @@ def test_a_job_without_room_is_refused() -> None:
     line = ("predict", "1024x1024x1024", "--machine", "k-computer", "--nodes")
     refused = run(*line, 1)
     assert refused.exit_code == 1 and "which have 14.9 GiB" in refused.stderr
-    (enough,) = re.findall("write --nodes ([0-9]+) or more", refused.stderr)
+    (enough,) = re.findall("take ([0-9]+) nodes or more", refused.stderr)
     assert run(*line, enough).exit_code == 0
     assert run(*line, int(enough) - 1).exit_code == 1
     with pytest.raises(rote.LayoutError, match="1 node or more, not 0"):
         rote.fft.job((8, 8), 0, "k-computer")
-    with pytest.raises(PlanError, match="a job runs on the nodes of a machine"):
+    with pytest.raises(PlanError, match="k-computer has 82944 nodes, not 82945"):
+        rote.fft.job((8, 8), 82945, "k-computer")
+    with pytest.raises(PlanError, match=r"a job runs on the nodes of a machine\nname one, of .*k-computer"):
         rote.fft.job((8, 8), 2)
