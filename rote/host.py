@@ -84,13 +84,14 @@ def installed(package: str) -> str:
     >>> installed("numpy") > "1", installed("no-such-package")
     (True, '')
     """
-    start, end = f"{package}-", ".dist-info"
+    module = package.replace("-", "_")
+    start, end = f"{module}-", ".dist-info"
     for place in sys.path:
         with suppress(OSError):
             names = [name for name in os.listdir(place or ".") if name.endswith(end) and name.lower().startswith(start)]
             if len(names) == 1:
                 return names[0][len(start) : -len(end)]
-    if find_spec(package) is None:
+    if find_spec(module) is None:
         return ""
     from importlib import metadata  # late, because it imports the e-mail parser
 

@@ -382,10 +382,12 @@ def _written(content: Mapping[str, Any]) -> str:
 
 def _content(data: bytes) -> dict[str, Any]:
     """What `_written` was given, from the bytes of a file."""
-    value: dict[str, Any] = json.loads(data.decode("utf-8"))
+    value: Any = None
+    with suppress(ValueError, RecursionError):  # if it is no text, no JSON, or too deep
+        value = json.loads(data.decode("utf-8"))
     marked = isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION
     demand(marked, f"it has no {_SCHEMA!r}: {_EDITION}")
-    return value
+    return dict(value)
 
 
 def as_json(record: Record) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def mpirun() -> Mpirun:
     """`launch.mpirun`, or a failure that says how to install an MPI."""
     if os.environ.get("ROTE_TESTS_NO_MPI") == "1":
         pytest.skip("expected: ROTE_TESTS_NO_MPI=1")
-    if launch.find_mpiexec() is None or find_spec("mpi4py") is None:
+    if not launch.launchers() or find_spec("mpi4py") is None:
         pytest.fail("these tests need MPI: pip install mpich, or set ROTE_TESTS_NO_MPI=1 to do without", pytrace=False)
     return launch.mpirun
 

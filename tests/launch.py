@@ -18,10 +18,11 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from rote.testing.plugin import find_mpiexec, mpiexec_command
+from rote.host import launchers
 from rote.testing.plugin import launcher_environment as environment
+from rote.testing.plugin import mpiexec_command
 
-__all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
+__all__ = ["RANKS", "Job", "environment", "launchers", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from .. import __version__
 from ..caches import memoized
-from ..host import processor
+from ..host import installed, processor
 from ..runtime.choose import mpi_library
 from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
@@ -39,7 +38,7 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
     """
 
     def describe() -> dict[str, Any]:
-        versions = {"rote": __version__, "python": platform.python_version()} | _installed(_PACKAGES)
+        versions = {"rote": __version__, "python": platform.python_version()} | _versions(_PACKAGES)
         mpi = mpi_library(comm).replace("Version: ", "")
         sets: Any = np.show_config("dicts")
         simd = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}  # of those that NumPy knows
@@ -92,21 +91,18 @@ def build(package: str) -> str:
     >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
     (True, True)
     """
-    versions = [*_installed(_DTFFT if package == "dtfft" else (package,)).values()]
+    versions = [*_versions(_DTFFT if package == "dtfft" else (package,)).values()]
     if not versions:
         return package
     within = _linked(_WITHIN[package]) if package in _WITHIN else []
     if package == "mkl_fft":
-        within = [f"MKL {number}" for number in _installed(("mkl",)).values()]
+        within = [f"MKL {number}" for number in _versions(("mkl",)).values()]
     return " with ".join([f"{package} {versions[0]}", *within])
 
 
-def _installed(packages: Sequence[str]) -> dict[str, str]:
-    versions = {}
-    for package in packages:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
-    return versions
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    return {package: version for package in packages if (version := installed(package))}
 
 
 def fftw_text(name: str) -> str:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.plan import in_seconds, table
-from ..errors import RoteError
+from ..plot.figures import new_figure
 from .cases import SPAN, Timing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["as_json", "factor", "figure", "figure_class", "libraries", "missing", "over_predicted", "ratio", "scaling"]
+__all__ = ["as_json", "factor", "figure", "libraries", "missing", "over_predicted", "ratio", "scaling"]
 __all__ += ["summary", "times"]
 
 
@@ -149,19 +149,6 @@ def as_json(lines: Sequence[Timing], about: dict[str, Any]) -> dict[str, Any]:
 _INK, _OURS, _OTHERS = "#404040", "#A50026", "#9DB4CE"
 
 
-def figure_class() -> type[Figure]:
-    """Matplotlib's figure.
-
-    Raises:
-        RoteError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise RoteError("--png draws by matplotlib, which is not installed; pip install matplotlib") from None
-    return Figure
-
-
 def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> Figure:
     """The picture of the cases that ran, with one row of axes for each shape and dtype."""
     groups = [[line for line in lines if not line.missing] for lines in families]
@@ -169,7 +156,7 @@ def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> F
     paint, heights = _bars, [0.9 + 0.25 * len(group) for group in groups]
     if scaling:
         paint, heights = _curves, [4.0] * len(groups)
-    canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
+    canvas = new_figure(8, 0.6 + sum(heights))
     rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):
         paint(ax, group)

@@ -13,6 +13,7 @@ import numpy as np
 from ..compiler.plan import on_machine
 from ..errors import LayoutError, RoteError, counted
 from ..machines.machine import Machine, as_machine
+from ..plot.figures import new_figure
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
@@ -142,7 +143,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     families = _families(request, most)
     with collective_errors(comm):
         if request.png is not None:
-            report.figure_class()
+            new_figure(1, 1)  # refuses to draw without Matplotlib
         if comm.rank == 0:
             for path in request.files:
                 refuse_target(path, request.force)
@@ -186,7 +187,7 @@ def _leave(request: _Request, answer: Answer, done: list[list[Timing]], head: st
         with open(request.json, "w", encoding="utf-8") as file:
             json.dump(answer, file, indent=1)
     if request.png is not None:
-        figure(done, head, request.scaling is not None).savefig(request.png)
+        figure(done, head, request.scaling is not None).savefig(request.png, dpi=130)
     for path in request.files:
         click.echo(f"left {path}")
 

@@ -21,6 +21,7 @@ from rote.bench.machine import build, fftw_text
 from rote.bench.report import figure
 from rote.cli import main
 from rote.compiler.plan import in_seconds
+from rote.plot import figures
 from rote.runtime.comm.protocol import Comm
 
 ROTE = Path(sys.executable).with_name("rote")
@@ -277,10 +278,11 @@ def test_bad_input(line: str, status: int, part: str) -> None:
 def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is said before the work."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    figures._figure_class.cache_clear()
     done = bench("--png", "bench.png")
     assert (done.exit_code, done.output) == (
         1,
-        "Error: --png draws by matplotlib, which is not installed; pip install matplotlib\n",
+        "Error: pictures are drawn by matplotlib, which is not installed; pip install matplotlib\n",
     )
 
 

@@ -46,13 +46,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": _rooms("errors layout compiler machines runtime functions.contraction"),
     "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
-    "rote.testing": _rooms("grammar errors lazy layout runtime tensor"),
+    "rote.testing": _rooms("grammar errors lazy host layout runtime tensor"),
     "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
     "rote.fft": _rooms(
         "grammar errors lazy host html layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
-    "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor fft"),
+    "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(
         "rote errors host layout compiler machines prediction scaling wisdom runtime io functions.contraction tensor "
         "plot fft bench"

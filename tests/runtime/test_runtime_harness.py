@@ -59,7 +59,7 @@ def session(tmp_path: Path, *texts: str, **env: str) -> str:
     return subprocess.run(command, env={**os.environ, **env}, cwd=tmp_path, capture_output=True, text=True).stdout
 
 
-NO_MPI = "import launch\nlaunch.find_mpiexec = lambda: None\ndef test_it(mpirun): pass\n"
+NO_MPI = "import launch\nlaunch.launchers = list\ndef test_it(mpirun): pass\n"
 
 
 def test_what_does_not_run_has_failed(tmp_path):
