@@ -17,7 +17,7 @@ from ..plot.figures import new_figure
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .options import PictureFile, force_option, integers, known, machine_option, refuse_target
+from .options import Integers, PictureFile, force_option, known, machine_option, refuse_target
 from .output import Answer, give, on_ranks, say
 from .transform import ALGORITHMS
 
@@ -61,7 +61,7 @@ class _Request:
 
 
 @click.command()
-@click.option("--shape", metavar="128x128x128", multiple=True, callback=integers(), help="The shape; may be repeated.")
+@click.option("--shape", metavar="128x128x128", multiple=True, type=Integers(), help="The shape; may be repeated.")
 @click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be repeated; default c16 and f8.")
 @click.option("--real", is_flag=True, help="Transform real arrays in the precision of --dtype.")
 @click.option("--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process; default: all cores.")

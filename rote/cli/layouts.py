@@ -21,10 +21,10 @@ from ..layout.layout import parse, parse_transition
 from ..machines.machine import as_machine
 from .options import (
     Bytes,
+    Integers,
     PictureFile,
     dtype_option,
     force_option,
-    integers,
     known,
     machine_option,
     refuse_others,
@@ -48,10 +48,10 @@ _OPTIONS = {  # of each kind of thing that is explained
 _PROVED = {"Plan": "element arrives", "Contraction": "product of elements enters"}
 
 _shape = click.option(
-    "--shape", metavar="8x9x10", callback=integers(), help="The tensor's shape; default: a small one that fits."
+    "--shape", metavar="8x9x10", type=Integers(), help="The tensor's shape; default: a small one that fits."
 )
 _grid = click.option(
-    "--grid", metavar="2x2", callback=integers(), help="The process grid; default: two ranks along each grid mode."
+    "--grid", metavar="2x2", type=Integers(), help="The process grid; default: two ranks along each grid mode."
 )
 
 Extents = tuple[int, ...] | None
@@ -122,7 +122,7 @@ def _draw(dist: Distribution, path: str) -> None:
     "--shape",
     metavar="8x9x10",
     multiple=True,
-    callback=integers(),
+    type=Integers(),
     help="The tensor's shape; default: a small one that fits. Of a contraction: one for each operand.",
 )
 @_grid
@@ -136,7 +136,7 @@ def _draw(dist: Distribution, path: str) -> None:
 )
 @click.option("--wire", type=click.Choice(("f4",)), help="Round double precision to single while it travels.")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
-@click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare FFTs of a tensor of this shape instead.")
+@click.option("--fft", metavar="64x64x64", type=Integers(), help="Compare FFTs of a tensor of this shape instead.")
 @click.option("--layout", multiple=True, help="The layout of an operand of a contraction, or free; one for each.")
 @click.option("--out-layout", metavar="LAYOUT", help="The layout of a contraction's result, or cheapest.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft or a contraction: the number of ranks, on any grid.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..runtime.comm.protocol import Comm
 
-__all__ = ["TRANSFORMED", "Bytes", "Counts", "PictureFile", "dtype_option", "force_option", "integers", "known"]
+__all__ = ["TRANSFORMED", "Bytes", "Counts", "Integers", "PictureFile", "dtype_option", "force_option", "known"]
 __all__ += ["machine_option", "of_ffts", "ranks_option", "refuse_others", "refuse_target", "refuse_too_many"]
 __all__ += ["threads_option"]
 
@@ -64,29 +64,25 @@ def ranks_option(default: str = "") -> Callable[[Command], Command]:
     return click.option("--ranks", metavar="N", type=click.IntRange(min=1), help=text)
 
 
-def integers(signed: bool = False) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback of click that reads a few integers, written 8x9x10 or 8,9,10; a tuple of such texts one by one.
+class Integers(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
+    """A few integers, written 8x9x10 or 8,9,10; `()` is none of them.
 
-    >>> read = integers()
-    >>> option = click.Option(["--shape"], metavar="8x9x10")
-    >>> read(click.Context(click.Command("show")), option, "8x9,10")
-    (8, 9, 10)
+    >>> [Integers().convert(text, None, None) for text in ("8x9,10", "7", "()")]
+    [(8, 9, 10), (7,), ()]
     """
-    integer = re.compile(("-?" if signed else "") + "[0-9]{1,18}")
 
-    def read(context: click.Context, option: click.Parameter, text: Any) -> Any:
-        if text is None:
-            return None
-        if isinstance(text, tuple):
-            return tuple([read(context, option, each) for each in text])
-        if text == "()":
-            return ()
-        parts = [part.strip() for part in re.split("[,x]", text)]
-        if not all(map(integer.fullmatch, parts)):
-            raise click.BadParameter(f"{text!r} is not made of integers; write it as {option.metavar}", context, option)
+    name = "integers"
+
+    def __init__(self, signed: bool = False) -> None:
+        self._integer = re.compile(("-?" if signed else "") + "[0-9]{1,18}")
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The integers; a usage error if the text has anything else."""
+        parts = [] if value == "()" else [part.strip() for part in re.split("[,x]", value)]
+        if not all(map(self._integer.fullmatch, parts)):
+            example = getattr(param, "metavar", None) or "8x9x10"
+            self.fail(f"{value!r} is not made of integers; write it as {example}", param, ctx)
         return tuple(map(int, parts))
-
-    return read
 
 
 class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4

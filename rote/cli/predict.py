@@ -21,10 +21,10 @@ from ..machines.machine import Machine, as_machine
 from ..prediction import machine_name
 from .options import (
     Counts,
+    Integers,
     PictureFile,
     dtype_option,
     force_option,
-    integers,
     machine_option,
     of_ffts,
     refuse_others,
@@ -54,8 +54,8 @@ _OPTIONS = {  # of each kind of prediction
 @click.option("--ranks", metavar="8..64", type=Counts(), help="How many ranks, which need not exist: 8, 8,12 or 8..64.")
 @click.option("--nodes", metavar="N", type=click.IntRange(1), help="Choose the whole job on so many nodes instead.")
 @machine_option
-@click.option("--grid", metavar="2x2", callback=integers(), help="Only this grid.")
-@click.option("--shape", metavar="8x9x10", multiple=True, callback=integers(), help="Of a contraction: an operand's.")
+@click.option("--grid", metavar="2x2", type=Integers(), help="Only this grid.")
+@click.option("--shape", metavar="8x9x10", multiple=True, type=Integers(), help="Of a contraction: an operand's.")
 @dtype_option
 @click.option("--why", is_flag=True, help="For every grid, say why a family has no walk.")
 @json_option
@@ -99,7 +99,7 @@ def predict(
         _write(einsum_scaling(what, options["shape"], ranks, dtype, times, show), None, about, options)
         return
     context = click.get_current_context()
-    shape = integers()(context, context.command.params[0], what)
+    shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
     from ..fft import job, scaling
 

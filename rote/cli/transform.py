@@ -29,7 +29,7 @@ from ..layout.grid import check_grid
 from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
-from .options import force_option, integers, ranks_option, refuse_target, refuse_too_many, threads_option
+from .options import Integers, force_option, ranks_option, refuse_target, refuse_too_many, threads_option
 from .output import Answer, Watch, give, json_option, on_ranks, say
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Transformed(NamedTuple):
 @click.argument("source", metavar="IN.npy", type=click.Path())
 @click.argument("target", metavar="OUT.npy", type=click.Path())
 @click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
-@click.option("--grid", metavar="2x2", callback=integers(), help="The process grid; default: balanced.")
+@click.option("--grid", metavar="2x2", type=Integers(), help="The process grid; default: balanced.")
 @ranks_option()
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), default="auto", show_default=True)
 @click.option("--inverse", is_flag=True, help="Do the inverse transform.")
@@ -98,7 +98,7 @@ class Transformed(NamedTuple):
 @click.option(
     "--length", metavar="N", type=click.IntRange(min=1), help="The last extent that --inverse --real restores."
 )
-@click.option("--axes", metavar="0,2", callback=integers(signed=True), help="The transformed modes; default: all.")
+@click.option("--axes", metavar="0,2", type=Integers(signed=True), help="The transformed modes; default: all.")
 @click.option("--norm", type=click.Choice(["backward", "ortho", "forward"]), help="As in NumPy; default backward.")
 @click.option("--output", metavar="LAYOUT", help="Layout of the result in memory; default: the cheapest.")
 @click.option("--check", is_flag=True, help="Compare the result with numpy.fft on rank 0.")

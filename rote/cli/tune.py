@@ -28,7 +28,7 @@ from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
 from ..wisdom import as_json as as_tree
 from ..wisdom import canonical
-from .options import TRANSFORMED, integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
+from .options import TRANSFORMED, Integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
 from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _BUSY = (
     help="The most seconds for measuring, and again for the check; default 2.",
 )
 @click.option("--check", is_flag=True, help="Run 60 moves, and compare the order of predicted and measured times.")
-@click.option("--shape", metavar="8x9x10", callback=integers(), help="Time FFTs of a tensor of this shape instead.")
+@click.option("--shape", metavar="8x9x10", type=Integers(), help="Time FFTs of a tensor of this shape instead.")
 @click.option("--layout", metavar="LAYOUT", help="With --shape: layout of the input; default: any.")
 @click.option(
     "--dtype",
