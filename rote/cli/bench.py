@@ -17,7 +17,7 @@ from ..plot.figures import new_figure
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .options import Integers, PictureFile, force_option, known, machine_option, refuse_target
+from .options import TRANSFORMED, Integers, PictureFile, force_option, known, machine_option, refuse_target
 from .output import Answer, give, on_ranks, say
 from .transform import ALGORITHMS
 
@@ -29,7 +29,6 @@ _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
 _ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE))
 _PRINTED = "-"  # as the FILE of --json, it is the standard output
 _SHAPES = ((64, 64, 64), (128, 128, 128))
-_REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
 
 __all__ = ["bench"]
 
@@ -62,7 +61,7 @@ class _Request:
 
 @click.command()
 @click.option("--shape", metavar="128x128x128", multiple=True, type=Integers(), help="The shape; may be repeated.")
-@click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be repeated; default c16 and f8.")
+@click.option("--dtype", multiple=True, type=click.Choice(TRANSFORMED), help="May be repeated; default c16 and f8.")
 @click.option("--real", is_flag=True, help="Transform real arrays in the precision of --dtype.")
 @click.option("--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process; default: all cores.")
 @click.option(
@@ -195,12 +194,13 @@ def _leave(request: _Request, answer: Answer, done: list[list[Timing]], head: st
 def _families(request: _Request, most: int) -> list[list[Work]]:
     """The works: one for each shape and dtype, or one of these for each number of ranks."""
     from ..bench.cases import Work
+    from ..fft.transforms import real_dtype
 
     for shape in request.shape:
         if len(shape) < 2 or 0 in shape:
             raise LayoutError(f"--shape is of two extents or more, and none is 0; not {'x'.join(map(str, shape))}")
     dtypes = request.dtype or (("c16",) if request.real or request.moves else ("c16", "f8"))
-    kinds = dict.fromkeys([np.dtype(_REAL[name] if request.real else name) for name in dtypes])
+    kinds = dict.fromkeys([real_dtype(name) if request.real else np.dtype(name) for name in dtypes])
     ranks = [most]
     if request.scaling:
         ranks = [*(1 << k for k in range(most.bit_length()) if 1 << k < most), most]

@@ -39,7 +39,7 @@ def test_printed(name: str) -> None:
 def test_printed_otherwise(name: str) -> None:
     """These too have their name, and their rule and cure from the table."""
     found = error(OTHERWISE[name])
-    assert (found.mistake, found.rule, found.cure) == (name, *MISTAKES[name])
+    assert (found.mistake, found.rule, found.hint) == (name, *MISTAKES[name])
 
 
 # Those of a text that is right, at the door for another: tests/layout prints them.
@@ -125,7 +125,7 @@ def test_which_mistake(text: str) -> None:
 )
 def test_did_you_mean(word: str, cure: str) -> None:
     """A near miss is answered with the word itself, anything else with all the words."""
-    assert error(f"[(0:{word})]").cure == cure
+    assert error(f"[(0:{word})]").hint == cure
 
 
 def test_a_long_text_is_shown_through_a_window() -> None:

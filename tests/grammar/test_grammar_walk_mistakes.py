@@ -43,7 +43,7 @@ def test_printed(name: str) -> None:
 def test_printed_otherwise(name: str) -> None:
     """These too have their name, and their rule and cure from the table."""
     found = error(OTHERWISE[name])
-    assert (found.mistake, found.rule, found.cure) == (name, *WALK_MISTAKES[name])
+    assert (found.mistake, found.rule, found.hint) == (name, *WALK_MISTAKES[name])
 
 
 def test_every_mistake_is_printed() -> None:
@@ -192,7 +192,7 @@ CURES = {
 @pytest.mark.parametrize("text", CURES)
 def test_cures(text: str) -> None:
     """A near miss is answered with the word itself, anything else with all that could stand there."""
-    assert error(text).cure == CURES[text]
+    assert error(text).hint == CURES[text]
 
 
 def test_errors_travel() -> None:
