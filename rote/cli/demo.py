@@ -5,6 +5,7 @@ Each rank computes the field, and the energy spectrum, on its own block.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from math import pi, sqrt
@@ -65,6 +66,8 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
     with collective_errors(comm):
         if comm.rank == 0:
+            if os.path.isfile(folder):
+                raise NotADirectoryError(errno.ENOTDIR, "this is a file; name a folder", folder)
             os.makedirs(folder, exist_ok=True)
             for path in (volume, spectrum, picture):
                 refuse_target(path, force)

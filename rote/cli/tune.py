@@ -45,10 +45,10 @@ _ABOUT = {
     "step_time": "of a step before its first message",
     "flop_time": "of an operation in a product of matrices",
     "fft_time": "to transform a byte, for each doubling of the points",
-    "cache": "of the cache of a rank",
-    "cache_factor": "times as fast as memory is the cache",
-    "page_factor": "times as long takes memory if each point of a line is on a page of its own",
-    "rough_factor": "times as long takes a line whose points have a prime factor above 13",
+    "cache": "of a rank's cache",
+    "cache_factor": "how many times as fast as memory it is",
+    "page_factor": "how many times as long memory takes if each point of a line is on a page of its own",
+    "rough_factor": "how many times as long a line takes whose points have a prime factor above 13",
 }
 _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
 _BUSY = (

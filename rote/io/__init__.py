@@ -122,5 +122,5 @@ def format_of(path: Path) -> Format:
         return known[suffix.lower()]
     others = ", ".join(suffix for each in FORMATS[1:] for suffix in each.suffixes)
     raise RoteError(
-        f"{name} is not the name of a .npy file, and of none with {others}\nwrite {stem}.npy or {stem}.zarr"
+        f"{name} is not the name of a .npy file, nor does it end in {others}\nwrite {stem}.npy or {stem}.zarr"
     )

@@ -105,6 +105,6 @@ def test_demo_where_no_folder_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = Runner().invoke(main, ["demo", "--size", "8", "--dir", str(tmp_path / "file")])
     assert done.exit_code == 1
-    assert done.output.endswith("file: File exists\n")
+    assert done.output.endswith("file: this is a file; name a folder\n")
     assert (tmp_path / "file").read_text() == "mine"
     assert Runner().invoke(main, ["demo", "--size", "3"]).exit_code == 2
