@@ -26,6 +26,7 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
         rtol, atol: the tolerances, as in `np.isclose`; exact if both are 0.
 
     Raises:
+        TypeError: it is no tensor.
         AssertionError: raised on all ranks. It names the wrong element with the lowest global index, its owner (of
             several, the lowest rank that has it wrong), its local index there, and how many ranks hold wrong elements.
 
@@ -40,6 +41,10 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
     x[4] is 4, not 9: rank 1 holds it at [1] of its block (3,), by block[(0)] on (6,), grid 2
     1 element is wrong
     """
+    if not isinstance(tensor, DistTensor):
+        raise TypeError(
+            f"a tensor is compared, not {type(tensor).__name__}\nwrite np.testing.assert_array_equal for two arrays"
+        )
     wanted = np.asarray(array)
     dist, comm = tensor.distribution, tensor.comm
     with collective_errors(comm):

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
-from ..layout.grid import Grid
+from ..layout.grid import Grid, grid_shape, tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import run
 from ..tensor import DistTensor
@@ -94,6 +94,15 @@ def _simplest_first(options: Sequence[Any]) -> Sequence[Any]:
     return options
 
 
+def _as_strategy(given: Any, read: Callable[[Any], T]) -> st.SearchStrategy[T]:
+    """A strategy as it is; for a value, the strategy that draws it alone."""
+    return given if isinstance(given, st.SearchStrategy) else st.just(read(given))
+
+
+def _as_grid(given: Grid | tuple[int, ...] | int) -> Grid:
+    return Grid(grid_shape(given))
+
+
 @st.composite
 def _picked(draw: st.DrawFn, function: Callable[..., T], most: int) -> T:
     return function(_pick(draw), most=most)
@@ -133,8 +142,8 @@ def _distributions(
 
 
 def distributions(
-    shape: tuple[int, ...] | st.SearchStrategy[tuple[int, ...]] | None = None,
-    grid: Grid | st.SearchStrategy[Grid] | None = None,
+    shape: tuple[int, ...] | int | st.SearchStrategy[tuple[int, ...]] | None = None,
+    grid: Grid | tuple[int, ...] | int | st.SearchStrategy[Grid] | None = None,
     views: bool = True,
     whole: bool = False,
 ) -> st.SearchStrategy[Distribution]:
@@ -142,7 +151,7 @@ def distributions(
 
     Args:
         shape: the shape of the tensor, or a strategy for it; `shapes()` if None.
-        grid: the grid, or a strategy for it; `grids()` if None.
+        grid: the grid or its shape, or a strategy for grids; `grids()` if None.
         views: whether modes may be fused and tiled.
         whole: whether every rank must hold its elements, so that no grid mode is partial or rooted.
 
@@ -153,13 +162,8 @@ def distributions(
     >>> print(find(distributions((3,), Grid((2,))), lambda dist: True))
     [()] on (3,), grid 2
     """
-    if shape is None:
-        shape = shapes()
-    if grid is None:
-        grid = grids()
-    given_shape = st.just(shape) if isinstance(shape, tuple) else shape
-    given_grid = st.just(grid) if isinstance(grid, Grid) else grid
-    return _distributions(given_shape, given_grid, views, whole)
+    fitting = shapes() if shape is None else _as_strategy(shape, tensor_shape)
+    return _distributions(fitting, grids() if grid is None else _as_strategy(grid, _as_grid), views, whole)
 
 
 def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
@@ -203,6 +207,9 @@ def dist_tensors(
         dist: their distribution, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
         dtype: the dtype of the elements, or a strategy for its name; one of eight if None.
 
+    Raises:
+        LayoutError: `dist` is neither.
+
     >>> from hypothesis import given
     >>> @given(dist_tensors())
     ... def test_double(case):
@@ -211,10 +218,7 @@ def dist_tensors(
     if dist is None:
         dist = distributions(grid=grids(4), whole=True)
     chosen = st.just(dist) if isinstance(dist, Distribution) else dist
-    if dtype is None:
-        names: st.SearchStrategy[str] = st.sampled_from(_DTYPES)
-    elif isinstance(dtype, st.SearchStrategy):
-        names = dtype
-    else:
-        names = st.just(np.dtype(dtype).name)
+    if not isinstance(chosen, st.SearchStrategy):
+        raise LayoutError(f"tensors have a distribution, not {dist!r}\nwrite rote.parse(text).on(shape, grid)")
+    names = st.sampled_from(_DTYPES) if dtype is None else _as_strategy(dtype, lambda given: np.dtype(given).name)
     return _dist_tensors(chosen, names)

@@ -197,6 +197,7 @@ def refusals(comm: Any) -> list[tuple[Callable[[], object], type[Exception], str
             "by themselves",
         ),
         (lambda: fftw.FFT(np.zeros(4), np.zeros(4, complex)), rote.LayoutError, "spectrum is"),
+        (lambda: fftw.dctn(np.zeros(4), type=7), rote.PlanError, "give a type from 1 to 4"),
         (lambda: PFFT(split, (4, 6), axes=(1, 0)), rote.LayoutError, "transformed first"),
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (np.sin, np.cos)}), rote.PlanError, "give one of fftw"),
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (dct2, dct2)}), rote.PlanError, "does not undo"),

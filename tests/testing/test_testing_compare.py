@@ -59,6 +59,8 @@ def test_nan_tolerance_and_shape():
             assert_equal(x, 1.0)
         with pytest.raises(AssertionError, match=r"shape \(3,\), the array \(2,\)"):
             assert_equal(x, [1.0, 2.0])
+        with pytest.raises(TypeError, match="a tensor is compared, not ndarray"):
+            assert_equal(np.ones(3), np.ones(3))
         assert_equal(rote.DistTensor.from_global(np.ones((2, 2)), "[(0),()]", comm), 1)
 
     rote.run(program, ranks=2)

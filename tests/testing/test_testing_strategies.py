@@ -84,6 +84,8 @@ def test_what_is_asked_for_is_drawn(grid, shape, data):
     assert not dist.partial and not dist.layout.rooted
     assert data.draw(layouts(order=2)).tensor_order == 2
     assert data.draw(distributions(shapes(4), grids(2))).grid.size <= 2
+    dist = data.draw(distributions(5, (2, 1)))
+    assert (dist.shape, dist.grid.shape) == ((5,), (2, 1))
 
 
 @settings(max_examples=examples(80))
@@ -115,3 +117,5 @@ def test_an_order_that_none_has_is_refused():
     for order in (5, -1, 1.5):
         with pytest.raises(LayoutError, match="an order from 0 to 4"):
             layouts(order=order)
+    with pytest.raises(LayoutError, match="tensors have a distribution, not 'block"):
+        dist_tensors("block[(0)]")

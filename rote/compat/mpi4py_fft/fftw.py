@@ -153,6 +153,8 @@ def _planner(name: str) -> Callable[..., FFT]:
     def plan(input_array: Array, s: Any = None, axes: Sequence[int] = (-1,), *more: Any, **kw: Any) -> FFT:
         options, shape, last = dict(zip(words, more, strict=False)) | kw, list(input_array.shape), axes[-1]
         kind = _FOURIER.get(name) or f"{name[:-1]}{options.pop('type', 2)}"
+        if kind not in rote.fft.kinds:
+            raise rote.PlanError(f"Rote has no transform {kind}\ngive a type from 1 to 4")
         row, dtype = rote.fft.kinds[kind], str(input_array.dtype.char)
         if row.real == "output":
             shape[last] = 2 * shape[last] - 2 if s is None else int(s[-1])
