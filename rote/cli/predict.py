@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_ffts", "predict", "written"]
 
-_PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
+_PREFERENCE = "of walks within 10 % of the least time, few moves and blocks go first, views and crowded ranks last"
 _OPTIONS = {  # of each kind of prediction
-    "one number of ranks": ("grid", "why", "html"),
-    "several numbers of ranks": ("csv", "plot"),
+    "an FFT on one number of ranks": ("grid", "why", "html"),
+    "an FFT on several numbers of ranks": ("csv", "plot"),
     "a contraction": ("csv", "plot", "shape"),
     "a job": ("slurm",),
 }
@@ -82,9 +82,12 @@ def predict(
             on_rank_0(refuse_target, options[name], force)
     if (ranks is None) == (nodes is None):
         raise click.UsageError("write one of --ranks, for one number or several, and --nodes, for a whole job")
-    kind = "a job" if ranks is None else "several numbers of ranks" if len(ranks) > 1 else "one number of ranks"
     if "->" in what or re.fullmatch("[A-Za-z, .]*[A-Za-z][A-Za-z, .]*", what):
         kind = "a contraction"
+    elif ranks is None:
+        kind = "a job"
+    else:
+        kind = f"an FFT on {'several numbers' if len(ranks) > 1 else 'one number'} of ranks"
     refuse_others(kind, _OPTIONS, options)
     times, dtype, as_json = as_machine(machine), options["dtype"], options["as_json"]
     if ranks is not None:
@@ -191,6 +194,6 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
         lines.append(f"  the first is taken: {_PREFERENCE}")
     for name, reasons in none.items():
         if len(reasons) > 1 and not why:
-            reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why)"]
+            reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why says why)"]
         lines += [f"  no {name} on {reason}" for reason in reasons]
     return lines

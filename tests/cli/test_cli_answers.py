@@ -156,7 +156,7 @@ def test_the_first_is_taken(ranks: int) -> None:
     seconds = [choice["seconds"] for choice in answer("predict", "predict", "32x32x32", "--ranks", ranks)["choices"]]
     assert (min(each for each in seconds if each is not None) < seconds[0]) == (ranks == 16)
     text = run("predict", "32x32x32", "--ranks", ranks).stdout
-    assert ("the first is taken: costs within 10 % of the least are alike" in text) == (ranks == 16)
+    assert ("the first is taken: of walks within 10 % of the least time" in text) == (ranks == 16)
 
 
 def test_fft(monkeypatch: pytest.MonkeyPatch) -> None:

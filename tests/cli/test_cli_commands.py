@@ -278,7 +278,7 @@ def test_a_typo_is_under_its_caret() -> None:
         (("explain", "[(0)] -> [()]", "--html", ""), 1, "this is a folder; name a file in it"),
         (("predict", "64y64", "--ranks", "4"), 2, "'64y64' is not made of integers"),
         (("predict", "", "--ranks", "4"), 2, "'' is not made of integers"),
-        (("predict", "8x8", "--ranks", "4", "--csv", "x.csv"), 2, "--csv is for several numbers of ranks and a con"),
+        (("predict", "8x8", "--ranks", "4", "--csv", "x.csv"), 2, "--csv is for an FFT on several numbers of"),
         (("predict", "ik,kj->ij", "--ranks", "4", "--shape", "4x4"), 1, "for 2 operands, not 1\n    ik,kj->ij\n"),
         (("predict", "8x8", "--ranks", "4", "--machine", "x.toml"), 1, "x.toml cannot be read: No such file"),
         (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "no: there is no such folder"),
