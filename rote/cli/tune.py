@@ -26,8 +26,6 @@ from ..layout.layout import Entry, Layout
 from ..runtime.choose import mpi_library
 from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
-from ..wisdom import as_json as as_tree
-from ..wisdom import canonical
 from .options import TRANSFORMED, Integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
 from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
 
@@ -177,7 +175,7 @@ def _listed(head: str, records: Sequence[wisdom.Record | Path]) -> Answer:
     click.echo("\n".join([head, *map(_line, records)]))
     return {
         "folder": _folder(),
-        "decisions": [as_tree(record) for record in records if isinstance(record, wisdom.Record)],
+        "decisions": [wisdom.as_json(record) for record in records if isinstance(record, wisdom.Record)],
         "damaged": [str(path) for path in records if isinstance(path, Path)],
     }
 
@@ -192,7 +190,7 @@ def _line(record: wisdom.Record | Path) -> str:
     for name, value in decision.items():
         if isinstance(value, str) and len(value) > _LONGEST:
             decision[name] = f"{value[:_LONGEST]}..."
-    return f"{record.key}: {canonical(decision)}"
+    return f"{record.key}: {wisdom.canonical(decision)}"
 
 
 def _folder() -> str | None:
