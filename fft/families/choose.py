@@ -491,7 +491,7 @@ def compare(
         raise LayoutError(f"FFTs are compared on 1 to {_RANKS} ranks, not {size}{hint}")
     on = None if grid is None else Grid(grid_shape(grid, size))
     if on is not None and on.size != size:
-        raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\ntake a grid of {size}")
+        raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")
     request = planned_request(extents, dtype, axes, kinds, False, s, resample)
     arguments = as_arguments(extents, request, size, layout, on, output)
     return choices_for(arguments, times)

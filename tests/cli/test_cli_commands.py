@@ -223,7 +223,7 @@ def test_explain_of_a_contraction() -> None:
         (
             ("i->i", "--shape", "4", "--ranks", "2", "--layout", "[(0)]", "--layout", "[(0)]"),
             1,
-            "2 layouts are given for 1 operand",
+            "2 layouts for 1 operand",
         ),
         (("i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"), 1, "write one of stationary C (SUMMA)"),
         (("[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are for a contraction"),

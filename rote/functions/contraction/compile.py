@@ -199,8 +199,7 @@ def _one_each(values: Any, count: int, name: str) -> list[Any]:
         raise LayoutError(f"one {name} per operand is given, in a list, not {values!r}")
     several = [*values]
     if len(several) != count:
-        many = counted(len(several), f"{name} is", f"{name}s are")
-        raise LayoutError(f"{many} given for {counted(count, 'operand')}; give one for each operand")
+        raise LayoutError(f"{counted(len(several), name)} for {counted(count, 'operand')}; give one for each operand")
     return several
 
 
