@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from ..host import alone, answer, family, launchers
+from ..host import alone, family, launchers
 
 _INSIDE = "ROTE_TESTING_INSIDE"  # environment variable that marks the ranks of one test
 _TIMEOUT = 300.0  # seconds for one test under MPI, after which it counts as hanging
@@ -164,14 +164,16 @@ def mpiexec_command() -> list[str]:
     mpiexec = next(iter(launchers()), "")
     if not mpiexec:
         raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
-    if family(answer(mpiexec, "--version")) == "Open MPI":
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=launcher_environment()).stdout
+    if family(version) == "Open MPI":
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     return [mpiexec]
 
 
 def launcher_environment() -> dict[str, str]:
     """This process's environment without the variables of an outer MPI launch, and without mixing of ranks' output."""
-    kept = {name: value for name, value in alone().items() if name != "PYTHONUNBUFFERED"}
+    moved = {name: value for name, value in os.environ.items() if name == "OPAL_PREFIX"}  # where Open MPI lies now
+    kept = {name: value for name, value in (alone() | moved).items() if name != "PYTHONUNBUFFERED"}
     quiet = {"OMPI_MCA_osc": "^ucx"}  # else Open MPI's wheel warns of its own UCX at each window
     yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH: waiting ranks sleep
     return {**kept, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
