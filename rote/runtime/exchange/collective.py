@@ -280,10 +280,10 @@ def _with_offsets(counts: Sequence[int], itemsize: int) -> tuple[Sequence[int], 
 
 
 class Put(Method):
-    """`MPI_Put` between two fences, into the window of the communicator.
+    """`MPI_Put` into the window of the communicator, a flush, and a barrier.
 
-    Between hosts, a fence of MPICH 5.0 over libfabric's tcp may return before the data arrive, unless
-    MPIR_CVAR_CH4_OFI_ENABLE_RMA is 0: of two hosts, every other run of `tests/execute/methods.py` found wrong blocks.
+    Two fences would do by the standard. But between hosts a fence of MPICH 5.0 over libfabric's tcp may return before
+    the data arrive. A flush completes the messages where they go, and after the barrier all ranks have flushed.
     """
 
     def __init__(self, messages: Messages) -> None:
@@ -303,12 +303,16 @@ class Put(Method):
         """Put the packed messages, and unpack those that come. The window may be another one than in earlier runs."""
         messages, dtype = self.messages, self.messages.wire
         window, memory = messages.comm.cache["window"]
-        window.Fence()
+        self.messages.comm.barrier()  # what earlier runs received is unpacked
+        window.Lock_all()
         for region, peer, at in messages.leaving:
             if region.size:
                 where = [self._offsets[peer] * dtype.itemsize, region.size, self._kind]
                 window.Put([transfer.packed[at], region.size, self._kind], peer, where)
-        window.Fence()
+        window.Flush_all()
+        self.messages.comm.barrier()  # all messages have arrived
+        window.Sync()
+        window.Unlock_all()
         arrived = memory[: self.held].view(dtype)
         run(transfer.unpacking([arrived[part.at] for part in messages.coming]))
 
@@ -316,7 +320,7 @@ class Put(Method):
 def _grow_window(comm: Any, nbytes: int) -> None:
     """Give a communicator a window of at least so many bytes on this rank. Collective.
 
-    All methods share it: messages in it are unpacked before the next fence.
+    All methods share it: messages in it are unpacked before the next barrier.
     """
     window, held = comm.cache.get("window", (None, np.empty(0)))
     if any(comm.allgather_object(window is None or nbytes > held.nbytes)):
