@@ -26,7 +26,7 @@ from ..layout.kinds import Split, Stretch, run_starts, split, stretches
 from ..layout.view import Digit
 from .components import Reading, counting, number_of, segments
 
-__all__ = ["Along", "along", "run_sizes"]
+__all__ = ["Along", "along"]
 
 Ints = npt.NDArray[np.int64]
 Side = tuple[Stretch, ...]
@@ -228,16 +228,6 @@ def _runs(source: Reading, target: Reading) -> tuple[_Runs, _Runs] | None:
         begin = begin.astype(counting(number_of(source)))
         runs.append(_Runs(digits, begin, np.append(begin[1:], n)))
     return runs[0], runs[1]
-
-
-def run_sizes(source: Reading, target: Reading) -> Ints | None:
-    """The elements in common at each place of the source (row) and of the target, if these hold runs; else None."""
-    runs = _runs(source, target)
-    if runs is None:
-        return None
-    before, after = runs
-    rows = before._replace(begin=before.begin[:, None], end=before.end[:, None])
-    return _in_common(rows, after, number_of(source))
 
 
 def _in_common(before: _Runs, after: _Runs, total: int) -> Ints:

@@ -22,17 +22,14 @@ from ..grammar.nodes import Kind
 from ..layout import kinds
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid, row_major
-from .along import Along, along, run_sizes
+from .along import Along, along
 from .components import (
     Component,
     Reading,
     TooManyPiecesError,
     components,
     counting,
-    extents_of,
-    few_overlaps,
     number_of,
-    one_by_one,
     overlaps,
     readings,
     splits_of,
@@ -51,7 +48,7 @@ _SMALL = 1 << 14  # entries of a table of all pairs: up to so many, it is faster
 _TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
-_COUNTED = 1 << 20  # up to so many elements of one side, or entries of a table, counting is faster than many boxes
+_COUNTED = 1 << 20  # entries of a table that is counted quickly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,11 +162,6 @@ def _sizes(source: Reading, target: Reading) -> Ints:
             f"the tiles of the two layouts fit each other so badly that {prod(shape)} pairs of ranks would have to be "
             "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
         )
-    if few_overlaps(source, target) is None:
-        counted = run_sizes(source, target) if prod(shape) <= _COUNTED else None
-        counted = _counted(source, target) if counted is None else counted
-        if counted is not None:
-            return counted.reshape(shape)
     table = np.zeros(prod(shape), counting(number_of(source)))
     strides = row_major(shape)
     for lattice in overlaps(source, target):
@@ -193,45 +185,6 @@ def quickly_counted(source: Distribution, target: Distribution) -> bool:
         if sides[0] != sides[1] and prod(splits_of(*sides)) > _COUNTED and along(*sides) is None:
             return False
     return True
-
-
-def _counted(source: Reading, target: Reading) -> Ints | None:
-    """The sizes if tiles do not fit each other, from counts of each side alone; None if those are too large.
-
-    The splits of both sides read some modes of the tensor. For each index along these shared modes, the number of
-    elements at a source and a target coordinate is the product of the numbers of each.
-    """
-    extents = extents_of(source)
-    before, own = _split_modes(source, extents)
-    after, theirs = _split_modes(target, extents)
-    shared = {m: n for m, n in own.items() if m in theirs}
-    most = max(prod(splits_of(before)), prod(splits_of(after))) * prod(shared.values())
-    if max(prod(own.values()), prod(theirs.values()), most) > _COUNTED:
-        return None
-    rest = prod([n for m, n in extents.items() if m not in own and m not in theirs])
-    pairs = _by_index(before, own, shared) @ _by_index(after, theirs, shared).T
-    return np.multiply(pairs.astype(np.int64), rest, dtype=counting(prod(extents.values())))
-
-
-def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, dict[int, int]]:
-    """The view modes that are split, and the extents of the tensor's modes that they read."""
-    split = tuple([mode for mode in reading if mode[1]])
-    read = {digit.mode for digits, _, _ in split for digit in digits}
-    return split, {m: n for m, n in extents.items() if m in read}
-
-
-def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> npt.NDArray[np.float64]:
-    """Count the elements at each coordinate of one side (row), per index along the shared modes (column)."""
-    numbers: Ints = np.zeros(prod(own.values()), np.int64)
-    for at, parts in zip(one_by_one(split, own)[0], splits_of(split), strict=True):
-        numbers = numbers * parts + at
-    indices = np.indices(tuple(own.values())).reshape(len(own), len(numbers))
-    for m, index in zip(own, indices, strict=True):
-        if m in shared:
-            numbers = numbers * shared[m] + index
-    rows, columns = prod(splits_of(split)), prod(shared.values())
-    counts = np.bincount(numbers, minlength=rows * columns)
-    return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact here
 
 
 @memoized_arrays(16384, few=8)
