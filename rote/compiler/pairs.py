@@ -24,15 +24,14 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..lattice import Lattice, Row
 from ..layout.grid import row_major
-from .components import Reading, counting, number_of, overlaps_below, segments, splits_of
+from .components import Reading, Segments, TooManyPiecesError, counting, number_of, overlaps, splits_of
 
 __all__ = ["Pairs", "pairs_of"]
 
 Array = npt.NDArray[Any]
 
-_LATTICES = 1 << 12  # more take longer than a table
 _LARGE = 1 << 12  # pairs of a lattice, which are not listed
-_LISTED = 1 << 22  # pairs, which take half a second
+_LISTED = 1 << 26  # pairs, which take some gigabytes
 
 
 class Pairs(NamedTuple):
@@ -43,7 +42,7 @@ class Pairs(NamedTuple):
         large: lattices of pairs, none of which is in two of them, each with the number of elements of a pair.
         rows: per split, the coordinates of all pairs of other lattices.
         elements: how many elements these pairs have there.
-        alone: whether these pairs are in no large lattice.
+        alone: 1 for each of these pairs that is in no large lattice, else 0.
     """
 
     parts: tuple[int, ...]
@@ -54,18 +53,17 @@ class Pairs(NamedTuple):
 
     def met(self, at: Mapping[int, Any]) -> tuple[Array, Array]:
         """At coordinates given by row, in arrays that broadcast: the elements, and the pairs that have some."""
-        strides = dict(zip(at, row_major([self.parts[k] for k in at]), strict=True))
         keys: Array = np.zeros(self.rows.shape[1], np.int64)
-        wanted: Array = np.zeros((), np.int64)
-        for k, stride in strides.items():
-            keys, wanted = keys + stride * self.rows[k], wanted + stride * np.asarray(at[k])
-        number = prod([self.parts[k] for k in at])
-        if number > _LARGE:  # too many for a table
+        wanted, number = 0, 1
+        for k, value in at.items():
+            p = self.parts[k]
+            keys, wanted, number = keys * p + self.rows[k], wanted * p + value, number * p
+        if number > max(_LARGE, len(keys)):  # too many for a table
             listed, keys = np.unique(keys, return_inverse=True)
             found, number = np.searchsorted(listed, wanted), len(listed)
             wanted = np.where(np.append(listed, -1)[found] == wanted, found, number)  # the last is that of no pair
         counts = []
-        for weights in (self.elements, self.alone.astype(np.int64)):
+        for weights in (self.elements, self.alone):
             total = np.zeros(number + 1, weights.dtype)
             np.add.at(total, keys, weights)
             counts.append(total[wanted])
@@ -76,32 +74,43 @@ class Pairs(NamedTuple):
 
 
 @memoized(64)
-def pairs_of(source: Reading, target: Reading) -> Pairs | None:
-    """The pairs of a component; None if they would make too long a list."""
+def pairs_of(source: Reading, target: Reading) -> Pairs:
+    """The pairs of a component.
+
+    Raises:
+        TooManyPiecesError: they make too long a list.
+    """
     parts, counter = tuple(splits_of(source, target)), counting(number_of(source))
-    overlaps = overlaps_below(source, target, _LATTICES)
-    if overlaps is None:
-        runs = segments(source, target)
-        if runs is None:
-            return None
-        return Pairs(parts, (), runs.rows[:-2], runs.lengths.astype(counter), np.full(len(runs), True))
-    weighted = [_of_coordinates(lattice, len(parts)) for lattice in overlaps]
-    large = [(lattice, each) for lattice, each in weighted if lattice.size > _LARGE]
+    lattices = overlaps(source, target)
+    if isinstance(lattices, Segments):
+        alone = np.ones(len(lattices), np.int64)
+        return Pairs(parts, (), lattices.rows[:-2], lattices.lengths.astype(counter), alone)
+    weighted = [_of_coordinates(lattice, len(parts)) for lattice in lattices]
+    large = [(lattice, each) for lattice, each in weighted if lattice.size > _LARGE and not lattice.listed]
     if not all(_apart(one, other) for (one, _), (other, _) in combinations(large, 2)):
         large = []
-    few = [each for each in weighted if not large or each[0].size <= _LARGE]
-    if sum([lattice.size for lattice, _ in few]) > _LISTED:
-        return None
-    keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, counter)]
-    for lattice, each in few:
-        key = lattice.offset(row_major(parts), slice(None))
-        keys.append(Lattice(lattice.shape, (key,)).values(0))
-        counts.append(np.full(lattice.size, each, counter))
-    pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
-    elements = np.zeros(len(pairs), counter)
-    np.add.at(elements, place, np.concatenate(counts))
+    few = [each for each in weighted if not large or each[0].size <= _LARGE or each[0].listed]
+    number = sum([lattice.size for lattice, _ in few])
+    if number > _LISTED:
+        raise TooManyPiecesError(
+            f"the tiles of the two layouts fit each other so badly that {number} pairs of ranks would have to be "
+            "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
+        )
+    strides = row_major(parts)
+    keys = [Lattice(lattice.shape, (lattice.offset(strides),)).values(0) for lattice, _ in few]
+    if prod(parts) <= max(_LARGE, number):
+        table = np.zeros(prod(parts), counter)
+        for key, (_, each) in zip(keys, few, strict=True):
+            np.add.at(table, key, each)
+        pairs = np.flatnonzero(table)
+        elements = table[pairs]
+    else:
+        pairs, place = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]), return_inverse=True)
+        elements = np.zeros(len(pairs), counter)
+        each_of, times = np.array([each for _, each in few], counter), [lattice.size for lattice, _ in few]
+        np.add.at(elements, place, np.repeat(each_of, np.array(times, np.int64)))
     rows = np.array(np.unravel_index(pairs, parts) if parts else (), np.int64).reshape(len(parts), len(pairs))
-    alone = np.full(len(pairs), True)
+    alone = np.ones(len(pairs), np.int64)
     for lattice, _ in large:
         alone &= ~_inside(lattice, dict(enumerate(rows)))[0]
     return Pairs(parts, tuple(large), rows, elements, alone)
@@ -110,7 +119,9 @@ def pairs_of(source: Reading, target: Reading) -> Pairs | None:
 def _of_coordinates(lattice: Lattice, number: int) -> tuple[Lattice, int]:
     """The digits of a lattice on which its first rows depend, and the number of elements at each of their values."""
     rows = lattice.rows[:number]
-    axes = [axis for axis in range(len(lattice.shape)) if any(row[axis + 1] for row in rows)]
+    if lattice.listed:
+        return Lattice(lattice.shape, rows), 1
+    axes = [axis for axis, steps in enumerate([*zip(*rows, strict=True)][1:]) if any(steps)]
     shape = tuple([lattice.shape[axis] for axis in axes])
     kept = tuple([(row[0], *[row[axis + 1] for axis in axes]) for row in rows])
     return Lattice(shape, kept), lattice.size // prod(shape)

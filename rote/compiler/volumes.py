@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import prod
 from typing import Any
 
@@ -24,31 +23,27 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid, row_major
 from .along import Along, along
 from .components import (
-    Component,
     Reading,
     TooManyPiecesError,
     components,
     counting,
     number_of,
-    overlaps,
     readings,
     splits_of,
     splitting,
 )
 from .messages import PeerRule, rules_of
-from .pairs import Pairs, pairs_of
+from .pairs import pairs_of
 
 __all__ = ["Traffic", "block_sizes", "coordinates", "from_others", "kept", "largest_block"]
-__all__ += ["message_matrix", "over_ranks", "overlap", "quickly_counted", "sent_sizes", "traffic"]
+__all__ += ["message_matrix", "over_ranks", "overlap", "quickly_counted", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
 _LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
-_SMALL = 1 << 14  # entries of a table of all pairs: up to so many, it is faster
-_TABLE = 1 << 28  # entries of a table of all pairs, which takes two gigabytes
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
-_COUNTED = 1 << 20  # entries of a table that is counted quickly
+_QUICK = 1 << 20  # pairs of coordinates that are counted quickly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,40 +144,11 @@ def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
     return tuple(factors)
 
 
-def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
-    """Count the elements of one component by coordinates: an axis per split of the source, then of the target."""
-    return _sizes(*readings(source, target, part))
-
-
-@memoized(1024)
-def _sizes(source: Reading, target: Reading) -> Ints:
-    shape = splits_of(source, target)
-    if prod(shape) > _TABLE:
-        raise TooManyPiecesError(
-            f"the tiles of the two layouts fit each other so badly that {prod(shape)} pairs of ranks would have to be "
-            "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
-        )
-    table = np.zeros(prod(shape), counting(number_of(source)))
-    strides = row_major(shape)
-    for lattice in overlaps(source, target):
-        first, *steps = lattice.offset(strides, slice(0, len(strides)))  # the cells of its elements
-        if lattice.listed:
-            return np.bincount(first + steps[0], minlength=prod(shape)).reshape(shape)
-        cells, elements = np.full((), first, np.int64), 1
-        for n, step in zip(lattice.shape, steps, strict=True):
-            if step:
-                cells = np.add.outer(cells, step * np.arange(n))
-            else:
-                elements *= n  # in each cell
-        table[cells.reshape(-1)] += elements
-    return table.reshape(shape)
-
-
 def quickly_counted(source: Distribution, target: Distribution) -> bool:
     """Whether the volumes between two distributions are counted without a large table of pairs of coordinates."""
     for part in components(source, target):
         sides = readings(source, target, part)
-        if sides[0] != sides[1] and prod(splits_of(*sides)) > _COUNTED and along(*sides) is None:
+        if sides[0] != sides[1] and prod(splits_of(*sides)) > _QUICK and along(*sides) is None:
             return False
     return True
 
@@ -194,62 +160,38 @@ def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: 
     The rules are those of the grid modes that split the component on the peers' side.
     """
     own, theirs = factor.modes[not sending], factor.modes[sending]
-    if factor.source == factor.target and own == theirs:  # every rank keeps its elements: no table of pairs is needed
-        held = _block_table(factor.source)
+    if not theirs or (factor.source == factor.target and own == theirs):  # all elements of a rank go, or stay, together
+        held = _block_table(factor.source if sending else factor.target)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
     long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
     if long and rules[0].sender is None and rules[0].receiver is None:
         counts = along(factor.source, factor.target)
         if counts is not None:
             return _over_one(factor, counts, sending, rules[0].equal, order)
-    if prod(splits_of(factor.source, factor.target)) > _SMALL:
-        pairs = pairs_of(factor.source, factor.target)
-        if pairs is not None:
-            return _by_digits(factor, pairs, sending, rules, order)
-    sizes = _sizes(factor.source, factor.target)
-    if all(rule.everywhere for rule in rules):
-        peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
-        elements = np.asarray(np.add.reduce(sizes, axis=peers), sizes.dtype)
-        messages = np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
-        return _over_grid(elements, own, order), _over_grid(messages, own, order)
-    # A coordinate of this side is named by its grid mode, one of the peers by another number, unless they are equal.
-    names = [g if rule.equal else order + g for g, rule in zip(theirs, rules, strict=True)]
-    axes = [*own, *names] if sending else [*names, *own]
-    masks: list[Any] = []
-    for g, name, rule in zip(theirs, names, rules, strict=True):
-        ends = ((g, rule.sender), (name, rule.receiver)) if sending else ((name, rule.sender), (g, rule.receiver))
-        for axis, only in ends:
-            if only is not None:
-                masks += [(np.arange(rule.number) == only).astype(np.int64), [axis]]
-    over = sorted({axis for axis in (*axes, *chain(*masks[1::2])) if axis < order})
-    elements = np.asarray(np.einsum(sizes, axes, *masks, over), sizes.dtype)
-    messages = np.einsum((sizes > 0).astype(np.int64), axes, *masks, over)
-    return _over_grid(elements, over, order), _over_grid(messages, over, order)
-
-
-def _by_digits(
-    factor: _Factor, pairs: Pairs, sending: bool, rules: tuple[PeerRule, ...], order: int
-) -> tuple[Ints, Ints]:
-    """`_summed` without a table of all pairs of coordinates: of those of the peers that a rule fixes, only these."""
-    own, theirs = factor.modes[not sending], factor.modes[sending]
+    pairs = pairs_of(factor.source, factor.target)
     mine, other = (0, len(own)) if sending else (len(theirs), 0)
-    over = sorted({*own, *[g for g, rule in zip(theirs, rules, strict=True) if not rule.everywhere]})
     numbers = dict(zip(own, pairs.parts[mine:], strict=False)) | dict(zip(theirs, pairs.parts[other:], strict=False))
-    places = dict(zip(over, np.ix_(*[np.arange(numbers[g]) for g in over]), strict=True))
-    at = {row: places[g] for row, g in enumerate(own, mine)}
-    here: Any = np.True_
-    for row, (g, rule) in enumerate(zip(theirs, rules, strict=True), other):
+    some = [
+        (row, g, rule) for row, (g, rule) in enumerate(zip(theirs, rules, strict=True), other) if not rule.everywhere
+    ]
+    over = sorted({*own, *[g for _, g, _ in some]})
+    places, shape = dict[int, Ints](), [1] * len(over)
+    for axis, g in enumerate(over):
+        places[g] = np.arange(numbers[g]).reshape([*shape[:axis], -1, *shape[axis + 1 :]])
+    at: dict[int, Any] = {row: places[g] for row, g in enumerate(own, mine)}
+    here: Any = True
+    for row, g, rule in some:
         only, peer = (rule.sender, rule.receiver) if sending else (rule.receiver, rule.sender)
-        if rule.equal and rule.number > 1:
-            here, at[row] = here & rule.at(places[g], places[g]), places[g]
-        elif peer is not None:
-            at[row] = np.asarray(peer)
-        if only is not None and rule.number > 1:
+        if only is not None:
             here = here & (places[g] == only)
-    elements, messages = pairs.met(dict(sorted(at.items())))
-    shape = [numbers[g] for g in over]
-    elements, messages = (np.broadcast_to(each * here, shape) for each in (elements, messages))
-    return _over_grid(elements, over, order), _over_grid(messages, over, order)
+        if rule.equal:
+            at[row] = places[g]
+            if peer is not None:
+                here = here & (places[g] == peer)
+        elif peer is not None:
+            at[row] = np.full(shape, peer)
+    elements, messages = pairs.met(at)
+    return _over_grid(elements * here, over, order), _over_grid(messages * here, over, order)
 
 
 def _over_one(factor: _Factor, counts: Along, sending: bool, equal: bool, order: int) -> tuple[Ints, Ints]:
@@ -276,6 +218,7 @@ def _block_table(reading: Reading) -> Ints:
     return table
 
 
+@memoized_arrays(4096)
 def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
     shape = [parts for _, parts in splits]
     left: Ints = np.full((), extent)
@@ -366,16 +309,9 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
         taking = tuple([target_at[g] for g in splitting(target, part.after)])
         sides = readings(source, target, part)
         mine = giving if sending else taking
-        pairs = pairs_of(*sides) if prod(splits_of(*sides)) > _SMALL else None
-        if pairs is None:
-            sizes, first = _sizes(*sides), len(giving)
-            peers = tuple(range(first, sizes.ndim) if sending else range(first))
-            elements_there = np.asarray(np.add.reduce(sizes, axis=peers), sizes.dtype)
-            sums = elements_there[mine], np.asarray(np.add.reduce(sizes > 0, axis=peers, dtype=np.int64))[mine]
-            common = sizes[giving + taking]
-        else:
-            sums = pairs.met(dict(enumerate(mine, 0 if sending else len(giving))))
-            common = pairs.met(dict(enumerate(giving + taking)))[0]
+        pairs = pairs_of(*sides)
+        sums = pairs.met(dict(enumerate(mine, 0 if sending else len(giving))))
+        common = pairs.met(dict(enumerate(giving + taking)))[0]
         sums, common = (_thin(sums[0]), _thin(sums[1])), _thin(common)
         elements, messages, own = elements * sums[0], messages * sums[1], own * common
     return elements - own, messages - (own > 0)
@@ -437,7 +373,7 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
     for part in components(source, target):
         giving = [source_at[g][:, None] for g in splitting(source, part.before)]
         taking = [target_at[g] for g in splitting(target, part.after)]
-        table = table * sent_sizes(source, target, part)[(*giving, *taking)]
+        table = table * pairs_of(*readings(source, target, part)).met(dict(enumerate((*giving, *taking))))[0]
     return table
 
 
