@@ -8,7 +8,7 @@ they have elements in common, and all of them say how many elements there are:
                            (0, 0, 4, 1)  there      digit 2 leaves 4 coordinates there, one element with each
 
 Different lattices may have the same pairs. So those of small lattices are listed, each pair once, and of the large ones
-if they may have some in common.
+if they may have some in common. All volumes, and the matrix of messages, are sums over these pairs.
 """
 
 from __future__ import annotations

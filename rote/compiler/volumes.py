@@ -1,9 +1,10 @@
 """The volumes of one movement: the elements and messages that every rank sends and receives, for all ranks at once.
 
 A message is a product of one group per component (see messages.py), and goes wherever the rules of all grid modes let
-it go. So counts factor: each is a product of one table per component, summed over these peers. Movements that do the
-same to a mode share its table. NumPy broadcasts tables over the grid: arrays have one axis per grid mode, of extent 1
-where all coordinates have the same count, so that even splits cost the same on any grid.
+it go. So counts factor: each is a product of one count per component, summed over these peers (see pairs.py, and
+along.py for very many). Movements that do the same to a mode share its counts. NumPy broadcasts them over the grid:
+arrays have one axis per grid mode, of extent 1 where all coordinates have the same count, so that even splits cost the
+same on any grid.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ += ["message_matrix", "over_ranks", "overlap", "quickly_counted", "traff
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
-_LONG = 256  # coordinates of a grid mode: up to so many, a table of all pairs is faster
+_LONG = 256  # coordinates of a grid mode: up to so many, a list of pairs is faster
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
 _QUICK = 1 << 20  # pairs of coordinates that are counted quickly
@@ -145,7 +146,7 @@ def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
 
 
 def quickly_counted(source: Distribution, target: Distribution) -> bool:
-    """Whether the volumes between two distributions are counted without a large table of pairs of coordinates."""
+    """Whether the volumes between two distributions are counted without many pairs of coordinates."""
     for part in components(source, target):
         sides = readings(source, target, part)
         if sides[0] != sides[1] and prod(splits_of(*sides)) > _QUICK and along(*sides) is None:
@@ -171,9 +172,8 @@ def _summed(factor: _Factor, sending: bool, rules: tuple[PeerRule, ...], order: 
     pairs = pairs_of(factor.source, factor.target)
     mine, other = (0, len(own)) if sending else (len(theirs), 0)
     numbers = dict(zip(own, pairs.parts[mine:], strict=False)) | dict(zip(theirs, pairs.parts[other:], strict=False))
-    some = [
-        (row, g, rule) for row, (g, rule) in enumerate(zip(theirs, rules, strict=True), other) if not rule.everywhere
-    ]
+    rows = zip(range(other, len(pairs.parts)), theirs, rules, strict=False)
+    some = [(row, g, rule) for row, g, rule in rows if not rule.everywhere]
     over = sorted({*own, *[g for _, g, _ in some]})
     places, shape = dict[int, Ints](), [1] * len(over)
     for axis, g in enumerate(over):
