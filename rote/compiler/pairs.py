@@ -14,14 +14,15 @@ if they may have some in common. All volumes, and the matrix of messages, are su
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
+from ..caches import memoized_arrays
 from ..lattice import Lattice, Row
 from ..layout.grid import row_major
 from .components import Reading, Segments, TooManyPiecesError, counting, number_of, overlaps, splits_of
@@ -34,7 +35,8 @@ _LARGE = 1 << 12  # pairs of a lattice, which are not listed
 _LISTED = 1 << 26  # pairs, which take some gigabytes
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
     """The pairs of coordinates of a component that have elements in common.
 
     Attributes:
@@ -51,10 +53,16 @@ class Pairs(NamedTuple):
     elements: Array
     alone: Array
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arrays."""
+        return self.rows.nbytes + self.elements.nbytes + self.alone.nbytes
+
     def met(self, at: Mapping[int, Any]) -> tuple[Array, Array]:
         """At coordinates given by row, in arrays that broadcast: the elements, and the pairs that have some."""
         keys: Array = np.zeros(self.rows.shape[1], np.int64)
-        wanted, number = 0, 1
+        wanted: Any = 0
+        number = 1
         for k, value in at.items():
             p = self.parts[k]
             keys, wanted, number = keys * p + self.rows[k], wanted * p + value, number * p
@@ -73,7 +81,7 @@ class Pairs(NamedTuple):
         return np.asarray(counts[0], self.elements.dtype), np.asarray(counts[1])
 
 
-@memoized(64)
+@memoized_arrays(1024)
 def pairs_of(source: Reading, target: Reading) -> Pairs:
     """The pairs of a component.
 

@@ -218,7 +218,7 @@ def _block_table(reading: Reading) -> Ints:
     return table
 
 
-@memoized_arrays(4096)
+@memoized_arrays(4096, few=1)
 def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
     shape = [parts for _, parts in splits]
     left: Ints = np.full((), extent)
