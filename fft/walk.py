@@ -353,7 +353,7 @@ def keeps_order(source: Distribution, target: Distribution, rank: int) -> bool:
     """Whether a move without messages leaves a rank's block in memory as it is, so that only its shape changes."""
     shapes = source.local_shape(rank), target.local_shape(rank)
     kept = sends(source, target, rank, rank)
-    if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
+    if prod(shapes[0]) != prod(shapes[1]) or sum([message.size for message in kept]) != prod(shapes[0]):
         return False
     before, after = map(row_major, shapes)
     for message in kept:

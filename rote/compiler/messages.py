@@ -188,8 +188,13 @@ class Message:
     groups: tuple[Group, ...]
     combine: bool
 
+    @property
+    def size(self) -> int:
+        """The number of elements, which may be too large for `len`."""
+        return prod([sum([lattice.size for lattice in group.lattices]) for group in self.groups])
+
     def __len__(self) -> int:
-        return prod(len(group) for group in self.groups)
+        return self.size
 
 
 def sends(source: Distribution, target: Distribution, rank: int, peer: int | None = None) -> list[Message]:

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rote
-from rote.compiler import volumes
+from rote.compiler import pairs as listed
 from rote.compiler.plan import in_bytes
 from rote.compiler.volumes import traffic
 from rote.errors import CommError
@@ -72,7 +72,7 @@ def test_rows_on_many_ranks_are_priced_without_a_table_of_pairs(
 ) -> None:
     """Fused rows, of extents that ranks do not divide too, need no table of the square of the ranks: it is refused."""
     rote.clear_caches()
-    monkeypatch.setattr(volumes, "_TABLE", 2**22)
+    monkeypatch.setattr(listed, "_LISTED", 2**22)
     every = compare((2048, 2048, 2048), ranks, grid=ranks, dtype=dtype)
     (choice,) = [each for each in every if each.name == "rows"]
     assert choice.walk is not None

@@ -77,7 +77,7 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
 def _places(grid: Grid, across: bool) -> Sequence[Array]:
     """The coordinates of all ranks per grid mode: in arrays that broadcast over the grid, or rank by rank."""
     if not across:
-        return np.ix_(*map(np.arange, grid.shape))
+        return np.indices(grid.shape, sparse=True)
     return np.unravel_index(np.arange(grid.size), grid.shape) if grid.order else ()
 
 
