@@ -188,7 +188,7 @@ def _leave(request: _Request, answer: Answer, done: list[list[Timing]], head: st
     if request.png is not None:
         figure(done, head, request.scaling is not None).savefig(request.png, dpi=130)
     for path in request.files:
-        click.echo(f"left {path}")
+        click.echo(f"wrote {path}")
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:

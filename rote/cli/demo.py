@@ -92,7 +92,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
             except ImportError:
                 left.remove(picture)
                 missing = ["no picture: Matplotlib is missing; install it with: pip install matplotlib"]
-            say(comm, *[f"left {path}, {in_bytes(os.path.getsize(path))}" for path in left], *missing)
+            say(comm, *[f"wrote {path}, {in_bytes(os.path.getsize(path))}" for path in left], *missing)
 
 
 def wave_numbers(size: int) -> list[tuple[int, int]]:

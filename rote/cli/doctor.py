@@ -45,7 +45,7 @@ class Finding:
     subject: str
     result: str
     state: str = "ok"  # or "missing": Rote works without it; or "broken": Rote does not
-    cure: str = ""
+    hint: str = ""
 
 
 @click.command()
@@ -74,12 +74,12 @@ def _report() -> Answer:
     repairs: dict[str, list[str]] = {}
     for each in results:
         table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
-        if each.cure:
-            repairs.setdefault(each.cure, []).append(each.subject)
+        if each.hint:
+            repairs.setdefault(each.hint, []).append(each.subject)
     text = io.StringIO()
     Console(file=text, force_terminal=coloured(), width=shutil.get_terminal_size((200, 24)).columns).print(table)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    lines += [f"\nto mend {', '.join(subjects)}:\n    {cure}" for cure, subjects in repairs.items()]
+    lines += [f"\nto mend {', '.join(subjects)}:\n    {hint}" for hint, subjects in repairs.items()]
     if not repairs:
         lines.append("\nnothing is missing")
     if line is not None:
@@ -111,13 +111,13 @@ def findings() -> Iterator[Finding]:
         ("plan", _plan, "broken", _ANEW),
         ("FFT", _fft, "broken", _ANEW),
     ]
-    for subject, check, state, cure in checks:
+    for subject, check, state, repair in checks:
         try:
             yield Finding(subject, check())
         except Exception as error:  # whatever a half-installed package raises
             text, _, hint = str(error).partition("\n")
-            repair = hint.removeprefix("write ") if hint and isinstance(error, CommError) else cure
-            yield Finding(subject, text or type(error).__name__, state, repair)
+            known = hint and isinstance(error, CommError)
+            yield Finding(subject, text or type(error).__name__, state, hint.removeprefix("write ") if known else repair)
 
 
 def _pyfftw() -> str:

@@ -91,7 +91,7 @@ def show(layout: str, shape: Extents, grid: Extents, plot: str | None, force: bo
     if as_json:  # more ranks can be listed than drawn
         print_answer(_owners(dist))
     else:
-        left = "" if plot is None else f"\n\nleft {plot}"
+        left = "" if plot is None else f"\n\nwrote {plot}"
         click.echo(draw(dist, coloured(), shutil.get_terminal_size((100, 24)).columns) + left)
 
 

@@ -136,7 +136,7 @@ def _write(found: Scaling, weak: Scaling | None, about: Answer, options: dict[st
         counts = [row.ranks for row in found.rows]
         print_answer(about | {"ranks": counts, "machine": machine_name(found.machine), "choices": records})
     else:
-        click.echo("".join([f"\nleft {path}\n" for path in (options["csv"], options["plot"]) if path]), nl=False)
+        click.echo("".join([f"\nwrote {path}\n" for path in (options["csv"], options["plot"]) if path]), nl=False)
 
 
 def _write_csv(path: str, records: Sequence[Answer]) -> None:
@@ -168,7 +168,7 @@ def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: 
 def written(page: str, path: str) -> str:
     """Write a text to a file, and return the line that says so."""
     on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
-    return f"\nleft {path}"
+    return f"\nwrote {path}"
 
 
 def _choice(choice: Choice) -> Answer:

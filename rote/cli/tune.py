@@ -161,7 +161,7 @@ def _chore(name: str, text: str, everything: bool, force: bool) -> Answer:
             case "--export":
                 refuse_target(text, force)
                 answer = {"path": text, "decisions": wisdom.export(text)}
-                click.echo(f"left {text}, with {counted(answer['decisions'], 'decision')}")
+                click.echo(f"wrote {text}, with {counted(answer['decisions'], 'decision')}")
             case _:
                 answer = {"path": text, "decisions": wisdom.include(text)}
                 click.echo(f"kept {counted(answer['decisions'], 'decision')}{_where()}")

@@ -177,8 +177,8 @@ def as_kind(kind: str) -> StepKind:
         PlanError: there is no such kind.
     """
     if kind not in KINDS:
-        cure = nearest(str(kind), KINDS, f"write one of {', '.join(KINDS)}")
-        raise PlanError(f"{kind!r} is no kind of step\n{cure}")
+        hint = nearest(str(kind), KINDS, f"write one of {', '.join(KINDS)}")
+        raise PlanError(f"{kind!r} is no kind of step\n{hint}")
     return kind
 
 

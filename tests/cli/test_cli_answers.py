@@ -226,7 +226,7 @@ def test_bench() -> None:
     printed = answer("bench", *options)
     done = run(*options, "--json", "bench.json")
     left = strict(Path("bench.json").read_text())
-    assert done.output.endswith("left bench.json\n") and "median" in done.output
+    assert done.output.endswith("wrote bench.json\n") and "median" in done.output
     assert keys_of(left) == documented()["bench"]
     assert [each["name"] for each in left["entries"]] == [each["name"] for each in printed["entries"]]
     assert printed["entries"][0]["median"] == np.median(printed["entries"][0]["seconds"])
@@ -265,7 +265,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     told = answer("doctor", "doctor", status=1)
     states = {each["subject"]: each["state"] for each in told["findings"]}
     assert (told["works"], states["pyFFTW"], states["NumPy"]) == (False, "broken", "ok")
-    assert all(each["cure"] for each in told["findings"] if each["state"] != "ok")
+    assert all(each["hint"] for each in told["findings"] if each["state"] != "ok")
 
 
 def test_every_table_has_its_json() -> None:

@@ -73,7 +73,7 @@ def test_everyone_is_measured_or_missing() -> None:
     assert {"processor", "cores", "system", "versions"} <= set(found)
     assert {"rote", "python", "numpy"} <= set(found["versions"])
     assert done.output.startswith("transforms forward and backward on 2 threads, medians of 2 rounds\n")
-    assert done.output.endswith("left bench.json\nleft bench.png\n")
+    assert done.output.endswith("wrote bench.json\nwrote bench.png\n")
     assert Path("bench.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -81,7 +81,7 @@ def test_show_finds_a_shape_that_fits(layout: str, head: str) -> None:
 def test_show_plots(tmp_path: Path) -> None:
     """--plot leaves a picture, and says so."""
     path = tmp_path / "who.png"
-    assert run("show", "block[(0),(1),()]", "--plot", str(path)).output.endswith(f"\nleft {path}\n")
+    assert run("show", "block[(0),(1),()]", "--plot", str(path)).output.endswith(f"\nwrote {path}\n")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

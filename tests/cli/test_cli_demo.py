@@ -79,7 +79,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     )
     assert re.search(r"^energy     0.973140 in the shells 2 to 31; \S+e-1[5-9] off k\^\(-5/3\)$", done.output, re.M)
     assert [line.split(",")[0] for line in done.output.splitlines()[-3:]] == [
-        f"left {folder / name}" for name in ("volume.npy", "spectrum.npy", "demo.png")
+        f"wrote {folder / name}" for name in ("volume.npy", "spectrum.npy", "demo.png")
     ]
 
 

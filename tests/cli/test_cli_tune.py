@@ -93,7 +93,7 @@ def test_chores(place, tmp_path):
     known = wisdom.records()
     assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, known), ""])
     path = tmp_path / "all.json"
-    assert tune("--export", path).output == f"left {path}, with 3 decisions\n"
+    assert tune("--export", path).output == f"wrote {path}, with 3 decisions\n"
     assert tune("--export", path).exit_code == 1 and "--force overwrites it" in tune("--export", path).output
     assert tune("--export", path, "--force").exit_code == 0
     assert tune("--forget", "number=1").output == f"forgot 1 decision in {place}\n{known[1]}\n"
