@@ -176,7 +176,8 @@ def rolled(x: DistTensor, shape: tuple[int, ...], shifts: tuple[int, ...], name:
     [0 1 2 3 4 5 0]
     [2 3 1]
     """
-    source, target, comm = x.distribution, fitted(x.distribution, shape), x.comm
+    source, comm = x.distribution, x.comm
+    target = source if shape == source.shape else fitted(source, shape)
     refuse_tiles(source, [n != m or shift % max(n, 1) > 0 for n, m, shift in zip(x.shape, shape, shifts, strict=True)])
 
     key = (source, target, shifts)

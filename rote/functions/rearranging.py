@@ -333,11 +333,9 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
         return x
     constants = np.asarray(options.get("constant_values", 0)).astype(x.local.dtype)
     x = _padded(x, pairs, mode)
-    if mode == "constant":
-        ends = np.broadcast_to(constants, (len(shape), 2))
-        for along, index in enumerate(
-            x.distribution.indices(x.comm.rank)
-        ):  # of corners, the last mode has its constant
+    if mode == "constant" and constants.any():
+        ends, indices = np.broadcast_to(constants, (len(shape), 2)), x.distribution.indices(x.comm.rank)
+        for along, index in enumerate(indices):  # a corner has the constant of the last mode
             first = pairs[along][0]
             for outside, constant in zip((index < first, index >= first + shape[along]), ends[along], strict=True):
                 x.local[(slice(None),) * along + (outside,)] = constant
