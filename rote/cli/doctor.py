@@ -116,8 +116,8 @@ def findings() -> Iterator[Finding]:
             yield Finding(subject, check())
         except Exception as error:  # whatever a half-installed package raises
             text, _, hint = str(error).partition("\n")
-            known = hint and isinstance(error, CommError)
-            yield Finding(subject, text or type(error).__name__, state, hint.removeprefix("write ") if known else repair)
+            hint = hint.removeprefix("write ") if hint and isinstance(error, CommError) else repair
+            yield Finding(subject, text or type(error).__name__, state, hint)
 
 
 def _pyfftw() -> str:

@@ -111,5 +111,5 @@ def test_the_command_line_writes_a_page(tmp_path: Path) -> None:
     text, path = "block[(0),()] -> block[(),(0)]", tmp_path / "plan.html"
     assert explain(text, "--shape", "6x4", "--grid", "2", "--html", str(path)).endswith(f"\nwrote {path}\n")
     assert path.read_text("utf-8") == rote.compile(text, shape=(6, 4), grid=2).to_html()
-    assert explain("--fft", "8x8", "--ranks", "2", "--html", str(path), "--force").endswith(f"\nleft {path}\n")
+    assert explain("--fft", "8x8", "--ranks", "2", "--html", str(path), "--force").endswith(f"\nwrote {path}\n")
     assert "Stage 1 of 2" in read(path.read_text("utf-8")).text
