@@ -43,7 +43,7 @@ At = tuple[int, ...]
 
 _COUNT, _LARGE_COUNT = np.dtype(np.int64), np.dtype(object)
 _FEW = 64  # up to this number, lattices are used whatever the number of elements
-_WORTH = 512  # elements that take as long one by one as one lattice
+_WORTH = 64  # elements that take as long one by one as one lattice, to plan, prove and move
 _MOST = 1 << 19  # lattices, which take about a gigabyte
 
 Digits = tuple[tuple[Digit, ...], ...]

@@ -62,7 +62,7 @@ def datatypes(comm, text, shape):
 
 
 PACKED = [
-    ("cyclic(30)[(0)] -> cyclic(77)[(0)]", (20013,), 2, True),
+    ("cyclic(30)[(0)] -> cyclic(77)[(0)]", (9001,), 3, True),
     ("cyclic(30)[(0),()] -> cyclic(77)[(0),()]", (9001, 3), 3, True),
     ("cyclic(30)[(),(0)] -> cyclic(77)[(),(0)]", (3, 9001), 3, True),
     ("cyclic(3)[(0),()] -> block[(),(0)]", (40, 23), 3, False),

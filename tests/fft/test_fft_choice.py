@@ -105,7 +105,7 @@ def test_on_ranks_of_this_process(ranks, races):
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", (3,))
+@pytest.mark.parametrize("ranks", (4,))
 def test_on_mpi_ranks(mpirun, ranks, place):
     """The decision on MPI ranks."""
     done = mpirun(ranks, Path(__file__), env={"ROTE_WISDOM": str(place)}, timeout=120)
