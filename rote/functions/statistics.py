@@ -166,6 +166,7 @@ def _variance(
             return block.var(axis, computed, ddof=less, keepdims=over.keepdims)
 
         return reductions.combined(name, reductions.contributed(x, over.modes, ends, whole), ends)
+    aligned = centre is UNSET and where is UNSET  # the mean then lies where the elements do
     if centre is UNSET:
         # In double precision at least, so that elements that are all equal do not deviate from the mean of ranks' sums.
         summed = np.promote_types(element, "f8") if element.kind in "fc" else element
@@ -173,7 +174,10 @@ def _variance(
         around = Over(over.modes, keepdims=not viewed)
         total = reduce_by(name, np.add, "sum", reductions.masked(x, where, 0), around, summed)
         centre = _divided(total, _number(x, around, where), None).astype(element)
-        centre = centre.local.sum() if viewed else centre  # outside the root, there is none, and no element
+        if viewed:
+            centre = centre.local.sum()  # outside the root, there is none, and no element
+        elif aligned:
+            centre = centre.local
 
     def square(block: Array, middle: Array) -> Array:
         beyond = np.asarray(np.subtract(block, middle))
@@ -184,7 +188,7 @@ def _variance(
         squares: Array = np.multiply(beyond, beyond, out=beyond)
         return squares
 
-    squares = elementwise(name, square, (x, centre), {})
+    squares = x._with(square(x.local, centre)) if aligned else elementwise(name, square, (x, centre), {})
     if where is UNSET:
         count = max(count - less, 0)
     else:
