@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import numpy as np
 import ordered
 import pytest
 from cases import pick_grid
+from effort import calls
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marks import examples
@@ -107,6 +109,16 @@ def test_exact_products_of_many():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(exact, "_PRODUCTS", size)
             rote.run(program, 2)
+
+
+def test_exact_sums_of_many_rows_cost_few_calls():
+    """Law: to round many sums takes as many calls as to round a few, and the order of elements does not matter."""
+    rows = np.stack([ordered.wide((6,), "f8", seed) for seed in range(2000)])
+    few, many = (DistTensor.from_global(part, "[(),()]") for part in (rows[:8], rows))
+    counts = [calls(lambda x=x: x.sum(axis=1, exact=True)) for x in (few, many, few, many)]
+    assert counts[2] == counts[3], counts
+    assert many.sum(axis=1, exact=True).to_global().tolist() == [math.fsum(row) for row in rows.tolist()]
+    assert (many.sum(axis=1, exact=True) == many[:, ::-1].sum(axis=1, exact=True)).all()
 
 
 def test_exact_products_of_what_is_not_finite():
