@@ -15,8 +15,9 @@ underflows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -25,14 +26,16 @@ import numpy.typing as npt
 
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
+from ..runtime.comm.agreement import gathered
 from .contraction.local import matrices_of, squeezed
 from .contraction.operands import Term, aligned, common_operands, lettered
 from .contraction.run import contract
 from .contraction.subscripts import Subscripts, spanning
 from .distributed import Array, Distributed
-from .moves import redistributed
+from .moves import agree_on_call, redistributed
 
-__all__ = ["PRODUCTS", "SUMS", "Places", "digit_products", "digit_sums", "exact_contract", "exact_sum", "rounded"]
+__all__ = ["PRODUCTS", "SUMS", "Places", "chunks", "digit_products", "digit_sums", "exact_contract", "exact_sum"]
+__all__ += ["exact_sums_by_bin", "rounded", "rounds_once"]
 
 _BITS = 32  # per digit
 _SPECIAL = 3  # places after the digits: the counts of NaN, inf and -inf
@@ -116,20 +119,62 @@ def exact_contract(
     return _rounded(cause, tensors[0], sums, PRODUCTS, (partial, total), dtype, layout_or_none(layout))
 
 
-def _chunks(length: int) -> Iterator[slice]:
+def exact_sums_by_bin(name: str, x: Distributed, weights: Array, bins: Callable[[slice], Ints], number: int) -> Any:
+    """The sums of the weights in each bin, rounded once, and replicated. Collective if the tensor is split.
+
+    Args:
+        x: the tensor whose elements have the weights.
+        weights: those of this rank's block, in one mode, of a dtype that `rounds_once`.
+        bins: from a slice of the weights, the bin of each; `number` for a weight that is in none.
+        number: the number of bins.
+    """
+    wide = np.promote_types(weights.dtype, "f8")
+    split = tuple([split.grid_mode for split in chain(*x.distribution.splits)])
+    places = _places_of(name, x, weights, bool(split))
+
+    sums = np.zeros((number + 1, len(_parts(wide.type())), places.length), np.int64)
+    for chunk in chunks(len(weights)):
+        at = bins(chunk)
+        for part, numbers in enumerate(_parts(weights[chunk].astype(wide, copy=False))):
+            _add(places, sums.reshape(-1), (at * sums.shape[1] + part) * places.length, *np.frexp(numbers))
+
+    ends = [Layout(((),), partial=modes).on(number, x.distribution.grid) for modes in (split, ())]
+    return _rounded(name, x, sums[:-1], places, (ends[0], ends[1]), weights.dtype, None)
+
+
+def chunks(length: int) -> Iterator[slice]:
     """The slices of an array in which it stays in cache."""
     return (slice(start, start + _CHUNK) for start in range(0, length, _CHUNK))
 
 
+def _places_of(name: str, x: Distributed, weights: Array, split: bool) -> Places:
+    """The places of the digits of all ranks' weights: a few, so that sums of them take little memory."""
+    exponents: list[int] = []
+    for chunk in chunks(len(weights)):
+        for part in _parts(weights[chunk]):
+            sizes = abs(part[np.isfinite(part) & (part != 0)].astype(_DOUBLE, copy=False))
+            exponents += np.frexp([sizes.min(), sizes.max()])[1].tolist() if sizes.size else []
+
+    if split:
+        agree_on_call(x.comm)
+        ends = [min(exponents), max(exponents)] if exponents else []
+        exponents = [*chain(*gathered(x.comm, name, ends))]
+    return _places(min(exponents, default=0), max(exponents, default=0))
+
+
+def rounds_once(dtype: np.dtype[Any]) -> bool:
+    """Whether doubles hold the floating-point numbers of a dtype, or their parts."""
+    return dtype.kind in "fc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
 def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype, if doubles hold its numbers or their parts; refused otherwise."""
-    widest = 16 if dtype.kind == "c" else 8
-    if dtype.itemsize > widest:
+    """The dtype, if its sums are rounded once; refused otherwise."""
+    if not rounds_once(dtype):
         raise TypeError(f"exact=True is for numbers of at most 64 bits, not {dtype}; write x.astype('f8') first")
     return dtype
 
 
-def _parts(block: Array) -> tuple[Array, ...]:
+def _parts(block: Any) -> tuple[Array, ...]:
     """The real part of a block, and the imaginary part of a complex one."""
     return (block.real, block.imag) if block.dtype.kind == "c" else (block,)
 
@@ -177,7 +222,7 @@ def digit_sums(block: Array, over: tuple[int, ...]) -> Array:
 
     height = max(1, _CHUNK // max(rows.shape[1], 1))
     for top in range(0, len(rows), height):
-        for columns in _chunks(rows.shape[1]):
+        for columns in chunks(rows.shape[1]):
             part = rows[top : top + height, columns]
             starts = np.repeat(np.arange(top, top + len(part)) * SUMS.length, part.shape[1])
             _add(SUMS, sums.reshape(-1), starts, *np.frexp(part.reshape(-1)))
@@ -265,7 +310,7 @@ def rounded(digits: Array, places: Places, dtype: np.dtype[Any] = _DOUBLE) -> Ar
     """
     rows = digits.reshape(prod(digits.shape[:-1]), digits.shape[-1])
     values = np.empty(len(rows))
-    for chunk in _chunks(len(rows)):
+    for chunk in chunks(len(rows)):
         values[chunk] = _nearest(rows[chunk, : places.count], places.least, dtype.itemsize < 8)
 
     undefined, plus, minus = (rows[:, places.count :] > 0).T

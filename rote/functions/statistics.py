@@ -24,6 +24,7 @@ from .alignment import plain, replicated
 from .creation import astype, full_like
 from .distributed import Array, Distributed
 from .elementwise import elementwise
+from .exact import chunks, exact_sums_by_bin, rounds_once
 from .indexing import known
 from .moves import moved, redistributed
 from .products import conjugate, matmul
@@ -429,18 +430,24 @@ def _products(x: Any, weights: Any, divisor: float) -> Any:
 
 @follows("reduction", np.bincount)
 def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
-    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""
+    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`.
+
+    With weights it is the sum of the weights of each integer, which is rounded once: it has the same bits on any number
+    of ranks.
+    """
     x = plain(x, "bincount")
     order, numbers = len(x.distribution.shape), x.local.dtype.kind in "biu" and x.distribution.shape != (0,)
     least, most = map(int, _ends(x)) if numbers else (0, -1)  # which all ranks know, so all raise the error of one
     if x.local.dtype.kind not in "biu" or order != 1 or least < 0 or most > np.iinfo(np.int64).max:
         hint = "" if order == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{hint}")
+
     masses = None if weights is None else weights_of(weights, x).local
     np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
-    counts = np.bincount(x.local.astype(np.int64, copy=False), masses, max(minlength, most + 1))
-    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
-    return _summed(x, counts.astype(kind, copy=False), "bincount")
+    numbers, length = x.local.astype(np.int64, copy=False), max(minlength, most + 1)
+    if masses is None or x.distribution.shape == (0,):  # of nothing NumPy counts integers
+        return _summed(x, np.bincount(numbers, minlength=length), "bincount")
+    return _sums_by_bin("bincount", x, masses.astype(np.float64, copy=False), lambda chunk: numbers[chunk], length)
 
 
 @follows("reduction", np.histogram)
@@ -449,26 +456,108 @@ def histogram(
 ) -> tuple[Any, Any]:
     """The number of elements in each bin, and the edges of the bins, both replicated, as `numpy.histogram`.
 
-    Rules such as `bins="auto"` are applied to the elements of all ranks; "stone" is not among them.
+    With weights it is the sum of the weights in each bin, which is rounded once: it has the same bits on any number of
+    ranks. Rules such as `bins="auto"` are applied to the elements of all ranks; "stone" is not among them.
+
+    Raises:
+        TypeError: the elements are complex; or a rule for the number of bins is to take weights.
+        ValueError: there are no such bins, or the weights have another shape than the tensor.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([0.5, 1.5, 2.5], "block[(0)]")
+    >>> np.histogram(x, [0, 1, 2, 3], weights=[1e20, 1.0, 2.0])[0].to_global()
+    array([1.e+20, 1.e+00, 2.e+00])
     """
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
     if a.local.dtype.kind == "b":
         a = astype(a, np.uint8)  # as in NumPy
-    x, edges = plain(a, "histogram"), known(bins)
-    if isinstance(edges, str):
-        edges = _number_of_bins(x, edges, range, weights)
-    if np.ndim(edges) == 0:
-        if range is None and 0 not in x.distribution.shape:
-            kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
-            range = tuple([kind.type(end) for end in _ends(x)])
-        edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
-    masses = None if weights is None else weights_of(weights, x).local
-    counts, edges = np.histogram(x.local, edges, weights=masses)
-    total = _summed(x, counts, "histogram")
+    x = plain(a, "histogram")
+    edges, ends = _bins(x, known(bins), range, weights)
+    values = x.local.reshape(-1)
+
+    if weights is not None:
+        masses = weights_of(weights, x).local.reshape(-1)
+
+        def numbers(chunk: slice) -> Any:
+            return _bin_numbers(values[chunk], edges, ends)
+
+        total = _sums_by_bin("histogram", x, masses, numbers, len(edges) - 1)
+    else:
+        if range is not None and ends is not None and values.dtype.kind in "iu":
+            # Beyond 2**53 an edge, which is a double, may equal a number that is outside.
+            values = values[(values >= ends[0]) & (values <= ends[1])]
+        total = _summed(x, np.histogram(values, edges)[0], "histogram")
+
     if density:
         total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
-    return total, replicated(np.asarray(edges), total)
+    return total, replicated(edges, total)
+
+
+def _bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Array, tuple[Any, Any] | None]:
+    """The edges of bins, checked as by NumPy; and the least and the largest element in any, if the bins are equal."""
+    if np.ndim(bins):
+        np.histogram(np.empty(0, x.local.dtype), bins)  # raises NumPy's errors
+        return np.asarray(bins), None
+
+    ends = _outer_ends(x, range)
+    if isinstance(bins, str):
+        bins = _number_of_bins(x, bins, ends, range is not None, weights)
+    return np.histogram_bin_edges(np.empty(0, x.local.dtype), bins, ends), ends
+
+
+def _outer_ends(x: Any, range: Any) -> tuple[Any, Any]:
+    """The ends of equal bins: those that are given, or the least and the largest element; never equal."""
+    if range is not None:
+        try:
+            first, last = range
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"range is two numbers, the ends of all bins, not {range!r}") from None
+        first, last = known(first), known(last)
+    elif 0 in x.distribution.shape:
+        first, last = 0, 1
+    else:
+        kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
+        first, last = map(kind.type, _ends(x))
+
+    np.histogram_bin_edges(np.empty(0, x.local.dtype), 1, (first, last))  # raises NumPy's errors
+    return (first, last) if first != last else (first - 0.5, last + 0.5)
+
+
+def _bin_numbers(values: Array, edges: Array, ends: tuple[Any, Any] | None) -> Any:
+    """The number of each value's bin, and that of bins for a value in none; the last bin includes its end, as in NumPy.
+
+    Args:
+        ends: the least and the largest value in any bin, if the bins are equal.
+    """
+    count = len(edges) - 1
+    if ends is None:
+        order = np.argsort(values)  # neighbours are then found next to each other, which is faster
+        numbers = np.empty_like(order)
+        numbers[order] = np.searchsorted(edges, values[order], "right") - 1
+        numbers[values == edges[-1]] = count - 1
+        return np.where(numbers < 0, count, numbers)
+
+    # Where equal bins begin is computed, to one bin; then their edges decide.
+    inside = (values >= ends[0]) & (values <= ends[1])
+    values = values.astype(edges.dtype, copy=False)
+    wide = values.astype(np.promote_types(edges.dtype, "f8"), copy=False)
+    with np.errstate(all="ignore"):
+        place = (wide - edges[0]) / (edges[-1] - edges[0]) * count
+    numbers = np.fmin(np.fmax(place, 0), count - 1).astype(np.intp)
+    numbers -= values < edges[numbers]
+    numbers += (values >= edges[numbers + 1]) & (numbers < count - 1)
+    return np.where(inside, numbers, count)
+
+
+def _sums_by_bin(name: str, x: Any, weights: Array, bins: Callable[[slice], Any], number: int) -> Any:
+    """The sums of the weights in each bin, replicated, in their dtype; see `exact_sums_by_bin`."""
+    if rounds_once(weights.dtype):
+        return exact_sums_by_bin(name, x, weights, bins, number)
+    sums = np.zeros(number + 1, weights.dtype)
+    for chunk in chunks(len(weights)):
+        np.add.at(sums, bins(chunk), weights[chunk])
+    return _summed(x, sums[:-1], name)
 
 
 def _fd(x: Any, n: int, spread: float) -> float:
@@ -504,22 +593,23 @@ _WIDTHS: dict[str, Callable[[Any, int, float], float]] = {
 """The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range."""
 
 
-def _number_of_bins(x: Any, rule: str, range: Any, weights: Any) -> int:
-    """The number of bins by a rule of `numpy.histogram_bin_edges`, from the elements of all ranks."""
+def _number_of_bins(x: Any, rule: str, ends: tuple[Any, Any], limited: bool, weights: Any) -> int:
+    """The number of bins by a rule of `numpy.histogram_bin_edges`, from the elements of all ranks between two ends."""
     if rule not in _WIDTHS:
         raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {rule!r}")
     if weights is not None:
         raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
-    if range is not None:
-        x = compressed(x, x._with((x.local >= range[0]) & (x.local <= range[1])), "histogram")
+    first, last = ends
+    if limited:
+        x = compressed(x, x._with((x.local >= first) & (x.local <= last)), "histogram")
     n = prod(x.distribution.shape)
     if n == 0:
         return 1
+
     least, most = map(float, _ends(x))
     width = _WIDTHS[rule](x, n, most - least)
     if x.local.dtype.kind in "iu" and 0 < width < 1:
         width = 1
-    first, last = range or (least, most)
     return int(np.ceil((last - first) / width)) if width else 1
 
 
