@@ -13,6 +13,7 @@ import operator
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
+from inspect import signature
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -439,8 +440,28 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     except TypeError as error:
         if fits(method, args, options):
             raise
-        name = _name(function)
-        raise TypeError(f"{error} for a DistTensor\nwrite {name}(x.to_global(), …)") from error
+        unfit = error
+
+    args, options = _by_position(function, args, options)
+    if fits(method, args, options):
+        return method(*args, **options)
+    raise TypeError(f"{unfit} for a DistTensor\nwrite {_name(function)}(x.to_global(), …)") from unfit
+
+
+def _by_position(
+    function: Function, args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a function of NumPy, with operands that have its names, such as `a=x`, by position.
+
+    >>> _by_position(np.searchsorted, (), {"v": 3, "a": [1, 2], "side": "left"})
+    (([1, 2], 3), {'side': 'left'})
+    """
+    operands, others = [*args], dict(options)
+    for parameter in [*signature(function).parameters.values()][len(args) :]:
+        if parameter.default is not parameter.empty or parameter.name not in others:
+            break
+        operands.append(others.pop(parameter.name))
+    return tuple(operands), others
 
 
 def refusal(call: str, hint: str = "") -> str:
