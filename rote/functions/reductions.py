@@ -34,7 +34,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
 from ..runtime.regions import identity
 from .alignment import plain
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, shape_of
 from .elementwise import copyto, elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
@@ -42,7 +42,7 @@ from .rules import UFUNC_METHODS, Function, family, follows, without_nans
 
 __all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argmax", "argmin", "combined"]
 __all__ += ["computed_in", "contributed", "count_nonzero", "finished", "in_layout", "masked", "max", "min"]
-__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "over"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "normal_axis", "over"]
 __all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "taken", "unordered"]
 
 Casting = Literal["same_kind", "unsafe"]
@@ -100,10 +100,21 @@ def normal_axes(axis: Axis, order: int) -> Modes:
         return (axis,)
     if order == 0 and type(axis) is int and axis in (0, -1):
         return ()
+
     named = axis if isinstance(axis, tuple) else (axis,)
-    if builtins.any(isinstance(each, bool | np.bool_) for each in named):
-        raise TypeError(f"an axis is an integer, not {axis}")
-    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
+    for one in named:
+        if isinstance(one, bool | np.bool_) or not hasattr(one, "__index__"):
+            raise TypeError(f"an axis is an integer, and several are a tuple of integers, not {one!r}")
+    return tuple(np.lib.array_utils.normalize_axis_tuple(named, order))
+
+
+def normal_axis(axis: Any, order: int) -> int:
+    """The mode that `axis` names, from 0; errors as of `normal_axes`.
+
+    >>> normal_axis(-1, 3)
+    2
+    """
+    return normal_axes((axis,), order)[0]
 
 
 def computed_in(dtype: npt.DTypeLike | None, element: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
@@ -119,8 +130,9 @@ def taken(name: str, x: T, where: Any) -> tuple[T, Any]:
     """The tensor, and the mask of those of its elements that a function takes: not NaNs, if its name begins with nan.
 
     The mask is UNSET if all are taken. Contributions are combined first, for no rank knows alone which sums are NaN.
+    Errors as of `_mask`.
     """
-    where = UNSET if where is True else where
+    where = UNSET if where is True or where is UNSET else _mask(x, where)
     if name[:3] != "nan" or x.local.dtype.kind not in "fc":
         return x, where
     lay = x.distribution.layout
@@ -128,6 +140,36 @@ def taken(name: str, x: T, where: Any) -> tuple[T, Any]:
         x = moved(x, replace(lay, partial=(), op="sum"), name)
     numbers = elementwise(name, np.equal, (x, x), {})
     return x, numbers if where is UNSET else elementwise(name, np.logical_and, (numbers, where), {})
+
+
+def _mask(x: Distributed, where: Any) -> Any:
+    """The mask of a reduction, by NumPy's rules.
+
+    Raises:
+        TypeError: an array or a tensor is not of bool.
+        LayoutError: it does not broadcast to the tensor.
+    """
+    if not isinstance(where, Distributed | np.ndarray):
+        where = np.asarray(where, bool)
+    if where.dtype.kind != "b":
+        raise TypeError(f"where= is a mask, of bool, not of {where.dtype}\nwrite where=mask != 0")
+
+    extents, shape = shape_of(where), x.distribution.shape
+    pairs = zip(extents[::-1], shape[::-1], strict=False)
+    if len(extents) > len(shape) or builtins.any(n not in (1, extent) for n, extent in pairs):
+        raise LayoutError(f"where= of shape {extents} does not broadcast to the shape of the tensor, {shape}")
+    return where
+
+
+def _start(initial: Any) -> Any:
+    """The number that a reduction begins with; UNSET for None.
+
+    Raises:
+        ValueError: it is an array.
+    """
+    if np.ndim(initial):
+        raise ValueError(f"initial= is one number for all results, not of shape {np.shape(initial)}")
+    return UNSET if initial is None else initial
 
 
 def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
@@ -236,7 +278,7 @@ def finished(
     name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, initial: Any = UNSET, casting: Casting = "unsafe"
 ) -> Any:
     """The result combined with `initial`, and written into `out`, of any dtype as in NumPy, if they are given."""
-    if ufunc is not None and initial is not UNSET and initial is not None:
+    if ufunc is not None and initial is not UNSET:
         lay = result.distribution.layout
         result = in_layout(name, elementwise(name, ufunc, (result, as_array(initial, result.local.dtype)), {}), lay)
     if out is None or out is UNSET:
@@ -266,6 +308,7 @@ def _sum(
     layout: LayoutLike = None,
     exact: bool = False,
 ) -> Any:
+    initial = UNSET if initial is UNSET else _start(initial)
     x, where = taken(name, x, where)
     x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
@@ -319,6 +362,7 @@ def _product(
     *,
     layout: LayoutLike = None,
 ) -> Any:
+    initial = UNSET if initial is UNSET else _start(initial)
     x, where = taken(name, x, where)
     x, dtype = masked(x, where, 1), computed_in(dtype, x.local.dtype, out)
     result = reduce_by("prod", np.multiply, "prod", x, over(x, axis, keepdims, layout), dtype)
@@ -357,6 +401,8 @@ def _truth(
 ) -> Any:
     ufunc, op = _TRUTH[name]
     modes = over(x, axis, keepdims, layout)
+    if where is not UNSET:
+        x, where = taken(name, x, where)
     return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), modes, np.dtype(bool)), out)
 
 
@@ -411,7 +457,10 @@ def _extremum(
     op: Op = "max" if name[-3:] == "max" else "min"
     ufunc: Any = np.maximum if op == "max" else np.minimum
     skips = name[:3] == "nan" and dtype.kind == "f"
-    bounded = initial is not UNSET and initial is not None
+    initial = UNSET if initial is UNSET else _start(initial)
+    bounded = initial is not UNSET
+    if skips and bounded and initial != initial:
+        initial = UNSET  # NaN is left out
     if dtype.kind == "c":
         raise unordered(op)
     if where is not UNSET and where is not True and not bounded:
@@ -619,7 +668,7 @@ def _by_ufunc(ufunc: np.ufunc, function: Function) -> Function:
             return function(x if dtype is None else x.astype(dtype), axis, out, **options)
         if dtype is not None and as_dtype(dtype).kind != "b":
             raise TypeError(f"numpy.{ufunc.__name__}.reduce gives truth values, not {as_dtype(dtype)}")
-        initial = options.pop("initial", UNSET)
+        initial = _start(options.pop("initial", None))
         return finished(function.__name__, function(x, axis, **options), out, ufunc, initial)
 
     return called

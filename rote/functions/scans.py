@@ -28,7 +28,7 @@ from .elementwise import not_equal, subtract
 from .indexing import fetch, key_at, known, parse_key, read
 from .moves import redistributed
 from .rearranging import concat, pad
-from .reductions import UNSET, computed_in, finished, masked, taken, unordered
+from .reductions import UNSET, computed_in, finished, masked, normal_axis, taken, unordered
 from .reshaping import in_order, reshape
 from .rules import UFUNC_METHODS, family, follows, without_nans
 
@@ -51,11 +51,14 @@ def _cumulative(
     name: str, x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
 ) -> T:
     ufunc, initial = (np.add, 0) if name == "cumulative_sum" else (np.multiply, 1)
+    if not x.distribution.shape:
+        x = reshape(x, 1)
     y = _scan(name, ufunc, x, axis, dtype)
     if not include_initial:
         return y
+
     order = len(x.distribution.shape)
-    mode = normalize_axis_index(axis or 0, order)
+    mode = normal_axis(0 if axis is None else axis, order)
     return pad(y, [(int(m == mode), 0) for m in range(order)], constant_values=initial)
 
 
@@ -97,8 +100,10 @@ def _flat_scan(
     ufunc, neutral = (np.add, 0) if name[-3:] == "sum" else (np.multiply, 1)
     a, numbers = taken(name, a, UNSET)
     a = masked(a, numbers, neutral)
+    if not a.distribution.shape:
+        a = reshape(a, 1)
     if axis is None:
-        a, axis = (in_order(a, name) if len(a.distribution.shape) > 1 else reshape(a, -1)), 0
+        a, axis = (in_order(a, name) if len(a.distribution.shape) > 1 else a), 0
     return finished(name, _scan(name, ufunc, a, axis, computed_in(dtype, a.local.dtype, out)), out)
 
 
@@ -151,7 +156,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
         raise ValueError(f"a scan of a tensor of order {order} needs axis=")
     if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
-    mode = normalize_axis_index(axis or 0, order)
+    mode = normal_axis(0 if axis is None else axis, order)
     x = plain(x, name)
     if "cyclic" in [s.kind.name for s in x.distribution.splits[mode]]:
         x = whole_along(x, (mode,), name)

@@ -32,6 +32,7 @@ from .distributed import Array, Distributed
 from .indexing import known, parse_key, read
 from .moves import agree_on_call, announce, because, moved
 from .rearranging import broadcast_to
+from .reductions import normal_axis
 from .reshaping import first_index, in_order, over_ranks, reshape
 from .rules import family, follows
 
@@ -48,24 +49,27 @@ def _sort(
     x: T,
     /,
     axis: int | None = -1,
-    kind: Any = None,
+    kind: str | None = None,
     order: None = None,
     *,
     descending: bool = False,
-    stable: bool | None = True,
+    stable: bool | None = None,
 ) -> T:
-    if axis is None:
+    function: Any = np.sort if name == "sort" else np.argsort
+    one = np.empty((1,) * len(x.distribution.shape), x.local.dtype)
+    indices = function(one, axis, kind, order, stable=stable)  # raises NumPy's errors
+    if axis is None or indices.ndim != one.ndim:  # NumPy gives the indices of one number as a line
         x, axis = reshape(x, -1), 0
     x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
+
     if has_room(x.distribution, (mode,)):
         x = whole_along(x, (mode,), name)
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, name, descending)
-    function: Any = np.sort if name == "sort" else np.argsort
     if not descending:
-        return x._with(function(x.local, mode, kind="stable", order=order))
+        return x._with(function(x.local, mode, kind="stable"))
     # The flipped order of the flipped elements is descending, and stable.
-    backwards = np.flip(function(np.flip(x.local, mode), mode, kind="stable", order=order), mode)
+    backwards = np.flip(function(np.flip(x.local, mode), mode, kind="stable"), mode)
     return x._with(backwards if name == "sort" else x.distribution.shape[mode] - 1 - backwards)
 
 
@@ -79,11 +83,13 @@ def sort() -> None:
 
     Args:
         axis: the mode; None takes all elements as one line.
-        kind, order: as in `numpy.sort`; every sort is stable.
+        kind, stable: checked as by `numpy.sort`, and without effect: every sort is stable.
+        order: of fields, which tensors do not have.
         descending: whether the largest comes first, after any NaN; in ascending order NaN comes last.
 
     Raises:
         numpy.exceptions.AxisError: there is no such mode.
+        ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
 
     >>> from rote import DistTensor
     >>> sort(DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
@@ -93,11 +99,9 @@ def sort() -> None:
 
 @family("sorted", _sort, np.argsort)
 def argsort() -> None:
-    """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as for `sort`.
+    """The indices along a mode that sort it; equal elements keep their order.
 
-    Raises:
-        AxisError: there is no such mode.
-        ValueError: an order of fields is given.
+    Arguments, layout and errors as for `sort`.
 
     >>> from rote import DistTensor
     >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
@@ -231,7 +235,7 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
     """The elements at some indices along a mode, or in row-major order if it is None, as `numpy.take`.
 
     Args:
-        indices: integers, the same on all ranks, or a tensor of them.
+        indices: integers, the same on all ranks, or a tensor of them; of bools, False is 0 and True is 1.
         mode: "raise" refuses an index out of range, "wrap" takes it modulo the extent, "clip" takes the nearest end.
 
     Raises:
@@ -244,14 +248,20 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
     if axis is None:
         x, axis = reshape(x, -1), 0
     shape = x.distribution.shape
-    along = normalize_axis_index(axis, len(shape))
+    along = normal_axis(axis, len(shape))
+    at = known(indices)
+    if at is None or isinstance(at, slice):
+        raise IndexError(f"indices to take are integers, not {at}\nwrite x[key] for a slice or a new mode")
+    if np.asarray(at).dtype.kind == "b":  # no mask, as in NumPy
+        at = np.asarray(at, np.int64)
+
     if mode == "wrap":
-        indices = np.mod(indices, shape[along])
+        at = np.mod(at, shape[along])
     elif mode == "clip":
-        indices = np.clip(indices, 0, shape[along] - 1)
+        at = np.clip(at, 0, shape[along] - 1)
     elif mode != "raise":
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
-    key = (*(slice(None),) * along, known(indices))
+    key = (*(slice(None),) * along, at)
     found = read(plain(x, "take"), parse_key(key, shape), "take")
     return found.copy() if np.may_share_memory(found.local, x.local) else found
 
@@ -273,7 +283,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     """
     if axis is None:
         x, axis = reshape(x, -1), 0
-    mode = normalize_axis_index(axis, len(x.distribution.shape))
+    mode = normal_axis(axis, len(x.distribution.shape))
     x, at = whole_along(x, (mode,), "take_along_axis"), indices
     if isinstance(indices, np.ndarray):
         at = replicated(indices, x)

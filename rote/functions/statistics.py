@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
@@ -103,6 +104,9 @@ def _spread(
         if ddof != 0:
             raise ValueError("ddof and correction are two names of one number; give one of them")
         ddof = correction
+    if type(ddof) is not int and (np.ndim(ddof) or np.asarray(ddof).dtype.kind not in "biuf"):
+        raise TypeError(f"ddof, or correction, is one real number, not {ddof!r}")
+    mean = UNSET if mean is None else mean
     written = None if name == "nanstd" else out  # NumPy casts its variance, not the numbers
     over = _over(name, x, axis, keepdims, layout, dtype, written)
     variance = in_layout(name, _variance(name, x, over, dtype, ddof, written, where, mean), layout)
@@ -226,6 +230,8 @@ def average(
     >>> np.average(x, axis=0, weights=[3, 1]).to_global()
     array([1., 4.])
     """
+    if axis is not None:
+        axis = normalize_axis_tuple(axis, len(x.distribution.shape))
     over = _over("average", x, axis, keepdims, None, None, None)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
@@ -326,8 +332,8 @@ def cov(
 
     Raises:
         LayoutError: a tensor has three modes or more, or `y` has other observations.
-        TypeError: `fweights` are not integers.
-        ValueError: weights are negative, or there is not one for each observation.
+        TypeError: `fweights` are not integers, `aweights` not real, or `dtype` is of integers.
+        ValueError: weights are negative, there is not one for each observation, or `ddof` is not an integer.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([[0.0, 3.0], [1.0, 2.0], [2.0, 1.0]], "block[(0),()]")
@@ -335,6 +341,8 @@ def cov(
     array([[ 1., -1.],
            [-1.,  1.]])
     """
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError(f"ddof is an integer, not {ddof}")
     x = _variables(m, y, rowvar, dtype)
     count = x.distribution.shape[1]
     weights = [_weights(each, count, name) for each, name in ((fweights, "fweights"), (aweights, "aweights"))]
@@ -382,6 +390,8 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
         raise LayoutError(f"covariances are of matrices, not of tensors of order {max(orders)}; write x.reshape(k, -1)")
     if dtype is None:
         dtype = np.result_type("f8", *[_dtype_of(each) for each in matrices])
+    elif as_dtype(dtype).kind not in "fc":
+        raise TypeError(f"covariances are not of {as_dtype(dtype)}; write dtype='f8'")
     rows: list[Any] = []
     for each, order in zip(matrices, orders, strict=True):
         if order < 2:
@@ -400,6 +410,8 @@ def _weights(values: Any, count: int, name: str) -> Any:
     weights: Any = values if isinstance(values, Distributed) else np.asarray(values)
     if weights.shape != (count,):
         raise ValueError(f"{name} are one number for each of {count} observations, not of shape {weights.shape}")
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"{name} are real numbers, not of {weights.dtype}")
     if name == "fweights" and not bool(np.all(np.round(weights) == weights)):
         raise TypeError("fweights are integers: how often an observation is counted\nwrite aweights= for other weights")
     if bool(np.any(weights < 0)):

@@ -560,12 +560,13 @@ class DistTensor(ArrayProtocols):
         """
         return functions.reshaping.reshape(self, -1, order, copy=True)
 
-    def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
+    def sort(self, axis: int = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None) -> None:
         """Sort the elements in place along a mode. The layout stays; along a split mode, ranks exchange elements.
 
         Raises:
             LayoutError: the tensor is partial.
-            AxisError: there is no such mode.
+            AxisError, TypeError: there is no such mode, or none is named.
+            ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
 
         >>> from rote import DistTensor
         >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
@@ -574,7 +575,10 @@ class DistTensor(ArrayProtocols):
         array([1, 2, 3])
         """
         check_values("sort", dist := self.distribution)
-        result = redistributed(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        if axis is None:
+            raise TypeError("x.sort sorts along a mode\nwrite numpy.sort(x, axis=None) for all elements as one line")
+        ordered = functions.sorting.sort(self, axis, kind, order, stable=stable)
+        result = redistributed(ordered, dist.layout, "sort", dist.grid).local
         writable(self)[...] = result
         changed(self)
 
