@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from math import prod
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -141,14 +141,26 @@ def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return element
 
 
-def _check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors, which would broadcast to the block, so that numbers would depend on the layout."""
+def _check_numbers(kinds: str = "biuf", **parameters: Any) -> None:
+    """Refuse what is no number of some kinds of dtypes.
+
+    Arrays and tensors would broadcast to the block, so that numbers would depend on the layout.
+    """
     for name, value in parameters.items():
-        if isinstance(value, DistTensor) or np.ndim(value) or np.asarray(value).dtype.kind not in "biufc":
+        kind = _kind(value)
+        if kind not in kinds:
+            real = " real" if kind == "c" else ""
             raise TypeError(
-                f"{name} is one number for all elements, not {value!r}\n"
+                f"{name} is one{real} number for all elements, not {value!r}\n"
                 "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
             )
+
+
+def _kind(value: Any) -> str:
+    """The kind of the dtype of one number; "O", of objects, for arrays, tensors and all else."""
+    if isinstance(value, int):  # 2**64 fits no dtype
+        return "i"
+    return "O" if isinstance(value, DistTensor) or np.ndim(value) else np.asarray(value).dtype.kind
 
 
 def _check_scale(scale: float) -> None:
@@ -245,7 +257,8 @@ class Generator:
         """A tensor of numbers uniform between `low`, included, and `high`; one word each.
 
         Raises:
-            TypeError: `dtype` is neither float32 nor float64, or a bound is not a number.
+            TypeError: `dtype` is neither float32 nor float64, or a bound is not a real number.
+            ValueError, OverflowError: `high` is below `low`, or their difference is too large for a float.
 
         >>> import rote
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
@@ -253,6 +266,10 @@ class Generator:
         """
         element = _real_dtype(dtype)
         _check_numbers(low=low, high=high)
+        if not low <= high:  # NaN too
+            raise ValueError(f"uniform numbers are from the lower to the higher bound, not from {low} to {high}")
+        if not isfinite(float(high) - float(low)):
+            raise OverflowError(f"uniform numbers are in a finite range, not from {low} to {high}")
         span = high - low
         return self._drawn(
             lambda words: low + span * _fractions(words[:, 0], element), 1, element, shape, layout, **ranks
@@ -313,8 +330,8 @@ class Generator:
 
         Raises:
             ValueError: `scale` is negative.
-            TypeError: `dtype` is none of float32, float64, complex64 and complex128; or `loc` or `scale` is not a
-                number.
+            TypeError: `dtype` is none of float32, float64, complex64 and complex128; `loc` or `scale` is not a number;
+                or `loc` is complex, and `dtype` is not.
 
         >>> import rote
         >>> rote.random.default_rng(7).normal(10.0, 0.5, 2).to_global().round(4)
@@ -325,7 +342,7 @@ class Generator:
             _real_dtype(element)
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
-        _check_numbers(loc=loc)
+        _check_numbers("biuf" + element.kind, loc=loc)
         _check_scale(scale)
 
         def values(words: Words) -> Array:

@@ -64,6 +64,32 @@ def test_integers_are_fractionsscaled():
         assert scaled(words[:, 0], words[:, 1], number).tolist() == want
 
 
+@pytest.mark.parametrize("dtype", ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
+def test_integers_of_all_of_a_dtype(dtype):
+    """Law: bounds are those of NumPy: all numbers of a dtype can be drawn, and none beyond, by either kind of end."""
+    least, most = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    words = np.random.Philox(5).random_raw(12).reshape(6, 2).tolist()
+
+    def program(comm):
+        for first, last in ((least, most), (most, most), (least, least), (0, most), (max(least, -3), most // 2)):
+            want = [first + ((high * 2**64 + low) * (last - first + 1) >> 128) for high, low in words]
+            for high, endpoint in ((last + 1, False), (last, True)):
+                options = {"shape": 6, "layout": "[(0)]", "dtype": dtype, "endpoint": endpoint, "comm": comm}
+                numbers = rote.random.default_rng(5).integers(first, high, **options)
+                assert numbers.dtype == np.dtype(dtype) and numbers.to_global().tolist() == want
+                if first == 0:
+                    assert rote.random.default_rng(5).integers(high, **options).to_global().tolist() == want
+                np.random.default_rng(1).integers(first, high, 6, dtype, endpoint)  # NumPy answers too
+        for first, high in ((least - 1, most), (least, most + 2), (3, 3), (2**70, 2**71), (0, -(2**70))):
+            with pytest.raises(ValueError, match=r"high|low"):
+                np.random.default_rng(1).integers(first, high, 6, dtype)
+            with pytest.raises(ValueError, match="no integers of"):
+                rote.random.default_rng(5).integers(first, high, 6, dtype=dtype, comm=comm)
+
+    for ranks in (1, 3):
+        rote.run(program, ranks)
+
+
 def test_large_blocks_are_made_in_windows():
     """Numbers of blocks larger than a window, near and far apart, are those of the whole."""
 
@@ -147,6 +173,13 @@ def test_refusals():
         (ValueError, "no integers", lambda: rng.integers(3, 3)),
         (TypeError, r"not from 0 to 1\.5", lambda: rng.integers(1.5, shape=3)),
         (TypeError, "low is one number for all elements, not 'a'", lambda: rng.uniform("a", 1, 3)),
+        (TypeError, "low is one real number", lambda: rng.uniform(1j, 2, 3)),
+        (TypeError, "loc is one real number", lambda: rng.normal(1j, 2, 3)),
+        (TypeError, "scale is one real number", lambda: rng.normal(1, 2j, 3, dtype="c16")),
+        (ValueError, "from the lower to the higher bound, not from 2 to 1", lambda: rng.uniform(2, 1, 3)),
+        (ValueError, "higher bound", lambda: rng.uniform(float("nan"), 1, 3)),
+        (OverflowError, "finite range, not from 0 to inf", lambda: rng.uniform(0, float("inf"), 3)),
+        (OverflowError, "finite range", lambda: rng.uniform(-1e308, 1e308, 3)),
         (TypeError, "low is one number for all elements", lambda: rng.uniform(np.zeros(3), 1, 6)),
         (TypeError, "high is one number", lambda: rng.integers(0, [3, 4], 2)),
         (TypeError, "scale is one number", lambda: rng.exponential(np.ones(3), 3)),
