@@ -484,12 +484,13 @@ def histogram(
         raise unordered("numpy.histogram")
     if a.local.dtype.kind == "b":
         a = astype(a, np.uint8)  # as in NumPy
+    bins, range = _checked_bins(a, known(bins), range, weights)
     x = plain(a, "histogram")
-    edges, ends = _bins(x, known(bins), range, weights)
+    masses = None if weights is None else weights_of(weights, x).local.reshape(-1)
+    edges, ends = _edges(x, bins, range)
     values = x.local.reshape(-1)
 
-    if weights is not None:
-        masses = weights_of(weights, x).local.reshape(-1)
+    if masses is not None:
 
         def numbers(chunk: slice) -> Any:
             return _bin_numbers(values[chunk], edges, ends)
@@ -506,34 +507,39 @@ def histogram(
     return total, replicated(edges, total)
 
 
-def _bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Array, tuple[Any, Any] | None]:
-    """The edges of bins, checked as by NumPy; and the least and the largest element in any, if the bins are equal."""
-    if np.ndim(bins):
-        np.histogram(np.empty(0, x.local.dtype), bins)  # raises NumPy's errors
-        return np.asarray(bins), None
-
-    ends = _outer_ends(x, range)
-    if isinstance(bins, str):
-        bins = _number_of_bins(x, bins, ends, range is not None, weights)
-    return np.histogram_bin_edges(np.empty(0, x.local.dtype), bins, ends), ends
-
-
-def _outer_ends(x: Any, range: Any) -> tuple[Any, Any]:
-    """The ends of equal bins: those that are given, or the least and the largest element; never equal."""
-    if range is not None:
+def _checked_bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, tuple[Any, Any] | None]:
+    """The bins and the range of a histogram, known on all ranks; refused as by NumPy before any message is sent."""
+    if isinstance(bins, str) and bins not in _WIDTHS:
+        raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {bins!r}")
+    if isinstance(bins, str) and weights is not None:
+        raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
+    if range is not None and not np.ndim(bins):
         try:
             first, last = range
         except (TypeError, ValueError) as error:
             raise type(error)(f"range is two numbers, the ends of all bins, not {range!r}") from None
-        first, last = known(first), known(last)
+        range = known(first), known(last)
+    np.histogram(np.empty(0, x.local.dtype), 1 if isinstance(bins, str) else bins, range)  # raises NumPy's errors
+    return bins, range
+
+
+def _edges(x: Any, bins: Any, range: tuple[Any, Any] | None) -> tuple[Array, tuple[Any, Any] | None]:
+    """The edges of bins; and the least and the largest element in any, if the bins are equal."""
+    if np.ndim(bins):
+        return np.asarray(bins), None
+
+    if range is not None:
+        first, last = range
     elif 0 in x.distribution.shape:
         first, last = 0, 1
     else:
         kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
         first, last = map(kind.type, _ends(x))
+    ends = (first, last) if first != last else (first - 0.5, last + 0.5)
 
-    np.histogram_bin_edges(np.empty(0, x.local.dtype), 1, (first, last))  # raises NumPy's errors
-    return (first, last) if first != last else (first - 0.5, last + 0.5)
+    if isinstance(bins, str):
+        bins = _number_of_bins(x, bins, ends, range is not None)
+    return np.histogram_bin_edges(np.empty(0, x.local.dtype), bins, ends), ends
 
 
 def _bin_numbers(values: Array, edges: Array, ends: tuple[Any, Any] | None) -> Any:
@@ -605,12 +611,8 @@ _WIDTHS: dict[str, Callable[[Any, int, float], float]] = {
 """The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range."""
 
 
-def _number_of_bins(x: Any, rule: str, ends: tuple[Any, Any], limited: bool, weights: Any) -> int:
+def _number_of_bins(x: Any, rule: str, ends: tuple[Any, Any], limited: bool) -> int:
     """The number of bins by a rule of `numpy.histogram_bin_edges`, from the elements of all ranks between two ends."""
-    if rule not in _WIDTHS:
-        raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {rule!r}")
-    if weights is not None:
-        raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
     first, last = ends
     if limited:
         x = compressed(x, x._with((x.local >= first) & (x.local <= last)), "histogram")
