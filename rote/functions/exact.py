@@ -291,7 +291,7 @@ def _add(places: Places, sums: Ints, starts: Ints, fraction: Array, exponent: Ar
     # A mantissa of 53 bits is shifted by 31 bits at most, and begins at the topmost of its three places.
     shift = np.where(fraction == 0, 0, exponent - (places.least + 53))
     rest = np.ldexp(fraction, (shift & (_BITS - 1)) + (53 - 2 * _BITS))
-    index = starts + (shift >> 5) + 2
+    index = starts + shift // _BITS + 2
     for _ in range(3):
         digit = np.trunc(rest)
         np.add.at(sums, index, digit.astype(np.int64))
@@ -322,45 +322,53 @@ def rounded(digits: Array, places: Places, dtype: np.dtype[Any] = _DOUBLE) -> Ar
 def _nearest(digits: Ints, least: int, again: bool) -> npt.NDArray[np.float64]:
     """The doubles nearest to sums; if `again`, those that can be rounded once more, to single precision.
 
-    The topmost 64 bits of each sum are cut from its topmost three digits, and the lowest of them is set if a lower bit
-    is: the sum is *rounded to odd*, and can be rounded once more as if it had all bits (Boldo and Melquiond 2008).
-
-        digits            | 0 0 1 . . . | . . . . . . | . . . . . . | lower ones
-        mantissa              1 . . . . . . . . . . . . . |  lowest bit: is any of these set?
+    These are *rounded to odd*: the last bit is 1 if any bit is lost (Boldo and Melquiond 2008).
     """
-    digits = digits.T
-    used = np.flatnonzero(digits.any(axis=1))
-    if not used.size:
-        return np.zeros(digits.shape[1])
-
-    # Three more places below, so that each sum has three digits below its first; and one above for what is carried.
-    first, stop = int(used[0]), int(used[-1]) + 1
-    number = np.zeros((stop - first + 4, digits.shape[1]), np.int64)
-    number[3:-1] = digits[first:stop]
-    _carry(number)
-    negative = number[-1] < 0
-    number[:, negative] *= -1
-    _carry(number)
-
-    nonzero, column = number != 0, np.arange(number.shape[1])
-    top = len(number) - 1 - nonzero[::-1].argmax(axis=0)
-    high, middle, low = (number[top - place, column].astype(np.uint64) for place in range(3))
-    free = _BITS - np.frexp(high.astype(float))[1]
-    shift, digit = free.astype(np.uint64), np.uint64(_BITS)
-    mantissa = (high << (digit + shift)) | (middle << shift) | (low >> (digit - shift))
-    lost = np.logical_or.accumulate(nonzero)[top - 3, column] | ((low << (digit + shift)) != 0)
-    mantissa |= lost.astype(np.uint64)
-    exponent = least + _BITS * (first - 3 + top - 1) - free
+    if not digits.any():
+        return np.zeros(len(digits))
+    negative, mantissa, exponent = _topmost(digits, least)
 
     # All but 53 bits are dropped, or more of a number so small that a double has fewer.
     drop = np.clip(-1074 - exponent, 11, 64).astype(np.uint64)
     integer = mantissa >> drop
     rest, half = mantissa - (integer << drop), np.uint64(1) << (drop - np.uint64(1))
+
     odd = (integer & np.uint64(1)).astype(bool)
     up = (rest > 0) & ~odd if again else (rest > half) | ((rest == half) & odd)
     with np.errstate(over="ignore"):
-        values = np.ldexp((integer + up).astype(float), exponent + drop.astype(np.int64))
-    return np.where(negative, -values, values)
+        values: Array = np.ldexp((integer + up).astype(float), exponent + drop.astype(np.int64))
+    values[negative] *= -1
+    return values
+
+
+def _topmost(digits: Ints, least: int) -> tuple[npt.NDArray[np.bool], npt.NDArray[np.uint64], Ints]:
+    """The signs of sums that are not all 0, the topmost 64 bits of each, and their exponents.
+
+    The lowest bit is set if any lower bit is, so that these are rounded as if they had all bits:
+
+        digits      0 0 1 . . . | . . . . . . | . . . . . . | . . . . . .
+        bits            1 . . .   . . . . . .   . . *           *: is any bit from here on set?
+    """
+    # Three more places below, so that each sum has three digits below its first; and one above for what is carried.
+    used = np.flatnonzero(digits.any(axis=0))
+    first, stop = int(used[0]), int(used[-1]) + 1
+    number = np.zeros((stop - first + 4, len(digits)), np.int64)
+    number[3:-1] = digits[:, first:stop].T
+
+    _carry(number)
+    negative = number[-1] < 0
+    number[:, negative] *= -1
+    _carry(number)
+
+    nonzero, column = number != 0, np.arange(len(digits))
+    top = len(number) - 1 - nonzero[::-1].argmax(axis=0)
+    high, middle, low = (number[top - place, column].astype(np.uint64) for place in range(3))
+    free = _BITS - np.frexp(high.astype(float))[1]
+
+    shift, digit = free.astype(np.uint64), np.uint64(_BITS)
+    bits = (high << (digit + shift)) | (middle << shift) | (low >> (digit - shift))
+    lost = np.logical_or.accumulate(nonzero)[top - 3, column] | ((low << (digit + shift)) != 0)
+    return negative, bits | lost.astype(np.uint64), least + _BITS * (first - 3 + top - 1) - free
 
 
 def _carry(number: Ints) -> None:

@@ -456,10 +456,10 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
 
     masses = None if weights is None else weights_of(weights, x).local
     np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
-    numbers, length = x.local.astype(np.int64, copy=False), max(minlength, most + 1)
+    integers, length = x.local.astype(np.int64, copy=False), max(minlength, most + 1)
     if masses is None or x.distribution.shape == (0,):  # of nothing NumPy counts integers
-        return _summed(x, np.bincount(numbers, minlength=length), "bincount")
-    return _sums_by_bin("bincount", x, masses.astype(np.float64, copy=False), lambda chunk: numbers[chunk], length)
+        return _summed(x, np.bincount(integers, minlength=length), "bincount")
+    return _sums_by_bin("bincount", x, masses.astype(np.float64, copy=False), lambda chunk: integers[chunk], length)
 
 
 @follows("reduction", np.histogram)
