@@ -456,8 +456,13 @@ def _by_position(
     >>> _by_position(np.searchsorted, (), {"v": 3, "a": [1, 2], "side": "left"})
     (([1, 2], 3), {'side': 'left'})
     """
+    try:
+        parameters = [*signature(function).parameters.values()]
+    except ValueError:  # of a function in C of an older NumPy
+        return args, dict(options)
+
     operands, others = [*args], dict(options)
-    for parameter in [*signature(function).parameters.values()][len(args) :]:
+    for parameter in parameters[len(args) :]:
         if parameter.default is not parameter.empty or parameter.name not in others:
             break
         operands.append(others.pop(parameter.name))
