@@ -77,6 +77,19 @@ part_wheel() {
     "$tools/python" "$copy/.ci/wheel.py" "$copy" "$work"/wheel/*.whl
 }
 
+# One book by itself: what stands in the others is deleted from an installed copy, so that no test, and no import that
+# comes late, can lean on it.
+part_core() {
+    equipped
+    say "core: its tests, where the other books are deleted"
+    mkdir -p "$work/core"
+    cp -Rp "$copy/rote" "$copy/tests" "$copy/notebooks" "$copy/pyproject.toml" "$copy/README.md" "$work/core/"
+    cp -Rp "$copy/grammar" "$copy/fft" "$work/core/rote/"
+    "$tools/python" "$copy/tests/house/books.py" "$work/core"
+    (cd "$work/core" && PATH=$work/tools/bin:$PATH PYTHONPATH=$work/core PYTHONSAFEPATH=1 "$tools/pytest" -p no:rote.testing.plugin -n 2 \
+        tests/grammar tests/layout tests/machines tests/compiler tests/execute tests/runtime)
+}
+
 # Without network, but for what pip has fetched: the book's pages, links and anchors, and the docstrings in it.
 part_book() {
     equipped
@@ -192,6 +205,7 @@ part_all() {
         return 1
     }
     cat "$work/beside"
+    part_core
     part_lowest
     part_second_mpi
     part_browser

@@ -20,6 +20,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.layout.refine import with_components
+from rote.lazy import late
 from rote.machines.machine import Machine, as_machine
 from rote.runtime.choose import Progress, Tune, time_limit
 from rote.runtime.comm.agreement import agree, from_root
@@ -32,7 +33,7 @@ from .families.choose import Choice, best, choices_for, compared, walk_for, warn
 from .program.program import Pair, bind_pair, empty, list_moves, transformed
 from .request import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
-from .walk import Walk, describe, walk_card, walk_page
+from .walk import Walk, describe
 from .wavenumbers import Nyquist, Wavenumbers, local_wavenumbers, shell_sums, wavenumber_tensors
 
 if TYPE_CHECKING:
@@ -442,10 +443,10 @@ class FFT:
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True
         """
-        return walk_page(self.walk, self.axes, str(self))
+        return str(late("walk page")(self.walk, self.axes, str(self)))
 
     def _repr_html_(self) -> str:
-        return walk_card(self.walk, self.axes)
+        return str(late("walk card")(self.walk, self.axes))
 
     def _bound(self, norm: str | None = None) -> Pair:
         """Both directions, bound to memory and to the other ranks. Collective for the first call of a norm.

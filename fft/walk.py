@@ -18,12 +18,11 @@ from rote.caches import memoized
 from rote.compiler.compile import compile
 from rote.compiler.components import components
 from rote.compiler.messages import sends
-from rote.compiler.plan import Plan, in_bytes, in_seconds, on_machine
+from rote.compiler.plan import Plan, in_bytes
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step, as_wire, rounded
 from rote.compiler.tasks import Task, Tasks, transfers
 from rote.compiler.volumes import largest_block
-from rote.errors import counted
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
@@ -36,7 +35,7 @@ from rote.machines.work import Work
 from .transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
-__all__ += ["keeps_order", "single_step", "walk_card", "walk_page"]
+__all__ += ["keeps_order", "single_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,52 +405,3 @@ def dtype_after(kind: ActionKind, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if kind in ("complex", *HALVING):
         return complex_dtype(dtype)
     return real_dtype(dtype) if kind in ("real", *RESTORING) else dtype
-
-
-def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
-    """The page of a walk for a browser: the input, then transforms and moves in turn; `text` is for a terminal."""
-    from rote.html.page import Scene, page, start_scene, step_scenes
-
-    dtypes, transitions = walk.dtypes(), walk.transitions
-    scenes = [start_scene(walk.source, walk.dtype.itemsize)]
-    for number, (stage, dtype, dtype_after) in enumerate(zip(walk.stages, dtypes[:-1], dtypes[1:], strict=True)):
-        if number:
-            scenes += step_scenes(transitions[number - 1], f"To stage {number + 1}, step")
-        before, after, actions = stage.before, stage.after, stage.text
-        facts = [("Done on every rank", actions), ("Layout", str(before.layout))]
-        if before.view_shape != after.view_shape:
-            facts.append(("Extents", f"{before.view_shape} → {after.view_shape}"))
-        else:
-            after = before
-        facts.append(("Numbers", str(dtype) if dtype_after == dtype else f"{dtype} → {dtype_after}"))
-        summary = f"{actions} in {before.layout}, where these modes are whole on a rank. No rank talks to another."
-        if not stage.done:
-            summary = f"The tensor is in {before.layout}; nothing is transformed here."
-        name = stage.actions[0].name if stage.done else "layout"
-        title = f"Stage {number + 1} of {len(walk.stages)}: {actions}"
-        scenes.append(Scene(name, title, summary, tuple(facts), before, after, dtype.itemsize))
-    costs = [plan.cost for plan in walk.moves]
-    times = "".join([f" {on_machine(plan.machine)}" for plan in walk.moves[:1]])
-    totals = [
-        ("A rank receives", in_bytes(sum(cost.bytes for cost in costs))),
-        ("Moves", str(len(costs))),
-        ("Cost of the moves", f"about {in_seconds(sum(cost.seconds for cost in costs))}{times}"),
-        ("Peak memory of a move", f"{in_bytes(max((cost.peak_bytes for cost in costs), default=0))} on a rank"),
-        ("Spectrum", f"{walk.target.shape} {dtypes[-1]} in {walk.target.layout}"),
-    ]
-    about = f"{walk.dtype} along axes {axes}, {counted(len(walk.stages), 'stage')}"
-    return page(f"{walk.kind} of {walk.source.shape} on grid {walk.source.grid}", about, totals, scenes, text)
-
-
-def walk_card(walk: Walk, axes: tuple[int, ...]) -> str:
-    """The card of a walk for a notebook: its transforms and moves, and a map of each of its layouts."""
-    from rote.html.page import card
-
-    received = in_bytes(sum(plan.cost.bytes for plan in walk.moves))
-    facts = [
-        ("tensor", f"{walk.source.shape} {walk.dtype}, grid {walk.source.grid}, axes {axes}"),
-        ("spectrum", f"{walk.target.shape} in {walk.target.layout}"),
-        ("a rank receives", f"{received} in {counted(len(walk.moves), 'move')}"),
-    ]
-    maps = [(f"{stage.before.layout}: {stage.text}", stage.before) for stage in walk.stages]
-    return card("FFT", walk.kind, facts, maps)

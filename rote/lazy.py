@@ -60,6 +60,7 @@ HOMES: dict[str, tuple[str, str]] = {
     "contraction figure": ("plot.contractions", "contraction"),
     "contraction page": ("html.contractions", "contraction_page"),
     "contraction proof": ("functions.contraction.proof", "prove"),
+    "simulated contraction": ("functions.contraction.run", "simulated"),
     "distribution card": ("html.page", "distribution_card"),
     "distribution": ("layout.distribution", "distribute"),
     "layout card": ("html.page", "layout_card"),
@@ -68,7 +69,9 @@ HOMES: dict[str, tuple[str, str]] = {
     "plan figure": ("plot.figures", "plan"),
     "plan page": ("html.page", "plan_page"),
     "scaling figure": ("plot.scaling", "scaling"),
+    "walk card": ("html.walks", "walk_card"),
     "walk figure": ("plot.figures", "stages"),
+    "walk page": ("html.walks", "walk_page"),
 }
 """Per name, the module of Rote and the function in it; if there is no function, the module itself is meant."""
 

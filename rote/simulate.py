@@ -1,6 +1,7 @@
 """Simulation of any number of ranks, one by one in one process: cut an array, run a plan on its blocks, gather them.
 
-A plan of a move takes one list of blocks, a contraction one list for each operand.
+A plan of a move takes one list of blocks and runs here. A contraction takes one list for each operand, and runs itself
+by `Contraction.simulated`: this module knows moves alone.
 
 >>> import numpy as np
 >>> from rote.compiler.compile import compile
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, product, repeat
 from math import prod
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +26,20 @@ import numpy.typing as npt
 from .compiler.messages import PeerRule, rules_of
 from .compiler.plan import Plan
 from .compiler.step import Step, as_array
-from .errors import LayoutError, counted
-from .functions.contraction.plan import Contraction
-from .functions.contraction.run import walk_of
+from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
 from .runtime.regions import REDUCE, cut, identity
 
-__all__ = ["gather", "run", "scatter"]
+__all__ = ["check_blocks", "gather", "run", "scatter"]
 
 Array = npt.NDArray[Any]
+
+
+class Simulated(Protocol):
+    """What runs on the blocks of all ranks in this process, such as a Contraction."""
+
+    def simulated(self, blocks: Sequence[Sequence[Array]], /) -> list[Array]: ...
 
 
 def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
@@ -62,8 +67,8 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 @overload
 def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]: ...
 @overload
-def run(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]: ...
-def run(plan: Plan | Contraction, blocks: Sequence[Any]) -> list[Array]:
+def run(plan: Simulated, blocks: Sequence[Sequence[Array]]) -> list[Array]: ...
+def run(plan: Plan | Simulated, blocks: Sequence[Any]) -> list[Array]:
     """Run a plan or a contraction on blocks in this process.
 
     If the plan rounds elements in messages, they are rounded here, too. A contraction has the bits that ranks get.
@@ -90,9 +95,10 @@ def run(plan: Plan | Contraction, blocks: Sequence[Any]) -> list[Array]:
     >>> [int(block) for block in run(dot, [scatter([1, 2, 3], dist) for dist in dot.operands])]
     [14, 14]
     """
-    if isinstance(plan, Contraction):
-        return _run_contraction(plan, blocks)
-    _check(blocks, plan.source)
+    if not isinstance(plan, Plan):
+        return plan.simulated(blocks)
+
+    check_blocks(blocks, plan.source)
     current = [np.array(block) for block in blocks]
     for step in plan.steps:
         current = _run_step(step, current)
@@ -116,7 +122,7 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     >>> gather([np.array([1, 3, 5]), np.array([2, 4])], parse("[(0)]").on(5, 2))
     array([1, 2, 3, 4, 5])
     """
-    _check(blocks, dist)
+    check_blocks(blocks, dist)
     whole = np.empty(dist.shape, blocks[0].dtype)
     roots = dict(dist.layout.rooted)
     one_of_each = {g: roots.get(g, 0) for g, role in enumerate(dist.roles) if role.name != "split"}
@@ -173,27 +179,8 @@ def _elements(dist: Distribution) -> list[Array]:
     return [known[sets] for sets in held]
 
 
-def _run_contraction(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]:
-    """The walks of all ranks side by side, which ask for the same moves at the same time."""
-    if len(blocks) != len(plan.operands):
-        raise LayoutError(f"{plan.subscripts} has {counted(len(plan.operands), 'operand')}, not {len(blocks)}")
-    operands = [[*map(np.asarray, each)] for each in blocks]
-    for each, dist, dtype in zip(operands, plan.operands, plan.dtypes, strict=True):
-        _check(each, dist)
-        for block in each:
-            if block.dtype != dtype:
-                raise LayoutError(f"the plan is for blocks of {dtype}, not of {block.dtype}")
-    ranks = [[*each] for each in zip(*operands, strict=True)]
-    walks = [walk_of(plan, rank, lambda move: move)(values) for rank, values in enumerate(ranks)]
-    for asked in zip(*walks, strict=True):
-        (move, *_), lists = zip(*asked, strict=True)
-        moved = run(move, [values.pop() for values in lists])
-        for values, block in zip(lists, moved, strict=True):
-            values.append(block)
-    return [np.array(values[-1], order="C") for values in ranks]
-
-
-def _check(blocks: Sequence[Array], dist: Distribution) -> None:
+def check_blocks(blocks: Sequence[Array], dist: Distribution) -> None:
+    """Refuse blocks that are not one for each rank, each of its rank's shape, by a LayoutError."""
     if len(blocks) != dist.grid.size:
         raise LayoutError(f"grid {dist.grid} has {dist.grid.size} ranks, but there are {len(blocks)} blocks")
     for rank, block in enumerate(blocks):

@@ -149,7 +149,7 @@ def _write_csv(path: str, records: Sequence[Answer]) -> None:
 def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: dict[str, Any]) -> None:
     """Print an FFT's walks on all grids over `ranks` ranks, the taken one first, as options of `predict` say."""
     from ..fft.families.choose import best, compare
-    from ..fft.walk import walk_page
+    from ..html.walks import walk_page
 
     element = of_ffts(options["dtype"])
     candidates = compare(shape, ranks, grid=options["grid"], dtype=element, machine=machine)

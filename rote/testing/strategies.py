@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid, grid_shape, tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import run
-from ..tensor import DistTensor
 from .choices import ROLES, Pick, pick_grid, pick_layout, pick_shape
+
+if TYPE_CHECKING:  # layouts and distributions are drawn without tensors
+    from ..tensor import DistTensor
 
 __all__ = ["TensorCase", "dist_tensors", "distributions", "grids", "layouts", "shapes"]
 
@@ -59,6 +61,8 @@ class TensorCase:
         >>> rote.run(lambda comm: case.on(comm).local.tolist(), ranks=2)
         [[0, 1], [2, 3]]
         """
+        from ..tensor import DistTensor
+
         return DistTensor.from_global(self.array, self.distribution.layout, comm, self.distribution.grid)
 
     def run(self, fn: Callable[[DistTensor], T]) -> list[T]:

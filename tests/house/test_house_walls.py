@@ -41,21 +41,21 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.scaling": _rooms("errors lazy compiler machines prediction"),
     "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
     "rote.io": _rooms("errors layout compiler machines runtime"),
-    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction scaling runtime"),
-    "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction"),
-    "rote.simulate": _rooms("errors layout compiler machines runtime functions.contraction"),
+    "rote.simulate": _rooms("errors layout compiler machines runtime"),
+    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction scaling runtime simulate"),
     "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy host layout runtime tensor"),
     "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
     "rote.fft": _rooms(
-        "grammar errors lazy host html layout compiler machines prediction scaling wisdom runtime functions tensor"
+        "grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
+    "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction fft"),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(
         "rote errors host layout compiler machines prediction scaling wisdom runtime io functions.contraction tensor "
-        "plot fft bench"
+        "plot html fft bench"
     ),
     "rote.compat": _rooms("rote"),  # names of other packages, over the public ones
     "rote.__main__": _rooms("cli"),

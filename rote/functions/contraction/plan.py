@@ -12,12 +12,13 @@ no rank and holds no data; all ranks make the same one.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.compile import compile
@@ -411,6 +412,24 @@ class Contraction(OnPage):
         array(38.)
         """
         return late("bound contraction")(self, tensors, out)
+
+    def simulated(self, blocks: Sequence[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
+        """The blocks of the result on all ranks, computed in this process; see `rote.simulate.run`, which calls this.
+
+        Args:
+            blocks: for each operand a list of blocks, one per rank, in rank order.
+
+        Raises:
+            LayoutError: the blocks are not those of the plan, in number, shapes or dtypes.
+
+        >>> import numpy as np, rote
+        >>> dot = rote.compile_einsum("i,i->", [(3,)] * 2, ["block[(0)]"] * 2, grid=2, dtype="i8")
+        >>> blocks = rote.simulate.scatter([1, 2, 3], dot.operands[0])
+        >>> [int(block) for block in dot.simulated([blocks, blocks])]
+        [14, 14]
+        """
+        result: list[npt.NDArray[Any]] = late("simulated contraction")(self, blocks)
+        return result
 
     def plot(self) -> Any:
         """A figure of the products: which rank multiplies which cuboid of the letters (`rote.plot.contraction`).

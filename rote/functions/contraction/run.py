@@ -24,6 +24,8 @@ from ...runtime.comm.agreement import CHECKS, agree, collective_errors
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import BoundToRun, Comm
 from ...runtime.plans import bind
+from ...simulate import check_blocks
+from ...simulate import run as simulate
 from ..distributed import Array, Distributed, changed, check_out
 from ..moves import Implicit, agree_on_call, announce, function_at_work, records_open, refuse_copies
 from .diagonals import diagonal
@@ -35,7 +37,7 @@ from .subscripts import Subscripts, spanning
 from .tree import Request
 
 __all__ = ["BoundContraction", "BoundTensors", "bind_contraction", "bound_to", "contract"]
-__all__ += ["planned", "walk_of"]
+__all__ += ["planned", "simulated", "walk_of"]
 
 _KEPT = 64  # contractions that one communicator keeps
 
@@ -236,6 +238,32 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
                 values[value] = None
 
     return steps
+
+
+def simulated(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Array]:
+    """The blocks of the result, in rank order, from a list of the blocks of all ranks for each operand.
+
+    The walks of all ranks go side by side in this process. They ask for the same moves at the same time.
+    """
+    if len(blocks) != len(plan.operands):
+        raise LayoutError(f"{plan.subscripts} has {counted(len(plan.operands), 'operand')}, not {len(blocks)}")
+
+    operands = [[*map(np.asarray, operand)] for operand in blocks]
+    for operand, dist, dtype in zip(operands, plan.operands, plan.dtypes, strict=True):
+        check_blocks(operand, dist)
+        for block in operand:
+            if block.dtype != dtype:
+                raise LayoutError(f"the plan is for blocks of {dtype}, not of {block.dtype}")
+
+    ranks = [[*values] for values in zip(*operands, strict=True)]
+    walks = [walk_of(plan, rank, lambda move: move)(values) for rank, values in enumerate(ranks)]
+    for asked in zip(*walks, strict=True):
+        (move, *_), lists = zip(*asked, strict=True)
+        moved = simulate(move, [values.pop() for values in lists])
+        for values, block in zip(lists, moved, strict=True):
+            values.append(block)
+
+    return [np.array(values[-1], order="C") for values in ranks]
 
 
 def _moving(value: int, move: T) -> Call[T]:
