@@ -442,11 +442,7 @@ def _products(x: Any, weights: Any, divisor: float) -> Any:
 
 @follows("reduction", np.bincount)
 def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
-    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`.
-
-    With weights it is the sum of the weights of each integer, which is rounded once: it has the same bits on any number
-    of ranks.
-    """
+    """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""
     x = plain(x, "bincount")
     order, numbers = len(x.distribution.shape), x.local.dtype.kind in "biu" and x.distribution.shape != (0,)
     least, most = map(int, _ends(x)) if numbers else (0, -1)  # which all ranks know, so all raise the error of one
@@ -456,10 +452,9 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
 
     masses = None if weights is None else weights_of(weights, x).local
     np.bincount([0], None if masses is None else np.zeros(1, masses.dtype), minlength)  # raises NumPy's errors
-    integers, length = x.local.astype(np.int64, copy=False), max(minlength, most + 1)
-    if masses is None or x.distribution.shape == (0,):  # of nothing NumPy counts integers
-        return _summed(x, np.bincount(integers, minlength=length), "bincount")
-    return _sums_by_bin("bincount", x, masses.astype(np.float64, copy=False), lambda chunk: integers[chunk], length)
+    counts = np.bincount(x.local.astype(np.int64, copy=False), masses, max(minlength, most + 1))
+    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # NumPy's; a block may be empty
+    return _summed(x, counts.astype(kind, copy=False), "bincount")
 
 
 @follows("reduction", np.histogram)
