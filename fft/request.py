@@ -21,6 +21,7 @@ from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
 from rote.layout.layout import Layout, layout_or_none
 from rote.machines.machine import Machine, as_machine
+from rote.runtime.arrays import refuse_remote
 from rote.runtime.choose import TUNES, Progress, Tune
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
@@ -351,6 +352,7 @@ def check_norm(norm: str | None) -> Norm:
 def check_tensor(x: object, name: str) -> None:
     """Refuse an argument of the function `name` that is not a tensor."""
     if not isinstance(x, DistTensor):
+        refuse_remote(x)
         raise TypeError(
             f"{name} takes a DistTensor, not {type(x).__name__}, which does not say where it lies\n"
             "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "

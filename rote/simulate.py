@@ -25,10 +25,11 @@ import numpy.typing as npt
 
 from .compiler.messages import PeerRule, rules_of
 from .compiler.plan import Plan
-from .compiler.step import Step, as_array
+from .compiler.step import Step
 from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
+from .runtime.arrays import as_array
 from .runtime.regions import REDUCE, cut, identity
 
 __all__ = ["check_blocks", "gather", "run", "scatter"]

@@ -20,7 +20,6 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.step import as_array
 from rote.errors import LayoutError
 from rote.functions.moves import announce, moved
 from rote.layout.distribution import Distribution
@@ -28,6 +27,7 @@ from rote.layout.indexset import Ints
 from rote.layout.layout import Layout
 from rote.layout.refine import fitted
 from rote.layout.view import from_tensor, to_tensor
+from rote.runtime.arrays import as_array
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.indexed import IndexedMove

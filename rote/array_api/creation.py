@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_array, as_dtype
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.creation import Where, check_device, check_value, placed, taking
 from ..functions.facts import isdtype
@@ -25,6 +25,7 @@ from ..functions.rules import follows
 from ..grammar.nodes import MAX_MODES
 from ..layout.distribution import Distribution
 from ..layout.grid import integer, tensor_shape
+from ..runtime.arrays import as_array
 from ..runtime.comm.protocol import Comm
 from ..runtime.placement import filled, new_block
 from ..tensor.tensor import DistTensor
@@ -238,8 +239,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) 
     """
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an array that has __dlpack__, not {type(x).__name__}\nwrite asarray of it")
-    whole = x if isinstance(x, DistTensor) else np.from_dlpack(x)
-    return asarray(whole, copy=copy, **where)
+    return asarray(x, copy=copy, **where)
 
 
 def _with_numbers(values: Any) -> Any:

@@ -26,13 +26,11 @@ __all__ = [
     "LOCAL",
     "Step",
     "StepKind",
-    "as_array",
     "as_dtype",
     "as_kind",
     "as_wire",
     "check_steps",
     "error_of",
-    "refuse_mask",
     "rounded",
     "sent_as",
     "wire_of",
@@ -148,26 +146,6 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
             f"convert to one of these first, x.astype('{'i8' if element.kind in 'mM' else 'f4'}') say"
         )
     return element.newbyteorder("=")
-
-
-def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Values as a plain array, as by `numpy.asarray`. An array with a mask is refused, because the mask would be lost.
-
-    Raises:
-        TypeError: the values have a mask.
-    """
-    refuse_mask(type(values))
-    return np.asarray(values, dtype)
-
-
-def refuse_mask(kind: type) -> None:
-    """Refuse a type of arrays with a mask, such as `numpy.ma.MaskedArray`.
-
-    Raises:
-        TypeError: arrays of this type have a mask.
-    """
-    if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(kind, "filled"):
-        raise TypeError(f"a tensor has no mask, and {kind.__name__} has one\nwrite x.filled(value) of it")
 
 
 def as_kind(kind: str) -> StepKind:

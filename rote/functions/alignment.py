@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..compiler.compile import compile
-from ..compiler.step import as_array
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid, ravel
 from ..layout.layout import Layout
 from ..layout.refine import with_components
+from ..runtime.arrays import as_array
 from ..runtime.regions import cut
 from .distributed import Array, Distributed, shape_of
 from .moves import moved
@@ -122,13 +122,16 @@ def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: tuple[Layou
 Placed = tuple[Distribution, np.dtype[Any]]
 """The distribution of a tensor, and its dtype."""
 
+_AS_THEY_ARE = (Distributed, int, float, complex, str, bytes, np.generic, type(None))
+"""Types of operands that are no arrays; NumPy gives Python's numbers the dtype of the other operand."""
+
 
 def matched(name: str, operands: Sequence[Any], into: Distributed | None = None) -> tuple[Distribution, list[Any]]:
     """Bring tensors, and arrays that every rank holds whole, to matching layouts. Collective if anything moves.
 
     Args:
         name: the name of the function, for the record of moves and for errors.
-        operands: tensors (at least one, unless `into` is given), arrays, sequences of numbers; others stay as they are.
+        operands: tensors (at least one, unless `into` is given), numbers, and arrays of any library.
         into: the tensor that is written, which keeps its layout; if None, the cheapest layout is chosen.
 
     Returns:
@@ -137,6 +140,7 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
 
     Raises:
         LayoutError: shapes do not broadcast, or the tensors have several communicators.
+        TypeError: an array has a mask, is a Dask array, or is on another device.
     """
     values = as_plain_operands(operands)
     tensors = [x for x in values if isinstance(x, Distributed)]
@@ -166,8 +170,12 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
 
 
 def as_plain_operands(operands: Sequence[Any]) -> list[Any]:
-    """The operands, with lists and tuples of numbers as arrays; masked arrays are refused."""
-    return [as_array(x) if isinstance(x, list | tuple | np.ndarray) else x for x in operands]
+    """The operands, with all but tensors and numbers as arrays.
+
+    Raises:
+        TypeError: an array has a mask, is a Dask array, or is on another device.
+    """
+    return [x if isinstance(x, _AS_THEY_ARE) else as_array(x) for x in operands]
 
 
 def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution | None) -> tuple[int, ...]:

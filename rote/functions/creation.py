@@ -11,20 +11,21 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_array, as_dtype
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import integer, tensor_shape
 from ..layout.layout import Layout, as_layout
+from ..runtime.arrays import as_array
 from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, place
 from .alignment import common, plain
-from .distributed import Distributed
+from .distributed import Distributed, is_foreign
 from .elementwise import elementwise
 from .indexing import part_at
 from .moves import default_layout, moved
-from .rules import Function, follows
+from .rules import Function, follows, numpy_arguments
 
 __all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device"]
 __all__ += ["check_value", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "placed", "taking", "tril"]
@@ -54,6 +55,8 @@ class Where(TypedDict, total=False):
 def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
     """Let a function show the arguments of a TypedDict, which it takes as `**options`, and refuse others by its name.
 
+    Arrays of other libraries come to the function as NumPy's.
+
     Args:
         hints: texts that refuse some arguments, with {0} for the name of the function and {1} for the argument.
 
@@ -77,6 +80,8 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
                 if name not in names:
                     usual = f"{function.__qualname__}() got an unexpected keyword argument {name!r}"
                     raise TypeError(hints[name].format(function.__name__, value) if name in hints else usual)
+            if True in map(is_foreign, map(type, (*args, *given.values()))):
+                args, given = numpy_arguments(args, given)
             return function(*args, **given)
 
         called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import gcd, prod
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
@@ -33,7 +34,7 @@ from ..layout.refine import as_slices
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
-__all__ += ["check_out", "has_view", "linked", "owned", "read_only", "shape_of", "writable"]
+__all__ += ["check_out", "has_view", "is_foreign", "linked", "owned", "read_only", "shape_of", "writable"]
 
 Array = npt.NDArray[Any]
 
@@ -203,6 +204,18 @@ OUTDATED = (
 """The error of a part whose block is gone."""
 
 T = TypeVar("T", bound=Distributed)
+
+
+@cache
+def is_foreign(kind: type) -> bool:
+    """Whether values of a type are arrays of another library.
+
+    >>> is_foreign(np.ndarray), is_foreign(Distributed), is_foreign(list)
+    (False, False, False)
+    """
+    if issubclass(kind, Distributed | np.ndarray | np.generic):
+        return False
+    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..compiler.step import as_dtype, refuse_mask
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from .alignment import as_plain_operands, matched
 from .distributed import Distributed, changed, linked, shape_of, writable
@@ -34,6 +35,7 @@ __all__ += ["trunc", "where"]
 T = TypeVar("T", bound=Distributed)
 
 _NUMBERS = (float, int, bool, complex, type(None))  # types of scalars, known without a look at their shape
+_SETTINGS = frozenset(("out", "dtype", "casting", "order", "subok", "signature", "sig", "equal_nan"))  # no operands
 _USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no check
 
 
@@ -67,18 +69,21 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
 
 
 def _answered(name: str, function: Function, /, *operands: Any, **options: Any) -> Any:
-    if "where" not in options:
-        into = options.get("out")
-        out = into[0] if type(into) is tuple and len(into) == 1 else into
-        tensors = operands if out is None else (*operands, out)
-        first = None if isinstance(out, tuple) else _alike(tensors)
-        if first is not None:
-            blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
-            if out is None:
-                return _wrapped(first, first.distribution, function(*blocks, **options))
-            if isinstance(out, Distributed):
-                function(*blocks, **{**options, "out": out.local if out._sharing is None else writable(out)})
-                return out
+    into = options.get("out")
+    out = into[0] if type(into) is tuple and len(into) == 1 else into
+
+    for option in options:  # `where=` and the bounds of `clip` are operands, too
+        if option not in _SETTINGS and type(options[option]) not in _NUMBERS:
+            return _general(name, function, operands, options)
+
+    first = None if isinstance(out, tuple) else _alike(operands if out is None else (*operands, out))
+    if first is not None:
+        blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
+        if out is None:
+            return _wrapped(first, first.distribution, function(*blocks, **options))
+        if isinstance(out, Distributed):
+            function(*blocks, **{**options, "out": out.local if out._sharing is None else writable(out)})
+            return out
     return _general(name, function, operands, options)
 
 
@@ -88,7 +93,7 @@ def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
     Collective if it may fail.
     """
     exponent = operands[-1]
-    kinds = {x.local.dtype.kind if isinstance(x, Distributed) else np.asarray(x).dtype.kind for x in operands}
+    kinds = {x.local.dtype.kind if isinstance(x, Distributed) else as_array(x).dtype.kind for x in operands}
     comm = comm_of(operands, options)
     if comm is None or "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
         return np.power
@@ -101,7 +106,7 @@ def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
 
 
 def _alike(operands: Sequence[Any]) -> Distributed | None:
-    """The first tensor, if all others are scalars or tensors of its distribution, and it is not partial; else None."""
+    """The first tensor, if all others are numbers or tensors of its distribution, and it is not partial; else None."""
     first: Distributed | None = None
     for x in operands:
         if isinstance(x, Distributed):
@@ -109,10 +114,8 @@ def _alike(operands: Sequence[Any]) -> Distributed | None:
                 first = x
             elif x.distribution != first.distribution or x.comm is not first.comm:
                 return None
-        elif type(x) not in _NUMBERS:
-            if np.ndim(x):
-                return None
-            refuse_mask(type(x))
+        elif type(x) not in _NUMBERS and not isinstance(x, np.generic):
+            return None  # an array
     return None if first is None or first.distribution.partial else first
 
 
@@ -122,10 +125,7 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     written = _written(name, outs)
     if written is not None and written.distribution.partial:
         return _contributed(name, function, operands, options, written)
-    named = {}  # operands such as `where=`
-    for key, value in options.items():
-        if key != "out" and (isinstance(value, Distributed) or np.ndim(value)):
-            named[key] = value
+    named = {option: value for option, value in options.items() if option not in _SETTINGS}
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     target, blocks = matched(name, values, written)
     arguments = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
@@ -374,7 +374,7 @@ def _where(condition: Any, /, *values: Any) -> Any:
 
 def _nan_to_num(x: Any, copy: bool = True, *args: Any, **options: Any) -> Any:
     """Replace NaNs and infinities; without a copy, the result is written into the tensor."""
-    result = elementwise("nan_to_num", lambda block: np.nan_to_num(block, True, *args, **options), (x,), {})
+    result = elementwise("nan_to_num", np.nan_to_num, (x, True, *args), options)
     if copy:
         return result
     copyto(x, result)

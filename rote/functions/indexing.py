@@ -18,19 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..compiler.step import as_array
 from ..layout.distribution import Distribution
 from ..layout.expressions import fitting
 from ..layout.grid import Grid
 from ..layout.indexset import Selection, selection
 from ..layout.kinds import locate
 from ..layout.layout import Entry, Layout
+from ..runtime.arrays import as_array, refuse_remote
 from ..runtime.comm.agreement import agree
 from ..runtime.comm.cache import cached
 from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import plain
-from .distributed import Array, Distributed, KeyAxis, at_axes, changed, linked, shape_of, writable
+from .distributed import Array, Distributed, KeyAxis, at_axes, changed, is_foreign, linked, shape_of, writable
 from .moves import Implicit, agree_on_call, announce, moved, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
@@ -109,8 +109,14 @@ def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
 
 
 def known(value: Any) -> Any:
-    """The global values of a tensor, on every rank; an argument of another type is returned as it is."""
+    """The global values of a tensor, on every rank; an argument of another type is returned as it is.
+
+    Raises:
+        TypeError: a list has a Dask array in it, or one on another device.
+    """
     if not isinstance(value, Distributed):
+        if type(value) in (list, tuple):
+            refuse_remote(value)
         return value
     x = plain(value, _NAME)
     array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME).local
@@ -119,6 +125,19 @@ def known(value: Any) -> Any:
 
 def _items(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
+
+
+def _as_numpy_key(key: Any) -> Any:
+    """The key, with arrays of other libraries as NumPy's.
+
+    Raises:
+        TypeError: an array is a Dask array, or is on another device.
+    """
+    if not isinstance(key, tuple):
+        return as_array(key) if is_foreign(type(key)) else key
+    if True not in map(is_foreign, map(type, key)):
+        return key
+    return tuple([as_array(item) if is_foreign(type(item)) else item for item in key])
 
 
 def _has_dots(key: Any) -> bool:
@@ -291,6 +310,7 @@ def getitem(x: T, key: Any) -> T:
         IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
         LayoutError: ranks give different keys, all of which need a move.
     """
+    key = _as_numpy_key(key)
     chosen = _as_bool(key)
     if chosen is not None:
         added = getitem(x, None)
@@ -299,7 +319,7 @@ def getitem(x: T, key: Any) -> T:
     if mask is not None:
         return compressed(plain(x, _NAME), mask, _NAME)
     axes = _axes_of(x, key)
-    if any(isinstance(axis.taken, np.ndarray) for axis in axes):
+    if np.ndarray in [type(axis.taken) for axis in axes]:
         return read(plain(x, _NAME), axes, _NAME)
     found = part(x, axes, _NAME)
     number = not found.distribution.shape and not _has_dots(key)  # which is no view in NumPy
@@ -402,6 +422,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
             All ranks raise these errors before anything is written.
     """
     check_values(_WRITING, x.distribution)
+    key = _as_numpy_key(key)
     chosen = _as_bool(key)
     if chosen:
         key = (None,)

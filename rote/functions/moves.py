@@ -33,7 +33,7 @@ from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import CHECKS, INSIDE, agree, gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
-from .distributed import Distributed
+from .distributed import Distributed, is_foreign, shape_of
 
 __all__ = ["AtWork", "DataMove", "Policy", "agree_on_call", "announce", "because", "config", "redistributed"]
 __all__ += ["default_layout", "function_at_work", "gathers_are_silent", "implicit_cause", "moved", "records_open"]
@@ -432,6 +432,8 @@ def _text(value: Any) -> str:
         return f"{value.distribution} of {value.local.dtype}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} of {value.dtype}"
+    if is_foreign(type(value)):  # in a list
+        return f"an array of shape {shape_of(value)}"
     if isinstance(value, list | tuple):
         return f"({', '.join(map(_text, value))})"
     if isinstance(value, Layout | Grid | np.dtype | np.generic | int | float | complex | str | bytes | slice | None):

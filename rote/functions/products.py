@@ -15,6 +15,7 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
+from .alignment import as_plain_operands
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
@@ -22,7 +23,7 @@ from .contraction.subscripts import Subscripts, as_text, read_subscripts
 from .distributed import Distributed, changed, linked, shape_of, writable
 from .exact import exact_contract
 from .moves import redistributed
-from .rules import follows
+from .rules import follows, numpy_arguments
 
 __all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer"]
 __all__ += ["stack_labels", "tensordot", "vdot", "vecdot"]
@@ -100,6 +101,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     >>> einsum_path("ij,jk,k->i", x, x, v)[0]
     ['einsum_path', (1, 2), (0, 1)]
     """
+    operands, _ = numpy_arguments(operands, {})
     _, arrays, labels = _read(subscripts, operands)
     path = _path(optimize, len(arrays))
     placed = [(x.distribution, x.local.dtype) for x in common_operands(arrays, "einsum_path")]
@@ -272,6 +274,7 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
 @follows("contracted", np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | None = None) -> Any:
     """`numpy.linalg.multi_dot`: the product of several matrices; the first and the last may be vectors."""
+    arrays = as_plain_operands(arrays)
     orders = [*map(np.ndim, arrays)]
     if len(orders) < 2 or any(order != 2 for order in orders[1:-1]) or {orders[0], orders[-1]} - {1, 2}:
         raise LayoutError(f"multi_dot takes matrices, the first and last may be vectors; these have orders {orders}")

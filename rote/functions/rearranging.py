@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ..compiler.step import as_array, as_dtype, refuse_mask
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.layout import Layout
 from ..layout.refine import fitted
+from ..runtime.arrays import as_array, refuse_mask
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed, KeyAxis, PartKind, linked
 from .indexing import Origin, fetch, fetched, key_at, known, moved_first, parse_key, part_at, read, relabelled
@@ -320,7 +321,7 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
     refuse_mask(type(options.get("constant_values")))
     options = {name: known(value) for name, value in options.items()}
     np.pad(np.ones((1,) * len(shape)), 0, mode, **options)  # type: ignore[call-overload]  # raises NumPy's errors
-    pairs = np.broadcast_to(np.asarray(pad_width), (len(shape), 2)).tolist()
+    pairs = np.broadcast_to(as_array(pad_width), (len(shape), 2)).tolist()
     if any(min(pair) < 0 for pair in pairs):
         raise ValueError(f"pads are of 0 or more indices, not {pad_width}")
     if mode not in ("constant", "empty") and any(n == 0 and sum(pair) for n, pair in zip(shape, pairs, strict=True)):

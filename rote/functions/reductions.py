@@ -27,11 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..compiler.step import as_array, as_dtype
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..grammar.nodes import Op
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
+from ..runtime.arrays import as_array
 from ..runtime.regions import identity
 from .alignment import plain
 from .distributed import Array, Distributed, shape_of

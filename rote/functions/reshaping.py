@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..compiler.step import as_array
 from ..grammar.nodes import BLOCK, Entry, Fuse, Kind
 from ..layout import kinds
 from ..layout.distribution import Distribution
@@ -22,6 +21,7 @@ from ..layout.grid import Grid
 from ..layout.kinds import Split, block_kind, extent
 from ..layout.layout import Layout
 from ..layout.view import View
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors, gathered
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed, PartKind, has_view, linked

@@ -14,14 +14,15 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 import numpy as np
 
 from ..errors import LayoutError
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
 from ..runtime.comm.protocol import Comm
-from .distributed import Distributed, owned
+from .distributed import Distributed, is_foreign, owned
 from .moves import AtWork, function_at_work, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "comm_of"]
-__all__ += ["family", "fits", "follows", "named", "of_tensors", "raises_collectively", "refuse_unfit", "without_nans"]
-__all__ += ["written"]
+__all__ += ["family", "fits", "follows", "named", "numpy_arguments", "of_tensors", "raises_collectively"]
+__all__ += ["refuse_unfit", "without_nans", "written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -213,6 +214,8 @@ def of_tensors(name: str, function: F) -> F:
 
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
+        if True in map(is_foreign, map(type, (*args, *options.values()) if options else args)):
+            args, options = numpy_arguments(args, options)
         try:
             return function(*args, **options)
         except Exception as error:
@@ -220,6 +223,19 @@ def of_tensors(name: str, function: F) -> F:
             raise
 
     return cast(F, called)
+
+
+def numpy_arguments(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with arrays of other libraries as NumPy's.
+
+    Raises:
+        TypeError: an array is a Dask array, or is on another device.
+    """
+
+    def read(value: Any) -> Any:
+        return as_array(value) if is_foreign(type(value)) else value
+
+    return tuple(map(read, args)), {name: read(value) for name, value in options.items()}
 
 
 def _explain(error: Exception, name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
@@ -286,9 +302,12 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
     computes, joins = RULES[rule].computes, rule == "joined"
     short = name.removeprefix("numpy.")
 
-    # Find the tensors, refuse others, note the call for the ranks to compare, compute, and wrap: all calls go this way.
+    # Read arrays of other libraries, find the tensors, refuse others, note the call for the ranks to compare, compute,
+    # and wrap: all calls go this way.
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
+        if True in map(is_foreign, map(type, (*args, *options.values()) if options else args)):
+            args, options = numpy_arguments(args, options)
         outer = function_at_work.get()
         try:
             if outer.call is not None:  # this is a step of another function

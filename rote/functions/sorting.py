@@ -285,7 +285,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
         x, axis = reshape(x, -1), 0
     mode = normal_axis(axis, len(x.distribution.shape))
     x, at = whole_along(x, (mode,), "take_along_axis"), indices
-    if isinstance(indices, np.ndarray):
+    if not isinstance(indices, Distributed):
         at = replicated(indices, x)
     shape, extents = x.distribution.shape, at.distribution.shape
     if len(extents) != len(shape):

@@ -10,11 +10,12 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_array, as_dtype
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Layout, as_layout
+from .arrays import as_array
 from .comm import segments
 from .comm.agreement import CHECKS, Difference, agree, collective_errors, gathered
 from .comm.protocol import Array, Comm

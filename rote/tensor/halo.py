@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_array, refuse_mask
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import integer
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.cache import cached
 
@@ -35,8 +35,7 @@ _KEPT = 64  # halos that one communicator keeps
 def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: Array | None) -> Array:
     """This rank's block with ghost cells around it; see `DistTensor.halo`."""
     plan, move = _bound(x, width, periodic)
-    refuse_mask(type(fill))
-    value = np.full((), fill, x.local.dtype)  # on a bad fill, all ranks raise the same
+    value = np.full((), as_array(fill), x.local.dtype)  # on a bad fill, all ranks raise the same
     if out is not None:
         with collective_errors(x.comm):
             _check("out", out, move.shape, x.local.dtype)

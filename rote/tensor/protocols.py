@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
-from ..compiler.step import refuse_mask
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
 from ..lazy import late
+from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
 
 __all__ = ["ArrayProtocols", "answer", "refusal"]
@@ -56,7 +56,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         own = type(self)
         types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not own]
-        if types and _foreign([each for each in types if hasattr(each, "__array_ufunc__")]):
+        if types and _foreign([kind for kind in types if hasattr(kind, "__array_ufunc__")], (inputs, kwargs)):
             return NotImplemented
         if type(None) in types and ufunc not in _EQUALITIES and any(x is None for x in inputs):
             raise TypeError(f"numpy.{ufunc.__name__} takes tensors, arrays and numbers, not None")
@@ -75,7 +75,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        if (len(types) > 1 or type(self) not in types) and _foreign(types):
+        if (len(types) > 1 or type(self) not in types) and _foreign(types, (args, kwargs)):
             return NotImplemented
         return answer(function, args, kwargs)
 
@@ -395,15 +395,20 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
     return _POWERS.get((type(power), power))
 
 
-def _foreign(types: Any) -> bool:
+def _foreign(types: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
     """Whether one of the types is neither an array nor a tensor, so that its own protocol may answer.
 
     Raises:
-        TypeError: one is a type of masked arrays.
+        TypeError: one is a type of masked arrays; or an argument is a Dask array, or is on another device.
     """
-    for each in types:
-        refuse_mask(each)
-    return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)
+    for kind in types:
+        refuse_mask(kind)
+    if all(issubclass(kind, np.ndarray | np.generic | Distributed) for kind in types):
+        return False
+
+    positional, named = arguments
+    refuse_remote([*positional, *named.values()])
+    return True
 
 
 @cache

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
-from ..compiler.step import as_array, as_dtype, refuse_mask
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed, changed, read_only, writable
 from ..functions.moves import announce, because, implicit_cause, records_open, redistributed, refuse_copies
@@ -25,6 +25,7 @@ from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..lazy import method
 from ..runtime import placement
+from ..runtime.arrays import as_array, refuse_mask
 from ..runtime.choose import Tune
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm, Path

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ..errors import counted
 from ..layout.expressions import L
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from ..tensor import DistTensor
 
@@ -45,7 +46,7 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
         raise TypeError(
             f"a tensor is compared, not {type(tensor).__name__}\nwrite np.testing.assert_array_equal for two arrays"
         )
-    wanted = np.asarray(array)
+    wanted = as_array(array)
     dist, comm = tensor.distribution, tensor.comm
     with collective_errors(comm):
         if wanted.shape not in ((), tensor.shape):

@@ -19,6 +19,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import foreign
+
 import rote
 import rote.array_api as xp
 from rote import DistTensor
@@ -81,7 +83,8 @@ def check_together(comm: Comm, number: int) -> None:
         function: Any = BINARY[rng.integers(len(BINARY))]
         tensors: list[Any] = [laid(rng, array, comm) for array in arrays]
         if rng.random() < 0.3:
-            tensors[rng.integers(2)] = arrays[rng.integers(1)] if shapes[0] == shapes[1] else arrays[1]
+            array = arrays[rng.integers(1)] if shapes[0] == shapes[1] else arrays[1]
+            tensors[rng.integers(2)] = (np.asarray, foreign.WithArray)[rng.integers(2)](array)
             tensors = tensors if any(isinstance(x, DistTensor) for x in tensors) else [laid(rng, arrays[0], comm), 2]
         given = [x.to_global() if isinstance(x, DistTensor) else x for x in tensors]
         try:
@@ -114,6 +117,8 @@ def check_written(comm: Comm, number: int) -> None:
         same(x, want)
         out = DistTensor.zeros((5, 6), "block[(1),(0)]", comm, GRIDS[comm.size])
         assert np.multiply(x, y, out=out, where=laid(rng, mask, comm)) is out
+        same(out, np.multiply(want, b, out=np.zeros((5, 6)), where=mask))
+        np.multiply(x, foreign.WithArray(b), out=out, where=foreign.WithArray(mask))
         same(out, np.multiply(want, b, out=np.zeros((5, 6)), where=mask))
         np.copyto(x, y)
         same(x, np.broadcast_to(b, (5, 6)).astype("f8"))

@@ -10,6 +10,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import foreign
 from cases import pick_grid, pick_layout, pick_shape
 
 import rote
@@ -63,13 +64,12 @@ def pick_key(pick, shape):
             parts.append(None)
             continue
         elif kind == "array" and (n or 0 in extents):
-            parts.append(
-                np.array([pick([0, n - 1, -1, n // 2]) for _ in range(int(np.prod(extents)))], int).reshape(extents)
-            )
+            indices = np.array([pick([0, n - 1, -1, n // 2]) for _ in range(int(np.prod(extents)))], int)
+            parts.append(pick([np.asarray, foreign.WithArray])(indices.reshape(extents)))
         elif kind == "mask" and len(extents) < 2:
             mask = np.zeros(n, bool)
             mask[: int(np.prod(extents))] = True
-            parts.append(mask)
+            parts.append(pick([np.asarray, foreign.WithArray])(mask))
         else:
             parts.append(slice(None))
         mode += 1
@@ -150,7 +150,9 @@ def pick_value(pick, dist, shape):
     """A value that broadcasts to a shape, and where it lies if it is a tensor."""
     own = tuple(pick([n, n, 1]) for n in shape[pick(range(len(shape) + 1)) :])
     value = -numbered(own)
-    return (value, pick_other(pick, dist, own)) if pick([True, False]) else (value, None)
+    if pick([True, False]):
+        return value, pick_other(pick, dist, own)
+    return pick([np.asarray, foreign.WithArray])(value), None
 
 
 def main() -> None:

@@ -7,10 +7,11 @@ from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 
+import foreign
 import numpy as np
 import pytest
 from calls import MATRIX, called, right_arguments
-from failing import FUNCTIONS, OTHER_CALLS, RANKS, Case, Outcome, cases, judge, outcome
+from failing import FUNCTIONS, OTHER_CALLS, RANKS, Case, Outcome, cases, digest, judge, outcome
 from marks import PARTS
 from parts import share
 
@@ -90,6 +91,46 @@ def replaced(value, make, places=None):
     return make(value) if isinstance(value, DistTensor) else value
 
 
+def places_of(given, kinds):
+    """The parameters, and the places in lists, that have a value of some types."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+    return [(name, n) for name, values in lists.items() for n, x in enumerate(values) if isinstance(x, kinds)]
+
+
+@pytest.mark.filterwarnings("ignore::rote.MoveWarning")
+@pytest.mark.parametrize("kind", ("__array__", "__dlpack__", "zarr"))
+@pytest.mark.parametrize("part", PARTS)
+def test_arrays_of_other_libraries_are_taken_as_numpys(part, kind):
+    """Law: a function that is given an array of another library in the place of any tensor or array ends as with
+    NumPy's array in that place: by the same result, or by an error of the same type."""
+
+    def end(function, given):
+        try:
+            return digest(called(function, given))
+        except Exception as error:
+            return type(error)
+
+    def check(comm):
+        for function in share(FUNCTIONS.values(), part, every=12, first=len(kind)):
+            given = right_arguments(comm, function)
+            tensors = places_of(given, DistTensor)
+            for name, n in places_of(given, (DistTensor, np.ndarray)):
+                others = [place for place in tensors if place != (name, n)]
+                if (function.name.startswith("numpy.") and not others) or function.name.endswith("result_type"):
+                    continue  # NumPy does not ask a tensor
+                value = given[name][n] if isinstance(given[name], list) else given[name]
+                array = value.to_global() if isinstance(value, DistTensor) else value
+
+                def with_array(x, name=name, n=n, given=given):
+                    several = given[name]
+                    return {**given, name: [*several[:n], x, *several[n + 1 :]] if isinstance(several, list) else x}
+
+                results = [end(function, with_array(x)) for x in (array, foreign.KINDS[kind](array))]
+                assert results[0] == results[1], (function.name, name)
+
+    rote.run(check, ranks=2)
+
+
 @pytest.mark.filterwarnings("ignore::rote.MoveWarning")
 def test_the_namespace_refuses_calls_without_tensors():
     """Law: a function of `rote.array_api` that is given an array, a list, a number or None in place of each of its
@@ -106,12 +147,7 @@ def test_the_namespace_refuses_calls_without_tensors():
         tried = set()
         for function in (each for name, each in FUNCTIONS.items() if name.startswith("xp.")):
             given = right_arguments(comm, function)
-            places = [
-                (name, n)
-                for name, value in given.items()
-                for n, x in enumerate(value if isinstance(value, list) else [value])
-                if isinstance(x, DistTensor)
-            ]
+            places = places_of(given, DistTensor)
             if not places or function.name in TAKE_ARRAYS:
                 continue
             tried.add(function.name)

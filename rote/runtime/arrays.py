@@ -1,0 +1,117 @@
+"""Arrays that programs pass to Rote, as NumPy's: of any library, if their elements are in the memory of this process.
+
+An array is all that `numpy.asarray` takes: nested lists, ranges, buffers, data sets of h5py and Zarr, arrays of JAX and
+torch; DLPack alone is enough. Every rank has such an array whole, and takes its part of it.
+
+Three kinds are refused, because to convert them would lose or hide something. A mask would be lost. All ranks would
+compute a Dask array, each of them all of it. Elements on another device would be copied to the host silently.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["as_array", "refuse_mask", "refuse_remote"]
+
+_LOCAL = frozenset((np.ndarray, bool, int, float, complex, str, bytes, type(None)))
+"""Types of arrays and of numbers that are in the memory of this process, known without a look at their values."""
+
+_HOST = (1, 3, 11, 13)
+"""DLPack's numbers of devices whose memory the host reads: its own, pinned and managed memory of CUDA, that of ROCm."""
+
+_COPIES = {
+    "cupy": "y.get()",
+    "jax": "jax.device_get(y)",
+    "jaxlib": "jax.device_get(y)",
+    "numba": "y.copy_to_host()",
+    "torch": "y.detach().cpu()",
+}
+"""How libraries copy an array y into the memory of the host."""
+
+
+def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Values as a plain array, as by `numpy.asarray`, or by DLPack where an array has nothing else.
+
+    Raises:
+        TypeError: the values have a mask, are a Dask array, or are on another device.
+
+    >>> as_array(range(3)), as_array(memoryview(b"ab"))
+    (array([0, 1, 2]), array([97, 98], dtype=uint8))
+    """
+    kind = type(values)
+    if kind in _LOCAL:
+        return np.asarray(values, dtype)
+
+    refuse_remote(values)
+    if not hasattr(kind, "__array__") and not hasattr(kind, "__dlpack__"):
+        return np.asarray(values, dtype)
+
+    try:
+        array = np.asarray(values) if hasattr(kind, "__array__") else np.from_dlpack(values)
+    except (TypeError, RuntimeError, BufferError) as error:
+        raise TypeError(_refusal(values, f"does not become an array of NumPy: {error}")) from error
+    return np.asarray(array, dtype)
+
+
+def refuse_mask(kind: type) -> None:
+    """Refuse a type of arrays with a mask, such as `numpy.ma.MaskedArray`.
+
+    Raises:
+        TypeError: arrays of this type have a mask.
+    """
+    if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(kind, "filled"):
+        raise TypeError(f"a tensor has no mask, and {kind.__name__} has one\nwrite x.filled(value) of it")
+
+
+def refuse_remote(values: Any) -> None:
+    """Refuse an array with a mask, one of Dask, one on another device, and a list of these.
+
+    Raises:
+        TypeError: the values are such an array.
+    """
+    kind = type(values)
+    if isinstance(values, list | tuple):
+        if not _LOCAL.issuperset(map(type, values)):
+            for value in values:
+                refuse_remote(value)
+        return
+    if isinstance(values, np.ndarray | np.generic):
+        refuse_mask(kind)
+        return
+
+    # xarray's arrays have the method of Dask, too, and answer None if their data is not of Dask.
+    if hasattr(kind, "__dask_graph__") and values.__dask_graph__() is not None:
+        raise TypeError(_refusal_of_dask(values))
+    if hasattr(values, "__cuda_array_interface__") or not _is_on_host(values):
+        raise TypeError(_refusal(values, "is not in the memory of the host"))
+
+
+def _is_on_host(values: Any) -> bool:
+    """Whether the host reads the elements of an array; True for all that does not name its device."""
+    device = getattr(values, "__dlpack_device__", None)
+    if device is None:
+        return True
+    try:
+        return device()[0] in _HOST
+    except Exception:  # JAX raises BufferError for an array on several devices, torch ValueError for one on none
+        return False
+
+
+def _refusal(values: Any, reason: str) -> str:
+    library = type(values).__module__.partition(".")[0]
+    copy = _COPIES.get(library, "y.to_device('cpu') or numpy.asarray(y)")
+    return f"{library}'s {type(values).__name__} y {reason}\nwrite its copy in the memory of the host, {copy}"
+
+
+def _refusal_of_dask(values: Any) -> str:
+    order = getattr(values, "ndim", 1)
+    layout = f"block[{','.join(['(0)', *['()'] * (order - 1)][:order])}]"
+    return (
+        "a Dask array d is not read: every rank would compute all of it\n"
+        "let each rank compute its part:\n"
+        f"x = rote.DistTensor.empty(d.shape, {layout!r}, dtype=d.dtype)\n"
+        "x.local[...] = d[x.slices()].compute()"
+    )
