@@ -176,7 +176,7 @@ def _point_lists(item: Any, mode: int, shape: tuple[int, ...]) -> Sequence[Ints]
     if array.dtype != bool:
         return (_from_front(array, mode, shape[mode]),)
     for m, n in enumerate(array.shape, mode):
-        if shape[m] != n:
+        if n not in (0, shape[m]):  # NumPy lets an extent of 0 pass: nothing is taken
             raise IndexError(f"a mask of shape {array.shape} does not fit: mode {m} has extent {shape[m]}, not {n}")
     return array.nonzero()
 

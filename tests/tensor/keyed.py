@@ -73,7 +73,7 @@ def pick_key(pick, shape):
         else:
             parts.append(slice(None))
         mode += 1
-    if 0 not in shape and pick([True, False]):  # NumPy lets masks of another extent by where nothing is
+    if pick([True, False]):
         parts.insert(pick(range(len(parts) + 1)), ...)
         return tuple(parts)
     return tuple(parts) if len(parts) != 1 or pick([True, False]) else parts[0]
@@ -99,7 +99,7 @@ def check_assigned(comm, dist, key, value, value_dist=None):
     given = value if value_dist is None else laid(value, value_dist, comm)
     x = laid(array, dist, comm)
     try:
-        want[key] = value
+        want[key] = np.asarray(value)
     except (IndexError, ValueError) as error:
         refused(comm, type(error), lambda: x.__setitem__(key, given))
         want = array

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import keyed
 import numpy as np
 import pytest
@@ -84,6 +86,35 @@ def test_a_single_bool_is_a_mask_of_order_0():
                     np.testing.assert_array_equal(x[mask].to_global(), array[key], strict=True)
                     x[mask], want[key] = -1, -1
                     np.testing.assert_array_equal(x.to_global(), want, strict=True)
+
+    rote.run(program, 2)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 4), (0, 4), (3,), (2, 0, 3), ()])
+def test_extents_of_masks_that_are_0_fit_any_mode(shape):
+    """Law: a mask with an extent of 0 takes nothing where its other extents fit, as in NumPy: to read and to assign, as
+    an array and as a tensor; all ranks refuse the others."""
+    array = keyed.numbered(shape)
+    layout = f"block[{','.join(['(0)', *['()'] * (len(shape) - 1)][: len(shape)])}]"
+    masks = [np.zeros(extents, bool) for order in (1, 2, 3) for extents in product((0, 1, 3), repeat=order)]
+
+    def outcome(call):
+        try:
+            result = call()
+        except (IndexError, ValueError) as error:
+            return type(error)
+        return getattr(result, "shape", None)
+
+    def program(comm):
+        for mask in masks:
+            twin = DistTensor.from_global(mask, f"[{','.join(['()'] * (mask.ndim - 1) + ['(0)'])}]", comm)
+            for key, want in ((mask, mask), (twin, mask), ((..., mask), (..., mask)), ((mask, None), (mask, None))):
+                x = DistTensor.from_global(array, layout, comm)
+                assert outcome(lambda key=key, x=x: x[key]) == outcome(lambda want=want: array[want]), (mask.shape, key)
+                for value in (7, np.zeros(0), np.zeros(2)):
+                    got = outcome(lambda key=key, x=x, value=value: x.__setitem__(key, value))
+                    assert got == outcome(lambda want=want, value=value: array.copy().__setitem__(want, value)), mask
+                np.testing.assert_array_equal(x.to_global(), array)
 
     rote.run(program, 2)
 
