@@ -79,6 +79,17 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             return NotImplemented
         return answer(function, args, kwargs)
 
+    def __eq__(self, other: Any, /) -> Any:
+        """NumPy's `==`, which also answers for what `numpy.equal` refuses: no number equals text."""
+        if _answers_itself(type(other)):
+            return super().__eq__(other)
+        return functions.elementwise.elementwise("equal", operator.eq, (self, other), {})
+
+    def __ne__(self, other: Any, /) -> Any:
+        if _answers_itself(type(other)):
+            return super().__ne__(other)
+        return functions.elementwise.elementwise("not_equal", operator.ne, (self, other), {})
+
     def __pow__(self, power: Any, /) -> Self:
         quick = _quick_power(self.local.dtype, power)
         result: Self = super().__pow__(power) if quick is None else quick(self)
@@ -187,7 +198,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals a value, the same answer on all ranks. Collective."""
-        return bool(functions.reductions.any(functions.elementwise.equal(self, value)))
+        return bool(functions.reductions.any(self == value))
 
     def __iter__(self) -> Iterator[Self]:
         """The tensors at each index of mode 0, which is made whole once for all.
@@ -393,6 +404,12 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
     if type(power) not in (int, float) or (dtype.kind not in "fc" and power != 2):
         return None
     return _POWERS.get((type(power), power))
+
+
+@cache
+def _answers_itself(kind: type) -> bool:
+    """Whether a type of operands, which is neither one of arrays nor one of tensors, has NumPy's protocol of ufuncs."""
+    return hasattr(kind, "__array_ufunc__") and not issubclass(kind, np.ndarray | np.generic | Distributed)
 
 
 def _foreign(types: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:

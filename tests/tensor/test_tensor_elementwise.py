@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -180,6 +182,37 @@ def test_the_namespace_says_what_it_is():
         np.testing.assert_array_equal(xp.fft.rfftfreq(6, comm=comm).to_global(), np.fft.rfftfreq(6))
 
     rote.run(program, 2)
+
+
+@pytest.mark.parametrize("ranks", (1, 3))
+def test_equality_with_what_is_no_number(ranks):
+    """Law: `==`, `!=` and `in` answer for text, dates, objects and lists of these as in NumPy; what the ufuncs and the
+    other comparisons refuse there, all ranks refuse."""
+    values = ["a", b"a", None, ["a", "b"], [["a", "b"], ["c", "d"], ["e", "1"]], np.array("a"), np.datetime64("2020")]
+    values += [np.timedelta64(1), object(), {}, {1}, [None, 1.0], (1, "a"), Fraction(1), ..., int, np.zeros(2, "i4,f4")]
+    calls = [operator.eq, operator.ne, lambda x, y: y in x, np.equal, np.less, operator.lt, operator.ge]
+
+    def outcome(call, *args):
+        try:
+            result = call(*args)
+        except Exception as error:
+            return type(error)
+        return result
+
+    def program(comm):
+        for array, layout in ((np.arange(6.0).reshape(3, 2), "block[(0),()]"), (np.array(True), "[]")):
+            x = DistTensor.from_global(array, layout, comm)
+            for call, value in product(calls, values):
+                got, want = outcome(call, x, value), outcome(call, array, value)
+                if isinstance(got, DistTensor):
+                    np.testing.assert_array_equal(got.to_global(), want)
+                    assert got.dtype == np.asarray(want).dtype
+                else:
+                    assert got is want, (call, value)
+        with pytest.raises(ValueError, match=r"equal of shapes \(3, 2\) and \(3,\): they do not broadcast"):
+            DistTensor.zeros((3, 2), "[(0),()]", comm) == ["a", "b", "c"]  # noqa: B015
+
+    rote.run(program, ranks)
 
 
 def test_dtypes_cast_as_numpy_casts_them():
