@@ -257,7 +257,7 @@ def writable(x: Distributed) -> Array:
     while node is not None and node._sharing is not None:
         if node._sharing.fixed is not None:
             raise ValueError(
-                "diagonals, broadcast tensors, imaginary parts of reals and an einsum of one tensor are read-only\n"
+                "diagonals, broadcast tensors and imaginary parts of real numbers are read-only\n"
                 "write .copy() to have a tensor of its own, or x[key] = … to change the tensor itself"
             )
         copied = copied or node._sharing.kind != "view"

@@ -15,14 +15,15 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
-from .alignment import as_plain_operands
+from .alignment import as_plain_operands, is_plain
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
 from .contraction.subscripts import Subscripts, as_text, read_subscripts
-from .distributed import Distributed, changed, linked, shape_of, writable
+from .distributed import Distributed, KeyAxis, changed, linked, shape_of, writable
 from .exact import exact_contract
 from .moves import redistributed
+from .rearranging import reordered
 from .rules import follows, numpy_arguments
 
 __all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer"]
@@ -48,8 +49,12 @@ def einsum(
     The contraction is planned as `rote.compile_einsum` plans it, and the plan is kept: operands are moved until modes
     of one letter are split alike, each rank multiplies its blocks, and a reduction adds up the contributions.
 
+    As in NumPy, a tensor with its modes in another order, "ij->ji", is a view: what is written into it is in the
+    operand. A diagonal, "ii->i", is read-only.
+
     Args:
-        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels.
+        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
+            0 to 51.
         operands: tensors, and arrays that are the same on all ranks.
         out: a tensor of the result's shape and dtype to write into.
         optimize: a path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
@@ -78,11 +83,30 @@ def einsum(
         for name, value in (("layout", layout), ("grid", grid), ("max_bytes", max_bytes)):
             if value is not None:
                 raise LayoutError(f"einsum takes plan= or {name}=\ngive {name}= to rote.compile_einsum, which plans it")
+
+    is_part = len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}  # in NumPy a view
+    if is_part and layout is None and grid is None and max_bytes is None and plan is None:
+        x, modes = arrays[0], _order_of_modes(labels)
+        if len(modes) == len(x.distribution.shape) and is_plain(x):
+            return reordered(x, modes, "einsum")
+
     path = None if optimize is True else _path(optimize, len(arrays))
     result = contract(arrays, labels.terms, labels.result, "einsum", layout, on, max_bytes, path, plan)
-    if len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}:  # in NumPy a view of the operand
-        return linked(result, arrays[0], None, "copy", fixed=lambda array: np.einsum(subscripts, array))
-    return into(out, result, "einsum")
+    return _part(result, arrays[0], subscripts, labels) if is_part else into(out, result, "einsum")
+
+
+def _order_of_modes(labels: Subscripts) -> list[int]:
+    """Per letter of the result, the mode of the only operand that it names first."""
+    return [labels.terms[0].index(letter) for letter in labels.result]
+
+
+def _part(result: Any, x: Distributed, subscripts: str, labels: Subscripts) -> Any:
+    """The result of an einsum of one tensor without sums, in memory of its own, as a part of the tensor."""
+    shape, modes = x.distribution.shape, _order_of_modes(labels)
+    if len(modes) < len(shape):
+        return linked(result, x, None, "copy", fixed=lambda array: np.einsum(subscripts, array))
+    axes = [KeyAxis((mode,), range(shape[mode]), (shape[mode],)) for mode in modes]
+    return linked(result, x, axes, "copy")
 
 
 @follows("fact", np.einsum_path)

@@ -100,7 +100,7 @@ def test_forms_of_one_request() -> None:
     """Lists of labels, Layout and Distribution objects, and lists of dtypes say what texts say."""
     plan = product()
     lists = rote.compile_einsum([[0, 1], [1, 2], [0, 2]], **PRODUCT)
-    assert (str(lists.subscripts), lists.stages[:2]) == ("ab,bc->ac", plan.stages[:2])
+    assert (str(lists.subscripts), lists.stages[:2]) == ("AB,BC->AC", plan.stages[:2])
     assert product(layouts=[rote.parse(TILES), rote.parse(TILES).on((5, 6), (2, 2))], dtype=["f8", "f8"]) == plan
     assert product(dtype=["f4", "c16"]).dtype == np.complex128
     dots = rote.compile_einsum([[..., 0], [0]], [(3, 4, 5), (5,)], grid=2)

@@ -52,7 +52,11 @@ def merge(pick, shape):
 def transpose(pick, shape):
     axes = list(range(len(shape)))
     random.Random(pick(range(20))).shuffle(axes)
-    return lambda x: (np.transpose(x, axes), np.swapaxes(x, 0, -1), np.moveaxis(x, 0, -1), x.T)
+    return lambda x: (
+        *(np.transpose(x, axes), np.swapaxes(x, 0, -1), np.moveaxis(x, 0, -1), x.T),
+        np.einsum("i...->...i", x),
+        np.einsum(x, axes),
+    )
 
 
 def expand(pick, shape):

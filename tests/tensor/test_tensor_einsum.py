@@ -81,6 +81,33 @@ def test_wrong_subscripts_are_named(text, orders, error, says, under):
     assert shown[caret.index("^") :][:1] == under and shown.strip() == text
 
 
+@pytest.mark.parametrize("labels", [(0, 1), (1, 0), (30, 2), (2, 30), (25, 26), (0, 51), (..., 0), (np.int8(3), 2)])
+def test_labels_are_in_numpys_order(labels):
+    """Law: labels from 0 to 51 are those of NumPy; a result without labels has them in ascending order."""
+    array = np.arange(6.0).reshape(2, 3)
+    x = DistTensor.from_global(array, "block[(0),()]")
+    for result in ([], [labels], [labels[::-1]]):
+        got, want = np.einsum(x, labels, *result), np.einsum(array, [*labels], *map(list, result))
+        np.testing.assert_array_equal(got.to_global(), want, strict=True)
+
+
+@pytest.mark.parametrize("label", [-1, True, np.True_, 52, 0.0, "a", None, slice(None), [0]])
+def test_labels_that_numpy_refuses_are_refused(label):
+    """Law: a label is an integer from 0 to 51, or an ellipsis, in operands and in the result; all ranks say so."""
+
+    def program(comm):
+        x = DistTensor.zeros((2, 3), "block[(0),()]", comm)
+        for labels in ([[label, 0]], [[0, label]], [[0, 1], [label, 0]]):
+            with pytest.raises(LayoutError, match="each with a list of labels from 0 to 51"):
+                np.einsum(x, *labels)
+            with pytest.raises((TypeError, ValueError)):
+                np.einsum(np.zeros((2, 3)), *labels)
+        with pytest.raises(LayoutError, match="from 0 to 51"):
+            rote.compile_einsum([[label, 0]], [(2, 3)], grid=2)
+
+    rote.run(program, 2)
+
+
 def test_extents_that_differ_are_named():
     """The caret is under the letter of the mode that has another extent."""
     with pytest.raises(LayoutError, match="not 3 and 4") as caught:

@@ -273,7 +273,7 @@ def test_what_cannot_write_into_a_part_refuses_it(ranks):
                         write(fixed)
             kept = DistTensor.from_local(x.local.copy(), x.layout, shape=x.shape, comm=comm)
             kept.local.flags.writeable = False
-            for part, match in ((np.einsum("ij->ji", x)[1:][:, 1:3], "einsum"), (kept[1:][1:], "read-only")):
+            for part, match in ((np.einsum("ii->i", x[:4])[1:][1:3], "diagonals"), (kept[1:][1:], "read-only")):
                 for write in (lambda z: z.__iadd__(1), lambda z: z.__setitem__(..., 1), lambda z: np.copyto(z, 1)):
                     with pytest.raises(ValueError, match=match):
                         write(part)

@@ -13,10 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import LayoutError, NotationError
+from ...grammar.nodes import exact
 
 __all__ = ["LETTERS", "Subscripts", "as_text", "read_subscripts", "spanning"]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+_LABELS = "".join(sorted(LETTERS))
+"""The letters of the labels 0 to 51, in the order in which a result without subscripts has them."""
 
 
 class Subscripts(NamedTuple):
@@ -126,19 +130,36 @@ def _check_letters(text: str, part: str, place: int) -> None:
 def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
     """The subscripts and operands of a call with lists of labels, `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
+    Raises:
+        LayoutError: a label is no integer from 0 to 51, and no ellipsis.
+
     >>> as_text(("x", [0, 1], "y", [1, ...], [0, ...]))
-    ('ab,b...->a...', ['x', 'y'])
+    ('AB,B...->A...', ['x', 'y'])
     """
     pairs = len(given) // 2
     lists = [*given[1 : 2 * pairs : 2], *given[2 * pairs :]]
     try:
-        texts = ["".join("..." if label is Ellipsis else LETTERS[label] for label in labels) for labels in lists]
-    except (TypeError, IndexError):
+        texts = ["".join(map(_letter, labels)) for labels in lists]
+    except (TypeError, ValueError):
         raise LayoutError(
             f"einsum takes text such as 'ij,jk->ik' and operands, or operands each with a list of labels from 0 to "
             f"{len(LETTERS) - 1}, not {lists}"
         ) from None
     return "->".join([",".join(texts[:pairs]), *texts[pairs:]]), [*given[0 : 2 * pairs : 2]]
+
+
+def _letter(label: Any) -> str:
+    """The letter of a label; an ellipsis is one of text.
+
+    Raises:
+        TypeError: the label is no integer. ValueError: it is out of range.
+    """
+    if label is Ellipsis:
+        return "..."
+    number = exact(label)
+    if not 0 <= number < len(_LABELS):
+        raise ValueError
+    return _LABELS[number]
 
 
 def spanning(term: str, shape: Sequence[int], extents: Mapping[str, int]) -> str:
