@@ -151,7 +151,7 @@ def arange(
     """Evenly spaced numbers in [start, stop), or in [0, start) if no stop is given, as in `numpy.arange`.
 
     Raises:
-        ValueError: the step is 0.
+        ValueError: the step is 0, or the numbers have no end.
         OverflowError: the first or the second number does not fit into an integer dtype.
 
     >>> import rote.array_api as xp
@@ -161,8 +161,16 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     if not step:
         raise ValueError("arange of step 0; give another one")
-    count = max(math.ceil((last - first) / step), 0)
+    length = (last - first) / step
+    if not length < 2**63:  # NaN and infinity, too
+        raise ValueError(
+            f"arange from {first} to {last} by {step} has {length:g} numbers, and a tensor fewer than 2**63\n"
+            "write finite ends and a finite step, a longer one for fewer numbers"
+        )
+    count = max(math.ceil(length), 0)
     element = _element(dtype, np.asarray([first, last, step]).dtype)
+    if not length and first != last and math.copysign(1, length) > 0:  # too small for a float: NumPy takes one number
+        count, step = 1, 0
     if element.kind in "iu":
         for number in (first, first + step)[:count]:
             if not np.iinfo(element).min <= int(number) <= np.iinfo(element).max:

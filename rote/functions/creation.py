@@ -73,6 +73,7 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
         for name, kind in options.__annotations__.items():
             parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__))
         names = {parameter.name for parameter in parameters}
+        positional = [each.name for each in parameters if each.kind is not Parameter.KEYWORD_ONLY]
 
         @wraps(function)
         def called(*args: Any, **given: Any) -> Any:
@@ -82,7 +83,12 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
                     raise TypeError(hints[name].format(function.__name__, value) if name in hints else usual)
             if True in map(is_foreign, map(type, (*args, *given.values()))):
                 args, given = numpy_arguments(args, given)
-            return function(*args, **given)
+            try:
+                return function(*args, **given)
+            except TypeError as error:
+                if len(args) > len(positional):
+                    raise TypeError(f"{error}\nwrite by name what comes after {positional[-1]}: layout=…") from None
+                raise
 
         called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         return cast(F, called)

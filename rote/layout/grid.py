@@ -207,7 +207,8 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
     try:
         extents = integers(shape, least=0)
     except TypeError:
-        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+        layout = f"\nwrite shape=(…) and layout={shape!r}" if isinstance(shape, str) and "[" in shape else ""
+        raise LayoutError(f"a shape is made of integers, not {shape!r}{layout}") from None
     except ValueError:
         raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
     if extents and max(extents) >= 2**63:

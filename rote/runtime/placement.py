@@ -47,12 +47,23 @@ def place(
         return layout
     if shape is None:
         raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
-    meaning = as_layout(layout)
+    try:
+        meaning = as_layout(layout)
+    except LayoutError:
+        if isinstance(shape, str | Layout):
+            raise _exchanged("shape", shape, layout) from None
+        raise
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
     dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
     check_grid(dist.grid, ranks.size)
     return dist
+
+
+def _exchanged(name: str, value: Layout | str, layout: Any) -> LayoutError:
+    """The error of a layout that is given as another argument, and of that argument as the layout."""
+    text, other = repr(str(value)), "array" if isinstance(layout, np.ndarray) else repr(layout)
+    return LayoutError(f"{name}={text} is a layout, and layout={other} is none\nwrite {name}={other}, layout={text}")
 
 
 def new_block(dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:
@@ -71,6 +82,8 @@ def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> A
 def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: GridLike) -> Placed:
     """Cut this rank's block out of an array that every rank has whole. Collective."""
     with collective_errors(ranks):
+        if isinstance(array, str | Layout):
+            raise _exchanged("array", array, layout)
         whole = as_array(array)
         dist = place(whole.shape, layout, ranks, grid)
         block = new_block(dist, ranks.rank, as_dtype(whole.dtype))

@@ -510,11 +510,17 @@ def refusal(call: str, hint: str = "") -> str:
 def _name_hint(name: str) -> str:
     """The replacement for an attribute that arrays, or tensors of other libraries, have; empty if there is none.
 
-    >>> _name_hint("full_tensor")
-    'x.to_global()'
+    >>> _name_hint("full_tensor"), _name_hint("exp"), _name_hint("sun")
+    ('x.to_global()', 'numpy.exp(x)', '')
     """
     function = vars(np).get(name)
-    return _NAMES.get(name, "") or (_HINTS.get(function, "") if callable(function) else "")
+    if name in _NAMES or not callable(function):
+        return _NAMES.get(name, "")
+    if isinstance(function, np.ufunc) and function.nin == 1:
+        return f"numpy.{name}(x)"
+    if isinstance(function, np.ufunc) or name in functions.ANSWERING:
+        return f"numpy.{name}(x, …)"
+    return _HINTS.get(function, "")
 
 
 def _method_hint(ufunc: np.ufunc, method: str) -> str:
@@ -535,20 +541,43 @@ _NAMES = {
     "fill": "x[...] = value",
     "nbytes": "x.size * x.dtype.itemsize, or x.local.nbytes for this rank's block",
     "itemsize": "x.dtype.itemsize",
-    "view": "x.astype(dtype), or x.local.view(dtype) for this rank's block alone",
+    "view": "x.astype(dtype), x.reshape(shape), or x.local.view(dtype) for this rank's block alone",
     "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
     "placements": "x.layout",
+    "sharding": "x.layout",
     "device_mesh": "x.distribution.grid",
     "clone": "x.copy()",
     "unsqueeze": "x[None], or numpy.expand_dims(x, axis)",
     "permute": "x.transpose(axes)",
-    "to": "x.astype(dtype)",
+    "expand": "numpy.broadcast_to(x, shape)",
+    "chunk": "numpy.array_split(x, n)",
+    "norm": "numpy.linalg.norm(x)",
+    "einsum": "numpy.einsum(subscripts, x)",
+    "where": "numpy.where(condition, x, y)",
+    "masked_fill": "numpy.where(mask, value, x)",
+    "at": "x[key] = value",
+    "dim": "x.ndim",
+    "numel": "x.size",
+    "cuda": "torch.as_tensor(x.local).cuda(), or cupy.asarray(x.local): this rank's block; a tensor stays on the host",
+    "to": "x.astype(dtype), or torch.as_tensor(x.local).to(device): this rank's block; a tensor stays on the host",
+    "is_cuda": "x.device, which is 'cpu'",
+    "devices": "x.device, which is 'cpu'",
     "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
+    "to_hdf5": "x.save('x.h5')",
+    "to_zarr": "x.save('x.zarr')",
     "global_shape": "x.shape",
     "chunks": "x.distribution.to_chunks()",
     "rechunk": "x.redistribute(layout)",
-    "to_local": "x.local",
-    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
+    "map_blocks": "DistTensor.from_local(function(x.local), x.distribution, comm=x.comm)",
+    "map_overlap": "function(x.halo(width)), which is of this rank's block",
+    **dict.fromkeys(("to_local", "blocks", "partitions", "addressable_shards"), "x.local"),
+    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather", "get", "asnumpy", "values"), "x.to_global()"),
+    **dict.fromkeys(("float", "double", "half", "int", "long", "bool", "type"), "x.astype(dtype)"),
+    **dict.fromkeys(("fill_", "zero_", "copy_"), "x[...] = value"),
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_"), "x += y, or with -=, *= and /="),
+    **dict.fromkeys(
+        ("cpu", "detach", "contiguous", "persist", "block_until_ready"), "x, which is computed, and on the host"
+    ),
 }
 _HINTS: dict[Any, str] = {
     np.convolve: "rote.fft.convolve(x, y)",

@@ -380,6 +380,15 @@ def test_refusals_say_what_to_do():
         "compress": r"x\[mask\], along mode 0",
         "unsqueeze": r"x\[None\]",
         "full_tensor": r"x\.to_global\(\)",
+        "cuda": r"torch\.as_tensor\(x\.local\)\.cuda\(\), or cupy\.asarray\(x\.local\)",
+        "to": r"x\.astype\(dtype\), or torch\.as_tensor\(x\.local\)\.to\(device\)",
+        **dict.fromkeys(("get", "compute", "numpy", "asnumpy"), r"x\.to_global\(\)"),
+        **dict.fromkeys(("cpu", "detach", "persist"), "x, which is computed, and on the host"),
+        "map_blocks": r"DistTensor\.from_local\(function\(x\.local\)",
+        "exp": r"numpy\.exp\(x\)$",
+        "matmul": r"numpy\.matmul\(x, …\)",
+        "unique": r"numpy\.unique\(x, …\)",
+        "einsum": r"numpy\.einsum\(subscripts, x\)",
     }.items():
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):
             getattr(x, name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rote
+import rote.array_api as xp
 from rote import DistTensor, LayoutError
 
 LAYOUTS = pytest.mark.parametrize("layout", ["[()]", "block[(0)]", "cyclic[(0)]"])
@@ -182,6 +183,66 @@ def test_wrong_arguments_are_named(call, kind, text):
     x = DistTensor.from_global(np.ones((4, 4)), "block[(0),()]")
     with pytest.raises(kind, match=text):
         call(x)
+
+
+ROWS = "block[(0),()]"
+
+
+@pytest.mark.parametrize("layout", [ROWS, rote.parse(ROWS)], ids=["text", "Layout"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda shape, layout: DistTensor.zeros(layout, shape),
+        lambda shape, layout: DistTensor.empty(layout, shape),
+        lambda shape, layout: DistTensor.from_function(lambda i, j: i + j, layout, shape),
+        lambda shape, layout: DistTensor.from_local(np.ones(shape), shape, layout),
+    ],
+)
+def test_a_shape_and_a_layout_that_are_exchanged(call, layout):
+    """Law: the error has both by their names, as they are to be written, whatever their order is."""
+
+    def program(comm):
+        with pytest.raises(LayoutError, match=r"\nwrite shape=\(2, 3\), layout='block\[\(0\),\(\)\]'"):
+            call((2, 3), layout)
+        with pytest.raises(LayoutError, match=r"\nwrite array=array, layout='block\[\(0\),\(\)\]'"):
+            DistTensor.from_global(layout, np.ones((2, 3)), comm)
+
+    rote.run(program, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: xp.zeros(ROWS), LayoutError, r"write shape=\(…\) and layout='block"),
+        (lambda: rote.fft.FFT(ROWS, (2, 3)), LayoutError, r"write shape=\(…\) and layout='block"),
+        (lambda: rote.random.default_rng(1).random(ROWS, (2, 3)), LayoutError, r"write shape=\(…\) and layout='block"),
+        (lambda: xp.ones((2, 3), ROWS), TypeError, "write by name what comes after shape: layout=…"),
+    ],
+)
+def test_a_layout_in_the_place_of_a_shape(call, kind, text):
+    """Law: it is refused, and the text says how each is given."""
+    with pytest.raises(kind, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        *((np.inf,), (np.nan,), (0, -np.inf, -1), (1e300,), (0, 1, 1e-300), (np.inf, np.inf), (-np.inf, 0), (2**70,)),
+        *((0, np.inf, np.inf), (1, 1, np.nan), (0, 1, np.nan), (0, 5, np.inf), (5, 0, np.inf), (0, 1e-300, 1e300)),
+        *((0, -1e-300, 1e300), (0, 2**70, 2**69), (2, 5), (5, 2, -2)),
+    ],
+)
+def test_ranges_of_numbers_end(ends):
+    """Law: where NumPy refuses ends or a step, an error says what to write; elsewhere the numbers are NumPy's."""
+    try:
+        want = np.arange(*ends)
+    except ValueError:
+        with pytest.raises(ValueError, match="write finite ends and a finite step"):
+            xp.arange(*ends)
+    else:
+        if want.dtype != object:
+            np.testing.assert_array_equal(xp.arange(*ends).to_global(), want, strict=True)
 
 
 def test_one_number_says_whether_all_modes_are_periodic():
