@@ -95,15 +95,22 @@ def test_arrays_that_are_elsewhere_are_refused(kind):
 
 
 def test_how_each_library_copies_to_the_host():
-    """Law: the error names the call of the array's own library."""
-    for library, copy in {
+    """Law: the error names the call of the array's own library, also where that has NumPy's protocols, as CuPy has."""
+    copies = {
         "cupy": r"y\.get\(\)",
         "torch": r"y\.detach\(\)\.cpu\(\)",
         "jaxlib": r"jax\.device_get",
-    }.items():
-        kind = type("Array", (foreign.OnDevice,), {"__module__": f"{library}.core"})
-        with pytest.raises(TypeError, match=f"^{library}'s Array y is not in the memory of the host\n.*{copy}"):
-            DistTensor.zeros(3, "block[(0)]") + kind(np.ones(3))
+        "other": "asarray",
+    }
+    x = DistTensor.zeros(3, "block[(0)]")
+    for library, copy in copies.items():
+        protocols = {"__array_ufunc__": lambda *args, **options: NotImplemented}
+        protocols["__array_function__"] = protocols["__array_ufunc__"]
+        for names in ({}, protocols):
+            y = type("Array", (foreign.OnDevice,), {"__module__": f"{library}.core", **names})(np.ones(3))
+            for call in (lambda: x + y, lambda: y * x, lambda: np.where(y, x, 0), lambda: np.stack([y, x])):  # noqa: B023
+                with pytest.raises(TypeError, match=f"^{library}'s Array y is not in the memory of the host\n.*{copy}"):
+                    call()
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3))
