@@ -28,7 +28,7 @@ from .distributed import Array, Distributed, shape_of
 from .moves import moved
 
 __all__ = ["as_plain_operands", "cheapest", "common", "in_blocks", "matched", "one_per_part", "whole_along"]
-__all__ += ["is_plain", "part_number", "plain", "replicated"]
+__all__ += ["part_number", "plain", "replicated"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -40,18 +40,12 @@ def plain(x: T, cause: str) -> T:
     one for which that costs least.
     """
     lay, dist = x.distribution.layout, x.distribution
-    if is_plain(x):
+    if lay.view is None and not lay.partial and not lay.rooted:
         return x
     if lay.view is None:
         return moved(x, Layout(lay.modes), cause)
     candidates = in_blocks(len(dist.shape), dist.grid) or (Layout(()),)
     return moved(x, cheapest(dist, x.local.dtype, candidates), cause)
-
-
-def is_plain(x: Distributed) -> bool:
-    """Whether the layout of a tensor has no view, and is neither partial nor rooted."""
-    lay = x.distribution.layout
-    return lay.view is None and not lay.partial and not lay.rooted
 
 
 def in_blocks(order: int, grid: Grid) -> tuple[Layout, ...]:

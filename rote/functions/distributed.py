@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import gcd, prod
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
+from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
@@ -206,7 +206,7 @@ OUTDATED = (
 T = TypeVar("T", bound=Distributed)
 
 
-@cache
+@memoized(1024)
 def is_foreign(kind: type) -> bool:
     """Whether values of a type are arrays of another library.
 

@@ -133,11 +133,8 @@ def _as_numpy_key(key: Any) -> Any:
     Raises:
         TypeError: an array is a Dask array, or is on another device.
     """
-    if not isinstance(key, tuple):
-        return as_array(key) if is_foreign(type(key)) else key
-    if True not in map(is_foreign, map(type, key)):
-        return key
-    return tuple([as_array(item) if is_foreign(type(item)) else item for item in key])
+    items = [as_array(item) if is_foreign(type(item)) else item for item in _items(key)]
+    return tuple(items) if isinstance(key, tuple) else items[0]
 
 
 def _has_dots(key: Any) -> bool:
@@ -310,7 +307,8 @@ def getitem(x: T, key: Any) -> T:
         IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
         LayoutError: ranks give different keys, all of which need a move.
     """
-    key = _as_numpy_key(key)
+    if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
+        key = _as_numpy_key(key)
     chosen = _as_bool(key)
     if chosen is not None:
         added = getitem(x, None)
@@ -422,7 +420,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
             All ranks raise these errors before anything is written.
     """
     check_values(_WRITING, x.distribution)
-    key = _as_numpy_key(key)
+    if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
+        key = _as_numpy_key(key)
     chosen = _as_bool(key)
     if chosen:
         key = (None,)

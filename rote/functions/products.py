@@ -15,7 +15,7 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
-from .alignment import as_plain_operands, is_plain
+from .alignment import as_plain_operands
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
@@ -83,28 +83,29 @@ def einsum(
         for name, value in (("layout", layout), ("grid", grid), ("max_bytes", max_bytes)):
             if value is not None:
                 raise LayoutError(f"einsum takes plan= or {name}=\ngive {name}= to rote.compile_einsum, which plans it")
+    path = None if optimize is True else _path(optimize, len(arrays))
 
     is_part = len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}  # in NumPy a view
     if is_part and layout is None and grid is None and max_bytes is None and plan is None:
-        x, modes = arrays[0], _order_of_modes(labels)
-        if len(modes) == len(x.distribution.shape) and is_plain(x):
-            return reordered(x, modes, "einsum")
+        lay, modes = arrays[0].distribution.layout, _order_of_modes(labels)
+        if len(modes) == lay.order and lay.view is None and not lay.partial and not lay.rooted:
+            return reordered(arrays[0], modes, "einsum")
 
-    path = None if optimize is True else _path(optimize, len(arrays))
     result = contract(arrays, labels.terms, labels.result, "einsum", layout, on, max_bytes, path, plan)
     return _part(result, arrays[0], subscripts, labels) if is_part else into(out, result, "einsum")
 
 
 def _order_of_modes(labels: Subscripts) -> list[int]:
-    """Per letter of the result, the mode of the only operand that it names first."""
+    """Per letter of the result, the first mode of the only operand that has it."""
     return [labels.terms[0].index(letter) for letter in labels.result]
 
 
 def _part(result: Any, x: Distributed, subscripts: str, labels: Subscripts) -> Any:
     """The result of an einsum of one tensor without sums, in memory of its own, as a part of the tensor."""
     shape, modes = x.distribution.shape, _order_of_modes(labels)
-    if len(modes) < len(shape):
+    if len(modes) < len(shape):  # a diagonal
         return linked(result, x, None, "copy", fixed=lambda array: np.einsum(subscripts, array))
+
     axes = [KeyAxis((mode,), range(shape[mode]), (shape[mode],)) for mode in modes]
     return linked(result, x, axes, "copy")
 

@@ -32,7 +32,7 @@ _COPIES = {
 """How libraries copy an array y into the memory of the host."""
 
 
-def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+def as_array(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """Values as a plain array, as by `numpy.asarray`, or by DLPack where an array has nothing else.
 
     Raises:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
+from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
@@ -406,7 +407,7 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
     return _POWERS.get((type(power), power))
 
 
-@cache
+@memoized(1024)
 def _answers_itself(kind: type) -> bool:
     """Whether a type of operands, which is neither one of arrays nor one of tensors, has NumPy's protocol of ufuncs."""
     return hasattr(kind, "__array_ufunc__") and not issubclass(kind, np.ndarray | np.generic | Distributed)
