@@ -168,18 +168,18 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
 
 def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
     """The scan of a block, continued from the total of all elements before it along a mode."""
-    along = (slice(None),) * mode
+    along, neutral = (slice(None),) * mode, identity(_SCANNING[ufunc], block.dtype)
     if block.shape[mode]:
         total = block[*along, slice(-1, None)]
     else:
-        total = np.full((*block.shape[:mode], 1, *block.shape[mode + 1 :]), identity(_SCANNING[ufunc], block.dtype))
+        total = np.full((*block.shape[:mode], 1, *block.shape[mode + 1 :]), neutral)
     # The totals are a tensor too, which all ranks of a line then get whole along the mode.
     ends = one_per_part(x.distribution, mode)
     totals = redistributed(x._on(total, ends), ends.layout.whole(mode), name)
     mine = part_number(x.distribution, x.comm.rank, mode)
     if not mine:
         return block
-    before = ufunc.reduce(totals.local[*along, slice(0, mine)], mode, block.dtype, keepdims=True)
+    before = ufunc.reduce(totals.local[*along, slice(0, mine)], mode, block.dtype, keepdims=True, initial=neutral)
     carried: Array = ufunc(before, block, dtype=block.dtype)
     return carried
 

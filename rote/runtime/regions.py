@@ -428,9 +428,16 @@ def as_view(array: Array, dist: Distribution) -> Array:
 
 
 def identity(op: Op, dtype: np.dtype[Any]) -> Any:
-    """The identity of a reduction: the value that leaves any other unchanged."""
+    """The identity of a reduction: the value that leaves any other unchanged.
+
+    A sum with 0.0 changes -0.0. There is none for a product of complex infinities: (inf+0j) (1+0j) is inf+nanj.
+
+    >>> identity("sum", np.dtype("f8")) + np.array([-0.0, 1.0])
+    array([-0.,  1.])
+    """
     if op in ("sum", "prod"):
-        return dtype.type(op == "prod")
+        neutral = dtype.type(op == "prod")
+        return -neutral if op == "sum" and dtype.kind in "fc" else neutral
     if dtype.kind == "b":
         return dtype.type(op == "min")
     least, most = -np.inf, np.inf

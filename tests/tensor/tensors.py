@@ -144,6 +144,31 @@ def check_contributions(comm: Comm) -> None:
             same(x.local, blocks[comm.rank])
 
 
+def check_signed_zeros(comm: Comm, part: str) -> None:
+    """Where a rank contributes nothing, it does not change even the sign of a zero; sums of nothing are 0.0."""
+    grid = GRIDS[comm.size]
+    texts = layouts(grid)
+    zeros = np.array([-0.0, 0.0, 1.5, np.inf, -np.inf] * 6)
+    for (a, b), dtype in share(product(product(texts, texts), "fdgFDG"), part, EVERY, comm.size, of=11):
+        array = zeros.astype(dtype)
+        if dtype in "FDG":
+            if "prod" in a + b:
+                continue  # of complex numbers, 1 changes infinities and the signs of zeros
+            array.imag = zeros[::-1]
+        array = array.reshape(SHAPE)
+        x = DistTensor.from_global(array, a, comm, grid)
+        made = DistTensor.from_function(lambda i, j, array=array: array[i, j], SHAPE, b, comm, grid)
+        for got in (x.to_global(), x.redistribute(b).to_global(), made.to_global()):
+            for found, want in ((got.real, array.real), (got.imag, array.imag)):
+                same(found, want)
+                same(np.signbit(found), np.signbit(want))
+    for shape in ((0,), (0, 3), (2, 0)):
+        total = DistTensor.zeros(shape, f"block[{','.join(['(0)', '()'][: len(shape)])}]", comm).sum(0).to_global()
+        assert not np.signbit(total).any()
+    assert not np.signbit(DistTensor.zeros(SHAPE, "[(),()]+(0,1)", comm, grid).to_global()).any()
+    same(np.signbit(np.cumsum(DistTensor.from_global([-0.0] * 3, "block[(0)]", comm)).to_global()), np.ones(3, bool))
+
+
 def check_redistribute(comm: Comm, part: str) -> None:
     """Any layout to any other: the same array, in memory of its own or in `out`; the source keeps its values."""
     grid = GRIDS[comm.size]
