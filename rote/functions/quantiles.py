@@ -283,7 +283,8 @@ def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, o
     else:
         block = _lines(x.local, modes)
         options = {} if masses is None else {"weights": _lines(masses.local, modes)}
-        free = not np.may_share_memory(block, a.local)  # NumPy may sort it in place, which saves a copy
+        # NumPy may sort it in place, which saves a copy. Memory without elements is never shared, but may be read-only.
+        free = block.flags.writeable and not np.may_share_memory(block, a.local)
         with collective_errors(x.comm) if 0 in shape or options else nullcontext():
             if block.size or 0 in shape:
                 values = np.asarray(statistic.of_lines(block, block.ndim - 1, overwrite_input=free, **options))

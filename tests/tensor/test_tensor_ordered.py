@@ -390,6 +390,41 @@ def test_quantiles_refuse_what_numpy_does():
         assert np.isnan(float(np.nanmedian(DistTensor.from_global([np.nan, np.nan], "block[(0)]"))))
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (4, 0, 2), (5,), (4, 3)], ids=str)
+def test_selections_of_read_only_blocks_are_numpys(shape):
+    """Law: blocks that nobody may write, such as those of a file, have the values and errors of others; empty ones too.
+
+    Nothing is written into a tensor whose elements are selected, whatever `overwrite_input` says.
+    """
+    array, axes = np.arange(np.prod(shape, dtype=float))[::-1].reshape(shape), (None, *range(len(shape)))
+    layouts = {f"block[{','.join(['()'] * mode + ['(0)'] + ['()'] * (len(shape) - mode - 1))}]" for mode in axes[1:]}
+    calls = [lambda x, axis: np.median(x, axis, overwrite_input=True)]
+    calls += [lambda x, axis, f=f: f(x, axis=axis) for f in (np.median, np.nanmedian, np.sort, np.argsort)]
+    calls += [lambda x, axis, f=f: f(x, [20, 50], axis) for f in (np.percentile, np.nanpercentile)]
+    calls += [lambda x, axis: np.quantile(x, 0.3, axis, method="inverted_cdf")]
+
+    def result(call, x, axis):
+        try:
+            found = call(x, axis)
+        except (ValueError, IndexError) as error:
+            return str(error).splitlines()[0]
+        return found.to_global() if isinstance(found, DistTensor) else found
+
+    def program(comm):
+        for layout in [*sorted(layouts), f"[{','.join(['()'] * len(shape))}]"]:
+            x = DistTensor.from_global(array, layout, comm)
+            x.local.flags.writeable = False
+            for call in calls:
+                for axis in axes:
+                    np.testing.assert_array_equal(result(call, x, axis), result(call, array.copy(), axis))
+            np.testing.assert_array_equal(x.to_global(), array)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ranks in (1, 2, 3):
+            rote.run(program, ranks)
+
+
 @pytest.mark.parametrize("rule", ["auto", "fd", "doane", "scott", "sqrt", "rice", "sturges"])
 def test_bins_by_rules_are_numpys(rule):
     """Law: rules for the number of bins see the elements of all ranks, integers and equal ones among them."""
