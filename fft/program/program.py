@@ -12,7 +12,7 @@ import numpy as np
 
 from rote.compiler.step import LOCAL, Step
 from rote.errors import LayoutError
-from rote.functions.distributed import changed, check_out
+from rote.functions.distributed import changed, check_out, comm_of
 from rote.functions.moves import announce
 from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
@@ -399,7 +399,9 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
         out = empty(bound.target, bound.dtypes[-1], x.comm)
         bound(x.local, out.local)
         return out
-    _check_out(out, bound.target, bound.dtypes[-1])
+    comm_of("a transform", (x, out))
+    _check(out, bound.target, bound.dtypes[-1], "out")
+    check_out(out)
     if bound.prepares:
         for call in _prepare(bound, x, out):
             call()
@@ -435,8 +437,3 @@ def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -
         elif x.shape == dist.shape and x.grid == dist.grid:
             hint = f"\nwrite redistribute({str(dist.layout)!r})"
         raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}{hint}")
-
-
-def _check_out(out: DistTensor, dist: Distribution, dtype: np.dtype[Any]) -> None:
-    _check(out, dist, dtype, "out")
-    check_out(out)

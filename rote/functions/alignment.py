@@ -24,7 +24,7 @@ from ..layout.layout import Layout
 from ..layout.refine import with_components
 from ..runtime.arrays import as_array
 from ..runtime.regions import cut
-from .distributed import Array, Distributed, shape_of
+from .distributed import Array, Distributed, comm_of, shape_of
 from .moves import moved
 
 __all__ = ["as_plain_operands", "cheapest", "common", "in_blocks", "matched", "one_per_part", "whole_along"]
@@ -140,13 +140,12 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
 
     Raises:
         LayoutError: shapes do not broadcast, or the tensors have several communicators.
-        TypeError: an array has a mask, is a Dask array, or is on another device.
+        TypeError: there is no tensor; or an array has a mask, is a Dask array, or is on another device.
     """
     values = as_plain_operands(operands)
-    tensors = [x for x in values if isinstance(x, Distributed)]
-    first = tensors[0] if into is None else into
-    if any(x.comm is not first.comm for x in tensors):
-        raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+    comm = comm_of(name, (into, *values))
+    if comm is None:
+        raise TypeError(f"{name} takes a tensor, beside arrays and numbers; make one by DistTensor.from_global")
     shapes = [shape_of(x) for x in values]
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
@@ -163,7 +162,7 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
                 x = moved(x, dist.layout, name, dist.grid, which=n)
             blocks.append(x.local)
         elif isinstance(x, np.ndarray) and x.ndim:
-            blocks.append(_part(x, target, first.comm.rank))
+            blocks.append(_part(x, target, comm.rank))
         else:
             blocks.append(x)
     return target, blocks

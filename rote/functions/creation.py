@@ -21,7 +21,7 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, place
 from .alignment import common, plain
-from .distributed import Distributed, is_foreign
+from .distributed import Distributed, comm_of, is_foreign
 from .elementwise import elementwise
 from .indexing import part_at
 from .moves import default_layout, moved
@@ -277,6 +277,7 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
     """
     if indexing not in ("xy", "ij"):
         raise LayoutError(f"indexing={indexing!r} is neither 'xy' nor 'ij'")
+    comm_of("meshgrid", arrays)
     order = len(arrays)
     modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
     standing = [_standing(plain(x, "meshgrid"), mode, order) for x, mode in zip(arrays, modes, strict=True)]

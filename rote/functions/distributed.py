@@ -13,7 +13,7 @@ Functions that write into a tensor take its block from `writable`, and then call
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 from operator import attrgetter
@@ -34,7 +34,7 @@ from ..layout.refine import as_slices
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
-__all__ += ["check_out", "has_view", "is_foreign", "linked", "owned", "read_only", "shape_of", "writable"]
+__all__ += ["check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "read_only", "shape_of", "writable"]
 
 Array = npt.NDArray[Any]
 
@@ -221,6 +221,36 @@ def is_foreign(kind: type) -> bool:
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of a tensor, of an array, or of what NumPy makes an array of."""
     return x.distribution.shape if isinstance(x, Distributed) else np.shape(x)
+
+
+def comm_of(name: str, values: Iterable[Any]) -> Comm | None:
+    """The communicator of the tensors among values, and in lists of them; None if there is no tensor.
+
+    Functions of several tensors ask here first: a rank's blocks of them belong together only if it has the same number
+    among the ranks of each.
+
+    Args:
+        name: the name of the function, for the error.
+
+    Raises:
+        LayoutError: the tensors have several communicators; raised on all ranks.
+    """
+    comm: Comm | None = None
+    for value in values:
+        match value:  # which costs no call
+            case [int() | float(), *_] if value.__class__ is list:  # numbers, perhaps a million
+                continue
+            case list() | tuple():
+                members = value
+            case _:
+                members = (value,)
+        for member in members:
+            match member:
+                case Distributed() if comm is None:
+                    comm = member.comm
+                case Distributed() if member.comm is not comm:
+                    raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+    return comm
 
 
 def linked(

@@ -18,9 +18,9 @@ from ..layout.distribution import Distribution
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from .alignment import as_plain_operands, matched
-from .distributed import Distributed, changed, linked, shape_of, writable
+from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
 from .moves import redistributed, warn_of_copies
-from .rules import ANSWERS, Function, call_collectively, comm_of, follows, raises_collectively
+from .rules import ANSWERS, Function, call_collectively, follows, raises_collectively
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
@@ -94,7 +94,7 @@ def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
     """
     exponent = operands[-1]
     kinds = {x.local.dtype.kind if isinstance(x, Distributed) else as_array(x).dtype.kind for x in operands}
-    comm = comm_of(operands, options)
+    comm = comm_of("power", (*operands, *options.values()))
     if comm is None or "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
         return np.power
 
@@ -148,6 +148,7 @@ def _contributed(
     name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
 ) -> Any:
     """Write into a partial tensor: some ranks get the values, all others the identity of the reduction."""
+    comm_of(name, (*operands, out))
     others = {key: value for key, value in options.items() if key != "out"}
     result = elementwise(name, function, operands, others)
     if "where" in others or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
@@ -163,6 +164,8 @@ def _contributed(
 def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
     """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
     tensors = [out for out in outs if out is not None]
+    if len(tensors) > 1:
+        comm_of(name, tensors)
     for out in tensors:
         if not isinstance(out, Distributed):
             raise LayoutError(

@@ -94,7 +94,7 @@ def exact_contract(
 
     It takes 1120 bytes per element of the result while it runs, and twice as many per complex element.
     """
-    tensors = common_operands(operands, cause)
+    tensors = common_operands(operands)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     if dtype.kind not in "fc":
         return contract(operands, terms, result, cause, layout)

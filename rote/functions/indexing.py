@@ -30,7 +30,7 @@ from ..runtime.comm.cache import cached
 from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import plain
-from .distributed import Array, Distributed, KeyAxis, at_axes, changed, is_foreign, linked, shape_of, writable
+from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
 from .moves import Implicit, agree_on_call, announce, moved, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
@@ -192,7 +192,7 @@ def _as_bool(key: Any) -> bool | None:
         (key,) = key
     if isinstance(key, Distributed) and key.local.dtype == bool and not key.distribution.shape:
         key = known(key)
-    single = isinstance(key, bool | np.bool_) or (isinstance(key, np.ndarray) and not key.ndim and key.dtype == bool)
+    single = key.__class__ is bool or (isinstance(key, np.bool_ | np.ndarray) and not key.ndim and key.dtype == bool)
     return bool(key) if single else None
 
 
@@ -305,8 +305,9 @@ def getitem(x: T, key: Any) -> T:
 
     Raises:
         IndexError: an index is out of range, or is not an index; on all ranks, before anything moves.
-        LayoutError: ranks give different keys, all of which need a move.
+        LayoutError: ranks give different keys, all of which need a move; or a key is on another communicator.
     """
+    comm_of(_NAME, (x, key))
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)
     chosen = _as_bool(key)
@@ -416,9 +417,10 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         IndexError: an index is out of range, or is not an index.
         ValueError: the value does not broadcast, or has several elements for a single place; or the block is read-only.
         TypeError, ValueError, OverflowError: the tensor's dtype cannot hold the value.
-        LayoutError: the tensor is partial, or ranks give different keys, or only some ranks have a read-only block.
-            All ranks raise these errors before anything is written.
+        LayoutError: the tensor is partial; tensors have several communicators; ranks give different keys, or only some
+            have a read-only block. All ranks raise these errors before anything is written.
     """
+    comm_of(_WRITING, (x, key, value))
     check_values(_WRITING, x.distribution)
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)
@@ -487,7 +489,7 @@ def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
 def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -> None:
     """Write values into the block of a tensor without a view."""
     dist, comm = x.distribution, x.comm
-    given = _fitting_value(x, tuple(chain(*(axis.extents for axis in axes))), value)
+    given = _fitting_value(x, tuple(chain(*[axis.extents for axis in axes])), value)
     places = [_places(dist, axis, comm.rank) for axis in axes]
     groups = _value_groups(axes, [position for position, _ in places], shape_of(given))
     if isinstance(given, Distributed):
@@ -502,8 +504,8 @@ def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -
     else:
         agree(comm, _WRITING, _comparable(axes), detail=False)
         values = given[_outer_key(groups)]
-    if dist.holds(comm.rank) and all(len(position) for position, _ in places):
-        turned = block.transpose([*chain(*(axis.modes for axis in axes))])
+    if dist.holds(comm.rank) and 0 not in [len(position) for position, _ in places]:
+        turned = block.transpose([*chain(*[axis.modes for axis in axes])])
         shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
         turned[_outer_key([held for _, held in places])] = values.reshape(shape)
 

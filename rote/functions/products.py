@@ -129,7 +129,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     operands, _ = numpy_arguments(operands, {})
     _, arrays, labels = _read(subscripts, operands)
     path = _path(optimize, len(arrays))
-    placed = [(x.distribution, x.local.dtype) for x in common_operands(arrays, "einsum_path")]
+    placed = [(x.distribution, x.local.dtype) for x in common_operands(arrays)]
     plan = planned(labels, placed, "einsum_path", path=path)
     return ["einsum_path", *plan.path], plan.explain()
 

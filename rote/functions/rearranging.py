@@ -23,7 +23,7 @@ from ..layout.layout import Layout
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array, refuse_mask
 from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed, KeyAxis, PartKind, linked
+from .distributed import Array, Distributed, KeyAxis, PartKind, comm_of, linked
 from .indexing import Origin, fetch, fetched, key_at, known, moved_first, parse_key, part_at, read, relabelled
 from .moves import because
 from .reshaping import as_indices, reshape
@@ -590,8 +590,7 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
     first = next((x for x in given if isinstance(x, Distributed)), None)
     if first is None:
         raise ValueError(f"{name} joins tensors, one at least, not {given}")
-    if any(isinstance(x, Distributed) and x.comm is not first.comm for x in given):
-        raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+    comm_of(name, given)
 
     def joined(array: Array) -> Distributed:
         if array.dtype.kind not in "biufc":

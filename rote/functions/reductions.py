@@ -35,7 +35,7 @@ from ..layout.layout import Layout, layout_or_none
 from ..runtime.arrays import as_array
 from ..runtime.regions import identity
 from .alignment import plain
-from .distributed import Array, Distributed, shape_of
+from .distributed import Array, Distributed, comm_of, shape_of
 from .elementwise import copyto, elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
@@ -665,6 +665,7 @@ def _by_ufunc(ufunc: np.ufunc, function: Function) -> Function:
     """The method `reduce` of a ufunc, made from a function that takes no dtype."""
 
     def called(x: Any, /, axis: Axis = 0, dtype: Any = None, out: Any = None, **options: Any) -> Any:
+        comm_of(f"{ufunc.__name__}.reduce", (x, out))
         if function in (max, min):
             return function(x if dtype is None else x.astype(dtype), axis, out, **options)
         if dtype is not None and as_dtype(dtype).kind != "b":

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Signature, signature
-from itertools import chain
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -16,13 +15,12 @@ import numpy as np
 from ..errors import LayoutError
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
-from ..runtime.comm.protocol import Comm
-from .distributed import Distributed, is_foreign, owned
+from .distributed import Distributed, comm_of, is_foreign, owned
 from .moves import AtWork, function_at_work, warn_of_copies
 
-__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "comm_of"]
-__all__ += ["family", "fits", "follows", "named", "numpy_arguments", "of_tensors", "raises_collectively"]
-__all__ += ["refuse_unfit", "without_nans", "written"]
+__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "family"]
+__all__ += ["fits", "follows", "named", "numpy_arguments", "of_tensors", "raises_collectively", "refuse_unfit"]
+__all__ += ["without_nans", "written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -194,11 +192,6 @@ def without_nans(
     return follows(rule, answered)(written(name, doc, model))
 
 
-def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
-    """The communicator of the first tensor among arguments, or in a list of them; None if there is none."""
-    return next((each.comm for each in _values(args, options) if isinstance(each, Distributed)), None)
-
-
 def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     """The arguments, and what is in lists of them."""
     values = [*args, *options.values()]
@@ -287,7 +280,7 @@ def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) ->
 
 def call_collectively(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Call a function. If NumPy is set to raise floating-point errors, all ranks of its first tensor raise them."""
-    comm = comm_of(args, options) if floating_errors_raise() else None
+    comm = comm_of(name, (*args, *options.values())) if floating_errors_raise() else None
     if comm is None:
         return function(*args, **options)
     with floating_errors(comm, name):
@@ -302,8 +295,8 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
     computes, joins = RULES[rule].computes, rule == "joined"
     short = name.removeprefix("numpy.")
 
-    # Read arrays of other libraries, find the tensors, refuse others, note the call for the ranks to compare, compute,
-    # and wrap: all calls go this way.
+    # Read arrays of other libraries, find the tensors' ranks, note the call for them to compare, compute, and wrap: all
+    # calls go this way.
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         if True in map(is_foreign, map(type, (*args, *options.values()) if options else args)):
@@ -312,19 +305,24 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
         try:
             if outer.call is not None:  # this is a step of another function
                 return function(*args, **options)
+            values = (*args, *options.values()) if options else args
+            comm_of(short, values)
             token = function_at_work.set(AtWork(outer.name or short, outer.owns, [(name, args, options)]))
             try:
                 result = call_collectively(name, function, args, options) if computes else function(*args, **options)
                 if not views:
-                    result = owned(result, (*args, *options.values()))
+                    result = owned(result, values)
             finally:
                 function_at_work.reset(token)
         except Exception as error:
             _explain(error, name, function, args, options)
             raise
-        if options.get("layout") is None and options.get("out") is None:
-            results = result if isinstance(result, list | tuple) else (result,)
-            warn_of_copies(short, chain(args, options.values()), results, joins)
+        if not options or (options.get("out") is None and options.get("layout") is None):
+            match result:  # which costs no call
+                case list() | tuple():
+                    warn_of_copies(short, values, result, joins)
+                case _:
+                    warn_of_copies(short, values, (result,), joins)
         return result
 
     return cast(F, called)

@@ -23,7 +23,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from ..grammar.nodes import Op
 from ..runtime.regions import identity
 from .alignment import one_per_part, part_number, plain, whole_along
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, comm_of
 from .elementwise import not_equal, subtract
 from .indexing import fetch, key_at, known, parse_key, read
 from .moves import redistributed
@@ -139,6 +139,7 @@ def _accumulate(
 ) -> Any:
     """The method `accumulate` of a ufunc, such as `numpy.add.accumulate`: a scan."""
     name = f"{ufunc.__name__}.accumulate"
+    comm_of(name, (x, out))
     return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
 
 

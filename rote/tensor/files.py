@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CommError, LayoutError, RoteError
-from ..functions.distributed import Distributed
+from ..functions.distributed import Distributed, comm_of
 from ..functions.moves import default_layout, moved, redistributed
 from ..io import format_of
 from ..io.stored import (
@@ -110,13 +110,12 @@ def save(
                 f"dims are for {', '.join(map(repr, names))}, but {', '.join(map(repr, arrays))} is saved"
             )
         tensors = _with_coordinates(x, arrays, names)
+        comm_of("save", tensors.values())
         kept = as_attributes(attributes if attributes is not None or not named else getattr(x, "attrs", None))
         form, number, parts = format_of(path), as_step(step), list[Part]()
         for name, each in tensors.items():
             if named:
                 check_name(name)
-            if each.comm is not comm:
-                raise LayoutError("save wants tensors of one communicator; give the same comm to all")
             refuse_partial(each.distribution, name)
             parts.append(Part(name, each.local, each.distribution, as_dims(names.get(name), name, each.shape)))
         check_extents(parts)

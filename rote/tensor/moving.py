@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, check_out, linked
+from ..functions.distributed import Array, Distributed, changed, check_out, comm_of, linked
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
@@ -150,7 +150,7 @@ def bound_move(
     if out is None:
         out = x._on(segments.empty(target.local_shape(x.comm.rank), program.plan.dtype, lasting=True), target)
     with collective_errors(x.comm):
-        _check_target(out, program.plan)
+        _check_target(x, out, program.plan)
     return BoundMove(x, out, program)
 
 
@@ -160,15 +160,17 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     Raises:
         LayoutError: `out` does not have the program's target distribution and dtype, or is read-only.
     """
-    if not program.is_small:
+    prepared = program.prepared
+    if not program.is_small or not prepared.kept:  # on all ranks alike
         with collective_errors(x.comm):
-            _check_target(out, program.plan)
+            _check_target(x, out, program.plan)
+    if not program.is_small:
         run_without_overlap(x.comm, program, x.local, out.local)
         return
-    key, prepared = (id(x), id(out)), program.prepared
+    key = id(x), id(out)
     number, calls = prepared.runs.get(key, (0, []))
     if not number:  # perhaps on this rank alone, so that it asks nobody
-        _check_target(out, program.plan)
+        _check_target(x, out, program.plan)
     overlaps = may_overlap(x.comm, x.local, out.local, number)
     if overlaps is not None:
         calls = bound_without_overlap(x.comm, program.bound, x.local, out.local, overlaps)
@@ -187,10 +189,11 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         call()
 
 
-def _check_target(out: Distributed, plan: Plan) -> None:
-    """Refuse an `out` that is not a tensor, has not the plan's target distribution and dtype, or is read-only."""
+def _check_target(x: Distributed, out: Distributed, plan: Plan) -> None:
+    """Refuse an `out` that is no tensor, is on other ranks or not the plan's target and dtype, or is read-only."""
     if not isinstance(out, Distributed):
         raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
+    comm_of("redistribute", (x, out))
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
         raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
     check_out(out)

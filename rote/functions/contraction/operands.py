@@ -48,13 +48,9 @@ def lettered(*terms: Labels) -> list[str]:
     return ["".join([names[label] for label in term]) for term in terms]
 
 
-def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
-    """The operands as tensors over the same ranks; arrays become replicated tensors."""
+def common_operands(operands: Sequence[Any]) -> list[Distributed]:
+    """The operands as tensors; arrays become replicated tensors."""
     tensors = [x for x in operands if isinstance(x, Distributed)]
-    comm = tensors[0].comm
-    for x in tensors:
-        if x.comm is not comm:
-            raise LayoutError(f"{cause} wants tensors of one communicator; give the same comm to all")
     if len(tensors) == len(operands):
         return tensors
     first = max(tensors, key=lambda x: prod(x.distribution.shape))
@@ -135,7 +131,7 @@ def stackwise(
         operands: at least one tensor, and arrays that are the same on all ranks.
         extents: the extents of labels that no operand has.
     """
-    tensors = common_operands(operands, cause)
+    tensors = common_operands(operands)
     new = extents or {}
     letters = lettered(*terms, *results, [*whole, *new], [*new])
     of_operands, of_results = letters[: len(terms)], letters[len(terms) : -2]

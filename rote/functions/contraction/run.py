@@ -26,7 +26,7 @@ from ...runtime.comm.protocol import BoundToRun, Comm
 from ...runtime.plans import bind
 from ...simulate import check_blocks
 from ...simulate import run as simulate
-from ..distributed import Array, Distributed, changed, check_out
+from ..distributed import Array, Distributed, changed, check_out, comm_of
 from ..moves import Implicit, agree_on_call, announce, function_at_work, records_open, refuse_copies
 from .diagonals import diagonal
 from .local import add_product, multiply, squeezed
@@ -74,7 +74,7 @@ def contract(
         max_bytes, path: see `Request`.
         plan: the contraction of operands that lie as it says; None to plan it.
     """
-    tensors, subscripts = common_operands(operands, cause), _letters(tuple(terms), result)
+    tensors, subscripts = common_operands(operands), _letters(tuple(terms), result)
     comm = tensors[0].comm
     if grid is not None:
         check_grid(grid, comm.size)
@@ -437,8 +437,7 @@ def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensor
     if len(tensors) != len(plan.operands):
         raise LayoutError(f"{plan.subscripts} takes {counted(len(plan.operands), 'operand')}, not {len(tensors)}")
     first = tensors[0]
-    if any(x.comm is not first.comm for x in tensors):
-        raise LayoutError("a contraction is bound to tensors of one communicator; give the same comm to all")
+    comm_of("a bound contraction", (*tensors, out))
     with collective_errors(first.comm):
         _check_operands(plan, [(x.distribution, x.local.dtype) for x in tensors])
         if out is not None:
