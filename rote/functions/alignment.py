@@ -1,4 +1,4 @@
-"""The layouts that functions need, and the moves to them: plain ones, some modes whole, operands that match.
+"""The layouts that functions need, and the moves to them: plain ones, some modes whole, operands that match, results.
 
 Of several layouts that will do, a function takes the one to which the compiled plans move the least in time.
 """
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +24,16 @@ from ..layout.layout import Layout
 from ..layout.refine import with_components
 from ..runtime.arrays import as_array
 from ..runtime.regions import cut
-from .distributed import Array, Distributed, comm_of, shape_of
-from .moves import moved
+from .distributed import Array, Distributed, changed, comm_of, shape_of, writable
+from .moves import moved, redistributed
 
-__all__ = ["as_plain_operands", "cheapest", "common", "in_blocks", "matched", "one_per_part", "whole_along"]
-__all__ += ["part_number", "plain", "replicated"]
+__all__ = ["Casting", "as_plain_operands", "assign", "cheapest", "common", "in_blocks", "into", "matched", "no_tensor"]
+__all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
 
 T = TypeVar("T", bound=Distributed)
+
+Casting = Literal["no", "same_kind", "unsafe"]
+"""Which values NumPy casts to the dtype of what is written; see `numpy.can_cast`."""
 
 
 def plain(x: T, cause: str) -> T:
@@ -166,6 +169,67 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
         else:
             blocks.append(x)
     return target, blocks
+
+
+def assign(dst: Distributed, src: Any, name: str, casting: Casting = "same_kind", where: Any = True) -> None:
+    """Write values, which broadcast, into a tensor; into all of a partial one, whatever `where` says.
+
+    Args:
+        src, casting, where: as for `numpy.copyto`.
+        name: the function that writes, for the record of moves and for errors.
+    """
+    block = writable(dst)
+    if dst.distribution.partial:
+        values = _values_like(dst)
+        assign(values, src, name, casting)
+        into(dst, values, name)
+        return
+    _, (_, part, mask) = matched(name, (dst, src, where), dst)
+    np.copyto(block, part, casting=casting, where=mask)
+    changed(dst)
+
+
+def no_tensor(name: str) -> LayoutError:
+    """The error of an `out=` that is no tensor."""
+    return LayoutError(
+        f"{name} of a DistTensor writes into no array; give a tensor as out=, or read the result's .local"
+    )
+
+
+def into(out: Any, result: Any, name: str, casting: Casting = "no") -> Any:
+    """The tensor `out`, in any layout, with the result of a function written into it; the result if `out` is None.
+
+    Args:
+        name: the function, for the record of moves and for errors.
+
+    Raises:
+        LayoutError: `out` is no tensor, or of another shape or dtype. TypeError: NumPy does not cast so.
+    """
+    if out is None:
+        return result
+    target = out[0] if type(out) is tuple else out
+    if not isinstance(target, Distributed):
+        raise no_tensor(name)
+    block, end, element = writable(target), target.distribution, result.local.dtype
+    if end.shape != result.distribution.shape:
+        raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {end.shape}")
+    if element != block.dtype:
+        if casting == "no":
+            raise LayoutError(f"{name} makes elements of {element}, and out is of {block.dtype}")
+        if end.partial:
+            result = into(_values_like(target), result, name, casting)
+
+    part = redistributed(result, end.layout, name, end.grid).local
+    block[...] = part if part.dtype == block.dtype else part.astype(block.dtype, casting=casting)
+    changed(target)
+    return target
+
+
+def _values_like(x: T) -> T:
+    """A tensor for the values of a partial one, not set yet: only values are broadcast and cast, not contributions."""
+    dist = x.distribution
+    end = replace(dist, layout=replace(dist.layout, partial=(), op="sum"))
+    return x._on(np.empty(end.local_shape(x.comm.rank), x.local.dtype), end)
 
 
 def as_plain_operands(operands: Sequence[Any]) -> list[Any]:

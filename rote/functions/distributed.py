@@ -7,7 +7,8 @@ the memory of the tensor's block, there is nothing to do for this. Elsewhere the
 shows as read-only. What functions write into the part is then written back to the tensor; and when the tensor changes,
 the part is outdated, and its next use raises an error. So the values of a part are those of NumPy, or there are none.
 
-Functions that write into a tensor take its block from `writable`, and then call `changed`.
+Functions that write into a tensor take its block from `writable`, which refuses what must not be written, and then call
+`changed`. `alignment` has the two that write values of any layout: `assign`, as `numpy.copyto`, and `into`, for `out=`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ..layout.indexset import as_slice
 from ..layout.layout import Layout
 from ..layout.refine import as_slices
 from ..runtime.comm.protocol import Comm
+from ..runtime.placement import check_values
 
 __all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
 __all__ += ["check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "read_only", "shape_of", "writable"]
@@ -274,10 +276,11 @@ def linked(
 
 
 def writable(x: Distributed) -> Array:
-    """This rank's block, to be written into; `changed` must follow.
+    """This rank's block, to be written into; `changed` must follow, and refuses nothing.
 
     Raises:
         ValueError: the tensor is a part that is not written into; raised on all ranks.
+        LayoutError: the tensor is a part of a partial one, whose elements are written all or none; on all ranks.
     """
     block = x.local
     if x._sharing is None or block.flags.writeable:
@@ -287,11 +290,13 @@ def writable(x: Distributed) -> Array:
     while node is not None and node._sharing is not None:
         if node._sharing.fixed is not None:
             raise ValueError(
-                "diagonals, broadcast tensors and imaginary parts of real numbers are read-only\n"
+                "diagonals, broadcast tensors, imaginary parts of reals and parts of complex products are read-only\n"
                 "write .copy() to have a tensor of its own, or x[key] = … to change the tensor itself"
             )
         copied = copied or node._sharing.kind != "view"
         owner, node = node, node._sharing.source
+        if node is not None and owner._sharing.kind == "copy":
+            check_values("writing into a part", node.distribution)
     return _opened(block) if copied and owner.local.flags.writeable else block
 
 

@@ -17,9 +17,10 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
-from .alignment import as_plain_operands, matched
+from ..runtime.placement import check_values
+from .alignment import as_plain_operands, assign, matched, no_tensor
 from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
-from .moves import redistributed, warn_of_copies
+from .moves import warn_of_copies
 from .rules import ANSWERS, Function, call_collectively, follows, raises_collectively
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
@@ -124,16 +125,21 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     outs = into if isinstance(into, tuple) else (into,)
     written = _written(name, outs)
     if written is not None and written.distribution.partial:
-        return _contributed(name, function, operands, options, written)
+        comm_of(name, (*operands, written))
+        if "where" in options or len(outs) > 1:
+            check_values(name, written.distribution)
+        others = {key: value for key, value in options.items() if key != "out"}
+        assign(written, elementwise(name, function, operands, others), name, options.get("casting", "same_kind"))
+        return written
     named = {option: value for option, value in options.items() if option not in _SETTINGS}
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
+    arrays = tuple([None if out is None else writable(out) for out in outs])
     target, blocks = matched(name, values, written)
     arguments = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
-    arrays: tuple[Any, ...] = (None,) * len(outs)
     if written is not None:
-        arguments["out"] = arrays = tuple([None if out is None else writable(out) for out in outs])
+        arguments["out"] = arrays
         if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
-            arguments["out"] = arguments["out"][0]
+            arguments["out"] = arrays[0]
     result = function(*blocks[: len(operands)], **arguments)
     first = next(x for x in (written, *values) if isinstance(x, Distributed))
     owners = {id(array): out for array, out in zip(arrays, outs, strict=True) if out is not None}
@@ -144,23 +150,6 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _contributed(
-    name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
-) -> Any:
-    """Write into a partial tensor: some ranks get the values, all others the identity of the reduction."""
-    comm_of(name, (*operands, out))
-    others = {key: value for key, value in options.items() if key != "out"}
-    result = elementwise(name, function, operands, others)
-    if "where" in others or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
-        raise LayoutError(
-            f"{name} writes into {out.distribution.layout}, whose blocks are contributions, one whole result only\n"
-            "give an out= whose layout has no +"
-        )
-    end = out.distribution
-    np.copyto(writable(out), redistributed(result, end.layout, name, end.grid).local, casting="same_kind")
-    return out
-
-
 def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
     """The first tensor that is written, if any; refused if one is an array, or they have several distributions."""
     tensors = [out for out in outs if out is not None]
@@ -168,9 +157,7 @@ def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
         comm_of(name, tensors)
     for out in tensors:
         if not isinstance(out, Distributed):
-            raise LayoutError(
-                f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
-            )
+            raise no_tensor(name)
         if out.distribution != tensors[0].distribution:
             raise LayoutError(
                 f"{name} wants out= of one distribution, not {tensors[0].distribution} and {out.distribution}"
@@ -296,7 +283,7 @@ subtract: Function = _standard(np.subtract)
 
 @follows("elementwise", np.real)
 def real(x: T, /) -> T:
-    """The real parts: a view, so that what is written into them is in the tensor.
+    """The real parts: a view, so that what is written into them is in the tensor; of a `+prod` layout, read-only.
 
     >>> import rote.array_api as xp
     >>> xp.real(xp.asarray([1 + 2j, 3])).to_global()
@@ -307,7 +294,7 @@ def real(x: T, /) -> T:
 
 @follows("elementwise", np.imag)
 def imag(x: T, /) -> T:
-    """The imaginary parts: a view, as the real parts are; those of real numbers are read-only zeros.
+    """The imaginary parts: a view where the real parts are one; those of real numbers are read-only zeros.
 
     >>> import rote.array_api as xp
     >>> xp.imag(xp.asarray([1 + 2j, 3])).to_global()
@@ -317,10 +304,10 @@ def imag(x: T, /) -> T:
 
 
 def _part_of_complex(name: str, x: T) -> T:
-    summed = isinstance(x, Distributed) and not (x.distribution.partial and x.distribution.layout.op != "sum")
-    if not summed:  # the real part of a product is no product of real parts
-        result: T = elementwise(name, getattr(np, name), (x,), {})
-        return result
+    if isinstance(x, Distributed) and x.distribution.partial and x.distribution.layout.op != "sum":
+        # The real part of a product is no product of real parts.
+        values: T = elementwise(name, getattr(np, name), (x,), {})
+        return linked(values, x, None, "copy", fixed=lambda array: getattr(array, name))
     zeros = name == "imag" and x.local.dtype.kind != "c"
     return linked(x._with(getattr(x.local, name)), x, fixed=(lambda array: array) if zeros else None)
 
@@ -360,9 +347,9 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
             "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
             "write numpy.copyto(array, x.to_global())"
         )
-    _, (_, values, mask) = matched("copyto", (dst, src, where), dst)
-    np.copyto(writable(dst), values, casting=casting, where=mask)
-    changed(dst)
+    if where is not True:
+        check_values("copyto with where=", dst.distribution)
+    assign(dst, src, "copyto", casting, where)
 
 
 @follows("elementwise", np.where, name="numpy.where")

@@ -29,9 +29,9 @@ from ..runtime.comm.agreement import agree
 from ..runtime.comm.cache import cached
 from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
-from .alignment import plain
+from .alignment import assign, plain
 from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
-from .moves import Implicit, agree_on_call, announce, moved, redistributed
+from .moves import Implicit, agree_on_call, announce, because, function_at_work, moved, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
 
@@ -256,7 +256,7 @@ def fetch(
     agree_on_call(comm)
     agree(comm, name, key, detail=False)
     move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
-    implicit = Implicit(name, 0, lambda: hint) if hint else None
+    implicit = Implicit(name, 0, lambda: hint) if hint and not function_at_work.get().owns else None
     announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
     return move(x.local)
 
@@ -417,13 +417,15 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         IndexError: an index is out of range, or is not an index.
         ValueError: the value does not broadcast, or has several elements for a single place; or the block is read-only.
         TypeError, ValueError, OverflowError: the tensor's dtype cannot hold the value.
-        LayoutError: the tensor is partial; tensors have several communicators; ranks give different keys, or only some
-            have a read-only block. All ranks raise these errors before anything is written.
+        LayoutError: only some elements of a partial tensor are written; tensors have several communicators; ranks give
+            different keys, or only some have a read-only block. All ranks raise these errors before anything is
+            written.
     """
     comm_of(_WRITING, (x, key, value))
-    check_values(_WRITING, x.distribution)
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)
+    if x.distribution.partial and not _takes_all(key):
+        check_values(_WRITING, x.distribution)
     chosen = _as_bool(key)
     if chosen:
         key = (None,)
@@ -452,11 +454,16 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
 
 def store(x: Distributed, axes: Sequence[KeyAxis] | None, part: Distributed) -> None:
     """Write a part back to the elements of its tensor that it has copies of; to all, reshaped, without a key."""
-    check_values(_WRITING, x.distribution)
-    if axes is None:
-        axes = parse_key((), x.distribution.shape)
-        part = reshape(part, x.distribution.shape)
-    _write(x, axes, part)
+    with because(_WRITING, owns=True):  # the part has been written, so that no policy may refuse the rest
+        if axes is None:
+            axes = parse_key((), x.distribution.shape)
+            part = reshape(part, x.distribution.shape)
+        _write(x, axes, part)
+
+
+def _takes_all(key: Any) -> bool:
+    """Whether a key takes all elements as they are, such as `...` and `:`, whatever the shape."""
+    return all(item is Ellipsis or (isinstance(item, slice) and item == slice(None)) for item in _items(key))
 
 
 def _is_written(x: Distributed, key: Any, value: Any) -> bool:
@@ -476,6 +483,9 @@ def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
     if not block.flags.writeable:
         agree(x.comm, _WRITING, "read-only", detail=False)  # other ranks compare keys here, so they fail
         raise ValueError("assignment destination is read-only")
+    if x.distribution.partial:
+        assign(x, _fitting_value(x, x.distribution.shape, value), _WRITING, "unsafe")
+        return
     if x.distribution.layout.view is None:
         _assign(x, block, axes, value)
         return

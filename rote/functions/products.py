@@ -15,14 +15,13 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
-from .alignment import as_plain_operands
+from .alignment import as_plain_operands, into
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
 from .contraction.subscripts import Subscripts, as_text, read_subscripts
-from .distributed import Distributed, KeyAxis, changed, linked, shape_of, writable
+from .distributed import Distributed, KeyAxis, linked, shape_of
 from .exact import exact_contract
-from .moves import redistributed
 from .rearranging import reordered
 from .rules import follows, numpy_arguments
 
@@ -373,21 +372,6 @@ def conjugate(x: Any) -> Any:
     if not isinstance(x, Distributed):
         return np.conjugate(x)
     return x._with(np.conjugate(x.local)) if x.local.dtype.kind == "c" else x
-
-
-def into(out: Any, result: Any, cause: str) -> Any:
-    """The result itself, or `out`, a tensor of its shape and dtype in any layout, with the result written into it."""
-    if out is None:
-        return result
-    target = out[0] if isinstance(out, tuple) else out
-    if not isinstance(target, Distributed) or target.distribution.shape != result.distribution.shape:
-        raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
-    if target.local.dtype != result.local.dtype:
-        raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
-    block = redistributed(result, target.distribution.layout, cause, target.distribution.grid).local
-    writable(target)[...] = block
-    changed(target)
-    return target
 
 
 def stack_labels(order: int) -> Term:

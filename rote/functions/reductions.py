@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import chain
 from math import prod as product
 from operator import index
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,9 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, layout_or_none
 from ..runtime.arrays import as_array
 from ..runtime.regions import identity
-from .alignment import plain
+from .alignment import Casting, into, plain
 from .distributed import Array, Distributed, comm_of, shape_of
-from .elementwise import copyto, elementwise
+from .elementwise import elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
 from .rules import UFUNC_METHODS, Function, family, follows, without_nans
@@ -45,8 +45,6 @@ __all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argm
 __all__ += ["computed_in", "contributed", "count_nonzero", "finished", "in_layout", "masked", "max", "min"]
 __all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "normal_axis", "over"]
 __all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "taken", "unordered"]
-
-Casting = Literal["same_kind", "unsafe"]
 
 Axis = int | tuple[int, ...] | None
 LayoutLike = Layout | str | None
@@ -282,14 +280,7 @@ def finished(
     if ufunc is not None and initial is not UNSET:
         lay = result.distribution.layout
         result = in_layout(name, elementwise(name, ufunc, (result, as_array(initial, result.local.dtype)), {}), lay)
-    if out is None or out is UNSET:
-        return result
-    if not isinstance(out, Distributed):
-        raise LayoutError(f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local")
-    if out.distribution.shape != result.distribution.shape:
-        raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {out.distribution.shape}")
-    copyto(out, result, casting)
-    return out
+    return result if out is UNSET or out is None else into(out, result, name, casting)
 
 
 # --- sums, products and truth -------------------------------------------------------------------------------------

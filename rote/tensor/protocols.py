@@ -231,7 +231,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
         Raises:
             IndexError: an index is out of range, or is not one. ValueError: the value does not broadcast.
-            LayoutError: this tensor is partial. All are raised on all ranks.
+            LayoutError: only some elements of a partial tensor are written. All are raised on all ranks.
 
         >>> from rote import DistTensor
         >>> x = DistTensor.zeros((2, 3), "block[(),(0)]", dtype="i8")

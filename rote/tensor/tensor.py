@@ -19,8 +19,9 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, read_only, writable
-from ..functions.moves import announce, because, implicit_cause, records_open, redistributed, refuse_copies
+from ..functions.alignment import into
+from ..functions.distributed import Array, Distributed, changed, read_only
+from ..functions.moves import announce, because, implicit_cause, records_open, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..lazy import method
@@ -30,7 +31,7 @@ from ..runtime.choose import Tune
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
-from ..runtime.placement import GridLike, check_values, filled, place
+from ..runtime.placement import GridLike, filled, place
 from .halo import Periodic, Width, halo_plan, with_halo, without_halo
 from .moving import BoundMove, bound_move, from_roots, grid_comm, move_into, on_roots, program_to
 from .protocols import ArrayProtocols
@@ -565,7 +566,6 @@ class DistTensor(ArrayProtocols):
         """Sort the elements in place along a mode. The layout stays; along a split mode, ranks exchange elements.
 
         Raises:
-            LayoutError: the tensor is partial.
             AxisError, TypeError: there is no such mode, or none is named.
             ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
 
@@ -575,13 +575,9 @@ class DistTensor(ArrayProtocols):
         >>> x.to_global()
         array([1, 2, 3])
         """
-        check_values("sort", dist := self.distribution)
         if axis is None:
             raise TypeError("x.sort sorts along a mode\nwrite numpy.sort(x, axis=None) for all elements as one line")
-        ordered = functions.sorting.sort(self, axis, kind, order, stable=stable)
-        result = redistributed(ordered, dist.layout, "sort", dist.grid).local
-        writable(self)[...] = result
-        changed(self)
+        into(self, functions.sorting.sort(self, axis, kind, order, stable=stable), "sort")
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The indices at which elements would be inserted into this sorted tensor of order 1.

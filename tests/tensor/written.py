@@ -12,8 +12,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from parts import report_checks
-from tensors import agreed_error
+from parts import report_checks, share
+from tensors import GRIDS, agreed_error
 
 import rote
 import rote.array_api as xp
@@ -23,6 +23,121 @@ from rote.runtime import world
 A = np.arange(1.0, 25).reshape(4, 6) / 8
 V = np.linspace(0.5, 3, 6)
 SOLID = np.arange(16.0).reshape(4, 4) + 9 * np.eye(4)
+
+WHOLE = {
+    "copyto a number": lambda o, x: np.copyto(o, 7),
+    "copyto a row": lambda o, x: np.copyto(o, V),
+    "copyto a list": lambda o, x: np.copyto(o, V.tolist()),
+    "copyto an array": lambda o, x: np.copyto(o, A),
+    "copyto a tensor": lambda o, x: np.copyto(o, x),
+    "copyto a tensor's row": lambda o, x: np.copyto(o, x[1]),
+    "o[...] = 7": lambda o, x: o.__setitem__(..., 7),
+    "o[:] = row": lambda o, x: o.__setitem__(slice(None), V),
+    "o[:, :] = tensor": lambda o, x: o.__setitem__((slice(None), slice(None)), x),
+    "o[()] = stack of a row": lambda o, x: o.__setitem__((), V[None, None]),
+    "o += 1": lambda o, x: o.__iadd__(1),
+    "o *= x": lambda o, x: o.__imul__(x),
+    "o **= 2": lambda o, x: o.__ipow__(2),
+    "add": lambda o, x: np.add(x, 1, out=o),
+    "add of a row": lambda o, x: np.add(x[0], 1, out=o),
+    "clip": lambda o, x: np.clip(x, 1, 2, out=o),
+    "round": lambda o, x: np.round(x, 1, out=o),
+    "nan_to_num": lambda o, x: np.nan_to_num(o, copy=False),
+    "sum": lambda o, x: np.sum(x[None], axis=0, out=o),
+    "sum of integers": lambda o, x: np.sum(x[None].astype("i4"), axis=0, out=o),
+    "maximum.reduce": lambda o, x: np.maximum.reduce(x[None], out=o),
+    "mean": lambda o, x: np.mean(x[None], axis=0, out=o),
+    "median": lambda o, x: np.median(x[None], axis=0, out=o),
+    "cumsum": lambda o, x: np.cumsum(x, axis=0, out=o),
+    "add.accumulate": lambda o, x: np.add.accumulate(x, out=o),
+    "einsum": lambda o, x: np.einsum("ij,ij->ij", x, x, out=o),
+    "matmul": lambda o, x: np.matmul(SOLID, x, out=o),
+    "sort": lambda o, x: o.sort(0),
+}
+"""Calls that write all of `o`, of shape (4, 6), from a tensor or an array `x` of that shape."""
+
+SOME_ELEMENTS = {
+    "copyto where": lambda o, x: np.copyto(o, 7, where=x > 1),
+    "add where": lambda o, x: np.add(x, 1, out=o, where=A > 1),
+    "o[1:]": lambda o, x: o.__setitem__(slice(1, None), 7),
+    "o[mask]": lambda o, x: o.__setitem__(x > 1, 7),
+    "o[list]": lambda o, x: o.__setitem__([0, 2], V),
+    "o[0, 0]": lambda o, x: o.__setitem__((0, 0), 7),
+}
+"""Calls that write some elements of `o`."""
+
+PARTS = {
+    "rows": lambda o: o[1:],
+    "all": lambda o: o[...],
+    "a row": lambda o: o[1],
+    "columns": lambda o: o[:, ::2],
+    "reshaped": lambda o: o.reshape(2, 12),
+    "a row of rows": lambda o: o[1:][0],
+}
+INTO_PARTS = {
+    "+=": lambda part: part.__iadd__(1),
+    "copyto": lambda part: np.copyto(part, 7),
+    "[...] =": lambda part: part.__setitem__(..., 7),
+    "negative": lambda part: np.negative(part, out=part),
+    "sort": lambda part: part.sort(-1),
+    "sum": lambda part: np.sum(part[None], axis=0, out=part),
+}
+
+PARTIAL = ["[(),()]+(0)", "[(),()]+prod(0)", "[(),()]+max(1)", "block[(1),()]+min(0)", "b a: [(),()]+(0,1)"]
+OTHERS = ["[(),()]", "block[(0),(1)]", "block[(1),()]|(0)", "(a b): block[(0,1)]", "b a: [(0),(1)]"]
+
+
+def check_all_of_a_partial_tensor(comm, part):
+    """Law: what is written into all of a partial tensor is its value, and its layout stays."""
+    for layout, name in share([(layout, name) for layout in PARTIAL for name in WHOLE], part, 5, comm.size):
+        o, want = DistTensor.from_global(A, layout, comm, GRIDS[comm.size]), A.copy()
+        WHOLE[name](o, DistTensor.from_global(A, "block[(0),()]", comm))
+        WHOLE[name](want, A.copy())
+        np.testing.assert_allclose(o.to_global(), want, 1e-12, err_msg=f"{layout} {name}")
+        assert o.layout == rote.parse(layout)
+    z = DistTensor.from_global(A + 1j, "[(),()]+(0)", comm)
+    np.copyto(z.imag, 7)
+    z.real.__iadd__(1)
+    np.testing.assert_array_equal(z.to_global(), A + 1 + 7j)
+    product = DistTensor.from_global(A + 1j, "[(),()]+prod(0,1)", comm, GRIDS[comm.size])
+    if product.distribution.partial:
+        agreed_error(comm, "read-only", np.copyto, product.real, 7)
+    np.testing.assert_allclose(product.imag.to_global(), np.ones(A.shape))
+    counts = DistTensor.zeros(6, "[()]+max(0)", comm, dtype="i4")
+    np.sum(DistTensor.from_global(A, "block[(0),()]", comm), axis=0, out=counts)
+    np.testing.assert_array_equal(counts.to_global(), A.sum(0).astype("i4"))
+
+
+def check_some_of_a_partial_tensor(comm, part):
+    """Law: a write to some elements of a partial tensor is one error on all ranks, and changes neither it nor parts."""
+    cases = [(layout, None, name) for layout in PARTIAL for name in SOME_ELEMENTS]
+    cases += [(layout, taken, name) for layout in PARTIAL for taken in PARTS for name in INTO_PARTS]
+    for layout, taken, name in share(cases, part, 9, comm.size):
+        o = DistTensor.from_global(A, layout, comm, GRIDS[comm.size])
+        if not o.distribution.partial:
+            continue  # over one rank, which has the values
+        if taken is None:
+            x = DistTensor.from_global(A, "block[(0),()]", comm)
+            agreed_error(comm, "contributions, not values", SOME_ELEMENTS[name], o, x)
+        else:
+            agreed_error(comm, "contributions, not values", INTO_PARTS[name], cut := PARTS[taken](o))
+            np.testing.assert_array_equal(cut.to_global(), PARTS[taken](A), err_msg=f"{layout} {taken} {name}")
+        np.testing.assert_array_equal(o.to_global(), A, err_msg=f"{layout} {taken} {name}")
+
+
+def check_parts(comm, part):
+    """Law: what is written into a part of any other tensor is in both, as in NumPy; no policy stops it half-way."""
+    cases = [(layout, taken, name) for layout in OTHERS + PARTIAL for taken in PARTS for name in INTO_PARTS]
+    for layout, taken, name in share(cases, part, 9, comm.size):
+        o, want = DistTensor.from_global(A, layout, comm, GRIDS[comm.size]), A.copy()
+        if o.distribution.partial:
+            continue
+        INTO_PARTS[name](PARTS[taken](want))
+        cut = PARTS[taken](o)
+        with rote.config(implicit="allow" if name in ("sort", "sum") else "error"):
+            INTO_PARTS[name](cut)
+        np.testing.assert_array_equal(o.to_global(), want, err_msg=f"{layout} {taken} {name}")
+        np.testing.assert_array_equal(cut.to_global(), PARTS[taken](want), err_msg=f"{layout} {taken} {name}")
 
 
 def of_several(x, y, row, other_row):
