@@ -13,15 +13,16 @@ from functools import partial
 from typing import Final
 
 from rote.errors import LayoutError
-from rote.grammar import StageSyntax, parse_walk
+from rote.grammar import parse_walk
 from rote.grammar.nodes import BLOCK, CYCLIC, Kind
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Entry, Layout, as_layout
+from rote.layout.layout import Entry, Layout, layout_or_none
 
 from ..check import Line
 from ..request import TransformRequest, components
 from . import cyclic, ragged, transpose
+from .shortest import shortest, splits, transpose_to
 
 __all__ = ["FAMILIES", "Family", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "transposed"]
 
@@ -31,15 +32,15 @@ class Family:
     """A family of walks.
 
     Attributes:
-        start: the layout in which it begins, for a shape, a grid and a request, if the user gives none. It raises a
-            LayoutError if the family does not take such a grid.
-        lines: the lines of its walk from a tensor's distribution. It raises a LayoutError if the family does not take
-            such a tensor.
+        start: the layout in which it begins, for a shape, a grid, a request and the layout of the spectrum, if the
+            user gives none. It raises a LayoutError if the family does not take such a grid.
+        lines: the lines of its walk from a tensor's distribution to the layout of the spectrum, or, without one, to
+            where the walk ends. It raises a LayoutError if the family does not take such a tensor.
         grid_order: the number of modes of a grid that is not given; None for one per axis.
     """
 
-    start: Callable[[tuple[int, ...], Grid, TransformRequest], Layout]
-    lines: Callable[[Distribution, TransformRequest], list[Line]]
+    start: Callable[[tuple[int, ...], Grid, TransformRequest, Layout | None], Layout]
+    lines: Callable[[Distribution, TransformRequest, Layout | None], list[Line]]
     grid_order: int | None = 1
 
 
@@ -51,8 +52,13 @@ def transposed(splits: int) -> str:
     return "slab" if splits < 2 else "pencil"
 
 
-def _whole_axes(name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
-    """Blocks of the first axes. Components are split only if the grid has more modes than other axes can take."""
+def _whole_axes(
+    name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest, output: Layout | None
+) -> Layout:
+    """Blocks of the first axes, or of those from which a batch is nearest to the layout of its spectrum.
+
+    Components are split only if the grid has more modes than other axes can take.
+    """
     order = len(shape)
     if (name == "slab" and grid.order != 1) or (name == "pencil" and grid.order < 2):
         wanted = f"1, not {grid}" if name == "slab" else f"2, not {grid}, or of a higher one"
@@ -66,16 +72,23 @@ def _whole_axes(name: str, shape: tuple[int, ...], grid: Grid, request: Transfor
     usable = [axis for axis in range(order) if axis not in kept]
     if grid.order >= max(len(usable), 2):
         usable = [*range(order)]
-    return _split(order, usable[: grid.order], BLOCK)
+    first = _split(order, usable[: grid.order], BLOCK)
+    if output is None or len(request.axes) == order:
+        return first
+    others = [layout for layout in splits([first, output], grid) if not any(layout.modes[axis] for axis in kept)]
+    lines = shortest([layout.on(shape, grid) for layout in (first, *others)], request, output)
+    return lines[0].layout if lines else first
 
 
-def _rows(shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
+def _rows(shape: tuple[int, ...], grid: Grid, request: TransformRequest, output: Layout | None) -> Layout:
     if grid.order != 1:
         raise LayoutError(f"rows takes a grid of order 1, not {grid}")
     return transpose.row_layout(tuple(range(len(shape))))
 
 
-def _cyclic_axes(name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
+def _cyclic_axes(
+    name: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest, output: Layout | None
+) -> Layout:
     """The first transformed axes, elementwise cyclic; a real one stays whole."""
     split = [a for a in range(len(shape)) if a in request.axes and a != request.real][: grid.order]
     if len(split) < grid.order and grid.size > 1:
@@ -87,7 +100,7 @@ def _cyclic_axes(name: str, shape: tuple[int, ...], grid: Grid, request: Transfo
     return _split(len(shape), split)
 
 
-def _ragged(shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
+def _ragged(shape: tuple[int, ...], grid: Grid, request: TransformRequest, output: Layout | None) -> Layout:
     axes = sorted(request.axes, key=lambda a: a == request.real)[: grid.order]
     if len(axes) < grid.order and grid.size > 1:
         raise LayoutError(f"ragged splits the axes {request.axes}; the grid {grid} is of order {grid.order}")
@@ -103,8 +116,8 @@ def _split(order: int, axes: Sequence[int], kind: Kind = CYCLIC) -> Layout:
 
 
 FAMILIES = {
-    "slab": Family(partial(_whole_axes, "slab"), transpose.transpose),
-    "pencil": Family(partial(_whole_axes, "pencil"), transpose.transpose, 2),
+    "slab": Family(partial(_whole_axes, "slab"), transpose_to),
+    "pencil": Family(partial(_whole_axes, "pencil"), transpose_to, 2),
     "rows": Family(_rows, transpose.rows),
     "volumetric": Family(partial(_cyclic_axes, "volumetric"), partial(cyclic.volumetric, "volumetric"), None),
     "cyclic": Family(partial(_cyclic_axes, "cyclic"), partial(cyclic.volumetric, "cyclic"), None),
@@ -119,10 +132,7 @@ any number of points, one axis at a time; "auto" compares all families."""
 
 def lines_of(name: str, source: Distribution, request: TransformRequest, output: Layout | str | None) -> list[Line]:
     """The lines of the named family from a tensor's distribution, or a LayoutError."""
-    if name == "ragged":  # its last line may save a move to the output
-        return ragged.ragged(source, request, output)
-    lines = FAMILIES[name].lines(source, request)
-    return lines if output is None else [*lines, StageSyntax(as_layout(output))]
+    return FAMILIES[name].lines(source, request, layout_or_none(output))
 
 
 def read_lines(text: str) -> list[Line]:

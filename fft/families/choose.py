@@ -36,6 +36,7 @@ from ..transforms import COMPLEX
 from ..walk import Stage, Transform, Walk
 from . import FAMILIES, check_algorithm, is_text, lines_of, read_lines, transposed
 from .ragged import ragged
+from .shortest import CROWDED, copies, fullness
 
 __all__ = ["NONE", "Choice", "Price", "Prices", "best", "choices", "choices_for", "compare", "compared", "crowded"]
 __all__ += ["gathered_bytes", "idle", "preferred", "ranking", "reread", "walk_for", "walk_of", "walks"]
@@ -44,7 +45,6 @@ __all__ += ["warn_if_gathered"]
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
 _MANY = 64  # grids: of more, those that cost the same are priced once
 _RANKS = 1 << 22  # for which walks are compared in seconds, within 2 GB
-_CROWDED = 2  # times its part of the tensor that a rank may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _source(arguments: Arguments, algorithm: str) -> Distribution:
     if grid is None:
         split = [axis for axis in request.axes if axis != request.real]
         grid = Grid.of(arguments.ranks, family.grid_order or max(len(split), 1))
-    return distribute(family.start(shape, grid, request), shape, grid)
+    return distribute(family.start(shape, grid, request, arguments.output), shape, grid)
 
 
 @memoized(64, once=True)
@@ -499,9 +499,9 @@ def compare(
 
 def crowded(walk: Walk) -> bool:
     """Whether a walk gathers a split axis on every rank, or fills some rank to more than twice what it has at first."""
-    before = max(_times(walk.source), 1.0)
-    fullest = max((_times(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
-    return fullest > _CROWDED * before or gathered_bytes(walk) > 0
+    before = max(fullness(walk.source), 1.0)
+    fullest = max((fullness(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
+    return fullest > CROWDED * before or gathered_bytes(walk) > 0
 
 
 def idle(walk: Walk) -> bool:
@@ -513,10 +513,10 @@ def idle(walk: Walk) -> bool:
 
 def gathered_bytes(walk: Walk) -> int:
     """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is."""
-    copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
+    before, own, most = copies(walk.source), prod(walk.source.max_local_shape()), 0
     for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
         held = prod(stage.before.max_local_shape())
-        if held > own and _transforms(stage) and _copies(stage.before) > copies:
+        if held > own and _transforms(stage) and copies(stage.before) > before:
             most = max(most, held * dtype.itemsize)
     return most
 
@@ -547,12 +547,3 @@ def _advice(source: Distribution, request: TransformRequest) -> str:
 
 def _transforms(stage: Stage) -> bool:
     return any(isinstance(action, Transform) for action in stage.done)
-
-
-def _copies(dist: Distribution) -> int:
-    return dist.grid.size // prod(split.parts for split in chain(*dist.splits))
-
-
-def _times(dist: Distribution) -> float:
-    """The elements of the fullest rank, relative to an even part of the tensor."""
-    return dist.grid.size * prod(dist.max_local_shape()) / max(prod(dist.view_shape), 1)

@@ -26,7 +26,8 @@ from rote.layout.view import View
 from ..check import Line
 from ..request import TransformRequest
 from ..transforms import FOURIER, KINDS
-from .transpose import Actions, begin, sized, transpose
+from .shortest import is_plain, transpose_to
+from .transpose import Actions, begin, ending, sized
 
 __all__ = ["levels", "volumetric"]
 
@@ -34,8 +35,8 @@ __all__ = ["levels", "volumetric"]
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def volumetric(name: str, source: Distribution, request: TransformRequest) -> list[Line]:
-    """The lines of a walk that transforms cyclic axes in digits, and all others by transposes.
+def volumetric(name: str, source: Distribution, request: TransformRequest, output: Layout | None = None) -> list[Line]:
+    """The lines of a walk that transforms cyclic axes in digits, and all others by transposes, to a layout.
 
     If no axis is cyclic, the first step makes all split axes cyclic. "volumetric" moves one axis at a time.
 
@@ -43,13 +44,13 @@ def volumetric(name: str, source: Distribution, request: TransformRequest) -> li
         LayoutError: the family does not take such a tensor or request.
     """
     if source.layout.view is None and not any(source.splits[axis] for axis in request.axes):
-        return transpose(source, request)  # nothing moves in any family
+        return transpose_to(source, request, output)  # nothing moves in any family until then
     if not {*request.kind.values()} <= {*FOURIER}:
         raise LayoutError(
             f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, pencil or "
             "rows"
         )
-    if source.layout.view is not None or source.layout.partial or source.layout.rooted:
+    if not is_plain(source.layout):
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
     axes, real, together = request.axes, request.real, name == "cyclic"
     split = [a for a in axes if source.splits[a]]
@@ -59,15 +60,15 @@ def volumetric(name: str, source: Distribution, request: TransformRequest) -> li
         for a in split:
             modes[a] = tuple(Entry(e.grid_mode) for e in modes[a])
         start = Layout(tuple(modes)).on(source.shape, source.grid)
-        return [StageSyntax(source.layout), *_cyclic(start, request, together)]
+        return ending([StageSyntax(source.layout), *_cyclic(start, request, together)], output)
     if others and not request.forward and real is not None and real not in others:
         others.append(real)  # the real axis comes last in an inverse transform
     first = request.of(tuple(a for a in axes if a not in others))
     lines = _cyclic(source, first, together)
     if not others:
-        return lines
+        return ending(lines, output)
     between = fitted(source, request.after(source.shape, first.axes))
-    return [*lines, *transpose(between, request.of(tuple(others)))]
+    return [*lines, *transpose_to(between, request.of(tuple(others)), output)]
 
 
 def _cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[Line]:

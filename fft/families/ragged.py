@@ -31,14 +31,15 @@ from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.distribution import Distribution
 from rote.layout.expressions import block, fitting
 from rote.layout.grid import divisors
-from rote.layout.layout import Layout, layout_or_none
+from rote.layout.layout import Layout
 from rote.layout.refine import fitted
 from rote.layout.view import View
 
 from ..check import Line, mode_names
 from ..request import TransformRequest
 from ..transforms import FOURIER, KINDS, TransformKind
-from .transpose import begin, transpose
+from .shortest import is_plain
+from .transpose import begin, ending, transpose
 
 __all__ = ["Factors", "best_factors", "padded_factors", "ragged", "smooth"]
 
@@ -48,7 +49,7 @@ Entries = tuple[Entry, ...]
 _TWIDDLE = ActionSyntax(TWIDDLE)
 
 
-def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[Line]:
+def ragged(source: Distribution, request: TransformRequest, output: Layout | None = None) -> list[Line]:
     """The lines of a walk that transforms each split axis in six steps, and all whole axes together.
 
     They end in `output`; if that is None, split axes end elementwise cyclic, or as they began.
@@ -66,10 +67,9 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
     block[(0),()] [('fft', (1,))]
     (b a): block[(0)] []
     """
-    if source.layout.view is not None or source.layout.partial or source.layout.rooted:
+    if not is_plain(source.layout):
         raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
-    end = layout_or_none(output)
-    plain = end if end is not None and not (end.view or end.partial or end.rooted) else None
+    plain = output if output is not None and is_plain(output) else None
     dist, cuts = begin(source, request)
     lines = [StageSyntax(source.layout, actions=cuts)] if cuts else []
     groups = _groups(source, request)
@@ -83,7 +83,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
             lines += transpose(dist, request.of(group))
             dist = fitted(dist, request.after(dist.shape, group))
     lines = lines or [StageSyntax(source.layout)]
-    return lines if end in (None, dist.layout) else [*lines, StageSyntax(end)]
+    return lines if output == dist.layout else ending(lines, output)
 
 
 def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, ...]]:

@@ -35,7 +35,7 @@ from ..request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
 from ..walk import Resize
 
-__all__ = ["begin", "row_layout", "rows", "sized", "transpose"]
+__all__ = ["begin", "ending", "ready", "row_layout", "rows", "sized", "stage", "transpose"]
 
 Actions = tuple[ActionSyntax, ...]
 
@@ -65,30 +65,37 @@ def transpose(source: Distribution, request: TransformRequest) -> list[Line]:
         raise LayoutError(
             f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
         )
-    forward, kind, real = request.forward, request.kind, request.real
-    todo = sorted(request.axes, key=lambda a: a == real)
+    forward = request.forward
+    todo = sorted(request.axes, key=lambda a: a == request.real)
     if forward:
         todo.reverse()
     dist, resizes = begin(source, request)
     lines = [StageSyntax(source.layout, actions=resizes)] if resizes else []
     kept = components(source.shape, request)
     while True:
-        now = _ready(dist, todo, kind)
-        done = _transforms([a for a in request.axes if a in now], kind, forward)
-        actions = [sized(name, modes, {a: a for a in now}, dist.shape, request) for name, modes in done]
-        lines.append(StageSyntax(dist.layout, actions=tuple(chain(*actions))))
+        now = ready(dist, todo, request)
+        line, after = stage(dist, now, request)
+        lines.append(line)
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        after = fitted(dist, request.after(dist.shape, now))
         dist = _freed(after, todo[0], todo, kept, forward).on(after.shape, after.grid)
 
 
-def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> list[int]:
-    """The whole axes that need not wait for a split one: "fft" waits for "rfft", and "irfft" for "ifft"."""
-    whole = [a for a in todo if not dist.splits[a]]
+def ready(dist: Distribution, todo: Sequence[int], request: TransformRequest, late: Sequence[int] = ()) -> list[int]:
+    """The whole axes, without `late` ones, that need not wait: "fft" waits for "rfft", and "irfft" for "ifft"."""
+    kind = request.kind
+    whole = [a for a in todo if not dist.splits[a] and a not in late]
     waited = {kind[a] for a in todo if a not in whole}
     return [a for a in whole if AFTER.get(kind[a]) not in waited]
+
+
+def stage(dist: Distribution, now: Sequence[int], request: TransformRequest) -> tuple[Line, Distribution]:
+    """The line that transforms some whole axes, and the distribution after it."""
+    done = _transforms([a for a in request.axes if a in now], request.kind, request.forward)
+    actions = [sized(name, modes, {a: a for a in now}, dist.shape, request) for name, modes in done]
+    after = fitted(dist, request.after(dist.shape, now))
+    return StageSyntax(dist.layout, actions=tuple(chain(*actions))), after
 
 
 def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> list[tuple[str, tuple[int, ...]]]:
@@ -134,8 +141,8 @@ def row_layout(order: Order) -> Layout:
     return Layout(((Entry(0, BLOCK),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
 
 
-def rows(source: Distribution, request: TransformRequest) -> list[Line]:
-    """The lines of a walk of the row-wise family, in the order of axes that moves least.
+def rows(source: Distribution, request: TransformRequest, output: Layout | None = None) -> list[Line]:
+    """The lines of a walk of the row-wise family, in the order of axes that moves least, and then to a layout.
 
     Raises:
         LayoutError: the family does not take such a tensor.
@@ -160,7 +167,12 @@ def rows(source: Distribution, request: TransformRequest) -> list[Line]:
     for way in near[-1][2]:
         done = sized(kind[way[-1]], (1,), {1: way[-1]}, dist.shape, request)
         lines.append(StageSyntax(row_layout(way), actions=done))
-    return lines
+    return ending(lines, output)
+
+
+def ending(lines: list[Line], output: Layout | None) -> list[Line]:
+    """The lines of a walk that goes on to a layout in the end, if there is one."""
+    return lines if output is None else [*lines, StageSyntax(output)]
 
 
 def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:

@@ -69,6 +69,8 @@ def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
     >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
     block[(0),(1:block(2))] on (6, 4), grid 2x2
     """
+    if shape == dist.shape:
+        return dist
     modes = []
     for digits, mode in zip(dist.digits, dist.layout.modes, strict=True):
         stays = all(dist.shape[digit.mode] == shape[digit.mode] for digit in digits)
