@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, prod
 
+import numpy as np
 import numpy.typing as npt
 
 from rote.caches import memoized
@@ -25,6 +26,7 @@ from rote.grammar.nodes import BLOCK
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.expressions import L
 from rote.layout.grid import Grid, divisors, grid_shape, integer, tensor_shape
+from rote.layout.kinds import part_extents
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT, Machine, as_machine
 from rote.prediction import Prediction
@@ -130,6 +132,16 @@ class Choice:
         return 0 if self.walk is None else self.walk.peak_bytes
 
     @property
+    def empty_ranks(self) -> int:
+        """The most ranks that hold nothing in a stage, since there are more ranks than points; 0 without a walk."""
+        return 0 if self.walk is None else _empty_ranks(self.walk)
+
+    @property
+    def note(self) -> str:
+        """How many ranks hold nothing in a stage, in words; "" if all hold something in all stages."""
+        return f"{self.empty_ranks} of {self.source.grid.size} ranks hold nothing" if self.empty_ranks else ""
+
+    @property
     def prediction(self) -> Prediction | None:
         """The seconds by cause and range, and the memory (see `rote.predict`); None if there is no walk.
 
@@ -149,9 +161,10 @@ class Choice:
         if self.walk is None:
             return f"{self.name} on {self.source.grid}: none, for {self.why}"
         received, peak = in_bytes(self.price.received), in_bytes(self.peak_bytes)
+        note = f"; {self.note}" if self.note else ""
         return (
             f"{self.name} on {self.source.grid}, from {self.source.layout}: about {in_seconds(self.seconds)}, "
-            f"{counted(self.price.moves, 'move')}, {received} received and {peak} of memory by a rank"
+            f"{counted(self.price.moves, 'move')}, {received} received and {peak} of memory by a rank{note}"
         )
 
 
@@ -429,6 +442,8 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
             more += ", if you ask for its view"
         elif not _spread(choice):
             more += ", but ranks come to hold more than their parts"
+        if choice.note:
+            more += f"; {choice.note}"
         if not lines:
             more = f" {on_machine(walk.machine)}{more}"
         lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
@@ -466,8 +481,9 @@ def compare(
     Returns:
         One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`
         (the distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes`
-        (approximate memory on a rank) and `walk`, whose `moves` are the plans and whose `plot()` draws it. If a family
-        has no walk, `walk` is None and `why` gives the reason; these come last.
+        (approximate memory on a rank), `empty_ranks` (the most that hold nothing in a stage) and `walk`, whose `moves`
+        are the plans and whose `plot()` draws it. If a family has no walk, `walk` is None and `why` gives the reason;
+        these come last.
 
     Raises:
         LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
@@ -506,9 +522,19 @@ def crowded(walk: Walk) -> bool:
 
 def idle(walk: Walk) -> bool:
     """Whether some ranks have nothing to do in a stage, since there are fewer points along a mode than ranks."""
-    dists = [stage.before for stage in walk.stages]
-    modes = [mode for dist in dists for mode in zip(dist.splits, dist.view_shape, strict=True)]
-    return any(prod([split.parts for split in splits]) > extent for splits, extent in modes)
+    return _empty_ranks(walk) > 0
+
+
+def _empty_ranks(walk: Walk) -> int:
+    """The most ranks that hold nothing in a stage."""
+    most = 0
+    for dist in (stage.before for stage in walk.stages):
+        holding = dist.grid.size
+        for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
+            extents = part_extents(splits, extent)
+            holding = holding * int(np.count_nonzero(extents)) // extents.size
+        most = max(most, dist.grid.size - holding)
+    return most
 
 
 def gathered_bytes(walk: Walk) -> int:

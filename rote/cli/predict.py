@@ -172,15 +172,16 @@ def written(page: str, path: str) -> str:
 
 
 def _choice(choice: Choice) -> Answer:
-    price, names = choice.price, ("layout", "moves", "received_bytes", "peak_bytes", "seconds")
-    figures = str(choice.source.layout), price.moves, price.received, choice.peak_bytes, price.seconds
-    told = dict(zip(names, figures, strict=True)) if choice.walk else dict.fromkeys(names)
+    price, figures = choice.price, {"layout": str(choice.source.layout)}
+    figures |= {"moves": price.moves, "received_bytes": price.received, "peak_bytes": choice.peak_bytes}
+    figures |= {"empty_ranks": choice.empty_ranks, "seconds": price.seconds}
+    told = figures if choice.walk else dict.fromkeys(figures)
     return {"family": choice.name, "grid": choice.source.grid.shape} | told | {"why_none": choice.why or None}
 
 
 def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
     """The table of the walks, and a line for each family that has none; with `why` for each of its grids."""
-    rows = [("family", "grid", "layout", "moves", "received", "peak", "about")]
+    rows = [("family", "grid", "layout", "moves", "received", "peak", "about", "")]
     none: dict[str, list[str]] = {}
     for choice in candidates:
         on, price = str(choice.source.grid), choice.price
@@ -188,7 +189,7 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
             none.setdefault(choice.name, []).append(f"{on}: {choice.why.partition(chr(10))[0]}")
         else:
             cells = str(price.moves), in_bytes(price.received), in_bytes(choice.peak_bytes), in_seconds(price.seconds)
-            rows.append((choice.name, on, str(choice.source.layout), *cells))
+            rows.append((choice.name, on, str(choice.source.layout), *cells, choice.note))
     lines = table(rows, range(3, 7))
     if candidates[0].seconds > min(choice.seconds for choice in candidates):
         lines.append(f"  the first is taken: {_PREFERENCE}")

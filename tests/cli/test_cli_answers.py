@@ -142,6 +142,16 @@ def test_explain_of_ffts(command: tuple[str, ...]) -> None:
         assert figures == ({float, int, str} if choice in walks else {type(None)})
 
 
+def test_ranks_that_hold_nothing_are_said() -> None:
+    """In the answer a number, and in the table a text, where there are some."""
+    told = answer("predict", "predict", "8x8x8", "--ranks", 100, "--dtype", "c16")
+    empty = [choice["empty_ranks"] for choice in told["choices"] if choice["why_none"] is None]
+    text = run("predict", "8x8x8", "--ranks", 100, "--dtype", "c16").stdout
+    assert min(empty) == 36 and [f"{number} of 100 ranks hold nothing" in text for number in empty] == [True] * len(
+        empty
+    )
+
+
 def test_predict_of_several_ranks_and_of_a_job() -> None:
     """Rows for each number of ranks, and a job with its batch file."""
     told = answer("predict --ranks 4,8", "predict", "16x16x16", "--ranks", "4,8")

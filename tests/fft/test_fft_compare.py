@@ -15,6 +15,7 @@ from rote.compiler.plan import in_bytes
 from rote.compiler.volumes import traffic
 from rote.errors import CommError
 from rote.fft import FFT, compare
+from rote.fft.families.choose import compared
 
 
 @pytest.mark.parametrize("layout", [None, "block[(0),(1),()]", "[(),(0),(1)]"])
@@ -160,6 +161,21 @@ def test_the_memory_of_a_choice_is_what_a_run_takes(shape: tuple[int, ...], dtyp
     assert len(choices) >= 2
     assert most == [choice.peak_bytes for choice in choices for _ in range(2)]
     assert all(f" and {in_bytes(choice.peak_bytes)} of memory by a rank" in str(choice) for choice in choices)
+
+
+@pytest.mark.parametrize("ranks", [64, 100, 128])
+def test_ranks_that_hold_nothing_are_counted(ranks: int) -> None:
+    """Law: `empty_ranks` is the most ranks whose block is empty in a stage, and a choice says so as text if there are
+    some; so does the walk that is taken, beside those that are not."""
+    choices = [choice for choice in compare((8, 8, 8), ranks) if choice.walk is not None]
+    for choice in choices:
+        dists = [stage.before for stage in choice.walk.stages]
+        counts = [sum(0 in dist.local_shape(rank) for rank in range(ranks)) for dist in dists]
+        assert choice.empty_ranks == max(counts)
+        assert (f"; {max(counts)} of {ranks} ranks hold nothing" in str(choice)) == (max(counts) > 0)
+        (line,) = [line for line in compared([choice], choice.walk) if line.startswith(f"  {choice.name}")]
+        assert (f"; {max(counts)} of {ranks} ranks hold nothing" in line) == (max(counts) > 0)
+    assert {choice.empty_ranks > 0 for choice in choices} == ({True, False} if ranks == 64 else {True})
 
 
 def test_more_ranks_than_there_are() -> None:
