@@ -262,7 +262,7 @@ def with_usual_configs(kernels: Sequence[Kernel], places: Sequence[Position], co
         usual = usual_library(kernel.kind, kernel.of_parts().dtype, threaded=by_threads)
         config = KernelConfig(usual, threads=threads)
         if not by_threads and any(known.values()):
-            config = fastest(kernel, place, config, known)
+            config = _fastest_here(kernel, place, config, known)
         made.append(replace(kernel, config=config))
     return made
 
@@ -283,6 +283,15 @@ def fastest(kernel: Kernel, place: Position, usual: KernelConfig, known: KnownSp
         ways = [way for way in ways if way[1].fused and (way[1].tiled or place.stays or len(samples[0].axes) > 1)]
     least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
     return best if least_time <= BETTER * before else usual
+
+
+def _fastest_here(kernel: Kernel, place: Position, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
+    """The fastest config of a library that loads here: the times may be those of another environment."""
+    config = fastest(kernel, place, usual, known)
+    if library(config.library).loads:
+        return config
+    others = {each: {name: known[each][name] for name in known[each] if name != config.library} for each in known}
+    return _fastest_here(kernel, place, usual, others)
 
 
 def _timed(each: Sample, names: Sequence[str], comm: Comm) -> Speeds:

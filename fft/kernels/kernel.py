@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.host import installed
 from rote.runtime.comm.protocol import Array
 from rote.runtime.comm.segments import LINE, at_line
 
@@ -169,7 +168,7 @@ def is_plain(array: Array) -> bool:
 @cache
 def _alignment_test() -> Callable[[Array, int], bool]:
     """Whether an array begins at a multiple of n bytes; pyfftw's function is a tenth of a small transform faster."""
-    if not installed("pyfftw"):
+    if not library("pyfftw").version():
         return lambda array, n: bool(array.__array_interface__["data"][0] % n == 0)
     from .backends.fftw import fftw_core
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -97,6 +98,7 @@ def findings() -> Iterator[Finding]:
         ("Rote", lambda: __version__, "broken", _ANEW),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
         ("pyFFTW", _pyfftw, *pyfftw),
+        *((name, partial(_load, name), "missing", f"pip install --force-reinstall {name}") for name in _unloadable()),
         ("mpi4py", lambda: version("mpi4py"), "missing", "pip install mpi4py"),
         ("MPI", _mpi, "missing", _MPI),
         ("mpiexec", _mpiexec, "missing", _MPI),
@@ -127,6 +129,19 @@ def _pyfftw() -> str:
     if "double" not in precisions:
         raise RoteError(f"{binding}, FFTW {fftw}, has no double precision")
     return f"{binding}, FFTW {fftw}: {', '.join(precisions)} precision"
+
+
+def _unloadable() -> list[str]:
+    """The other libraries of transforms that are installed and cannot be loaded, so that they are not used."""
+    from ..fft.kernels.backends import NAMES, library
+
+    return [name for name in NAMES[1:] if installed(name) and not library(name).loads]
+
+
+def _load(name: str) -> str:
+    from ..fft.kernels.backends import library
+
+    return str(library(name).load())
 
 
 def _mpi() -> str:

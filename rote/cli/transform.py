@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..compiler.plan import in_bytes
 from ..errors import LayoutError, RoteError
-from ..host import installed, memory
+from ..host import memory
 from ..io.transfer import Draft
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import check_grid
@@ -149,15 +149,14 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     """Do a request on every rank of a communicator; rank 0 prints the plan and the times, from `began` on."""
     watch = Watch(comm, began)
     with watch.phase("start"):
-        from ..fft.kernels.backends.fftw import fftw_build
+        from ..fft.kernels.backends import library
         from ..io import format_of
         from ..io.npy import read_header
         from ..io.stored import check_dtype
         from ..tensor import load
         from ..tensor.files import save
 
-        if installed("pyfftw"):
-            fftw_build()  # loads FFTW
+        library("pyfftw").version()  # loads FFTW
     with watch.phase("plan") as part:
         header = from_root(comm, lambda: read_header(request.source))
         with collective_errors(comm):

@@ -54,22 +54,26 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
     """The library that is taken if none was timed: that of the processor's maker, if it is installed, else FFTW.
 
     Without pyfftw, which has no wheels for some versions of Python and some processors, the next one of `NAMES` is
-    taken that is installed. A `threaded` one has threads of its own.
+    taken that can be loaded. A `threaded` one has threads of its own.
 
     Raises:
-        RoteError: pyfftw is not installed, and no other installed library has these transforms.
+        RoteError: pyfftw cannot be loaded, and no other library that can has these transforms.
     """
     for name in NAMES:
         backend = library(name)
         made_here = backend.processors and backend.processors in processor()
         if made_here and (backend.threaded or not threaded) and backend.does(kind, dtype) and backend.version():
             return name
-    if installed(NAMES[0]):
+    if _is_usable(NAMES[0]):
         return NAMES[0]
     for name in NAMES:
-        if not library(name).processors and installed(name) and transforms(name, kind, dtype):
+        if not library(name).processors and _is_usable(name) and transforms(name, kind, dtype):
             return name
     raise RoteError(f"no installed library has {kind} of {dtype}\npip install pyfftw, or ducc0, or SciPy")
+
+
+def _is_usable(name: str) -> bool:
+    return bool(installed(name)) and library(name).loads
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -52,8 +52,11 @@ class Fftw(Library):
     plans = True
     line_to_line = True
 
+    def load(self) -> Any:
+        return fftw_core()
+
     def version(self) -> str:
-        package = installed(_PACKAGE)
+        package = super().version()
         return f"{package} {_fftw_version()}" if package else ""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:

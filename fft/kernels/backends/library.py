@@ -122,9 +122,23 @@ class Library:
     prefers_tiles = True
     line_to_line = False
 
+    def load(self) -> Any:
+        """Load the backend, and return its module or library; an error says why it cannot be loaded."""
+        raise NotImplementedError
+
+    @property
+    def loads(self) -> bool:
+        """Whether the backend can be loaded."""
+        try:
+            self.load()
+        except Exception:  # whatever a broken installation raises
+            return False
+        return True
+
     def version(self) -> str:
-        """The backend's version; empty if it is not installed."""
-        return installed(self.name)
+        """The backend's version; empty if it is not installed, or cannot be loaded."""
+        version = installed(self.name)
+        return version if version and self.loads else ""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         """Whether the backend has a transform of this kind for arrays of a dtype, in full precision."""
@@ -150,14 +164,17 @@ class Ducc(Library):
     name = "ducc0"
     timed = True
 
+    def load(self) -> Any:
+        from ducc0 import fft
+
+        return fft
+
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         return bool(KINDS[kind].ducc0) and dtype.char in "fdgFDG"
 
     def prepare(
         self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
     ) -> ArrayTransform:
-        from ducc0 import fft
-
         options: dict[str, Any] = {"axes": axes, "inorm": 0, "nthreads": config.threads}
         if row.real != "both":
             options["forward"] = not row.backward
@@ -165,7 +182,7 @@ class Ducc(Library):
             options |= {"lastsize": ends[1].shape[axes[-1]], "allow_overwriting_input": True}
         if row.type:
             options["type"] = row.type
-        transform = partial(getattr(fft, row.ducc0), **options)
+        transform = partial(getattr(self.load(), row.ducc0), **options)
         return lambda source, target: partial(transform, source, out=target)
 
 
@@ -174,6 +191,11 @@ class SciPy(Library):
 
     name = "scipy"
 
+    def load(self) -> Any:
+        import scipy.fft
+
+        return scipy.fft
+
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         row = KINDS[kind]
         return (row.real != "both" or row.type > 0) and dtype.char in "fdgFDG"
@@ -181,10 +203,8 @@ class SciPy(Library):
     def prepare(
         self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
     ) -> ArrayTransform:
-        import scipy.fft as fft
-
         options = {"type": row.type} if row.real == "both" else _unscaled(row, axes, ends)
-        transform = partial(getattr(fft, row.function), axes=axes, workers=config.threads, **options)
+        transform = partial(getattr(self.load(), row.function), axes=axes, workers=config.threads, **options)
 
         def run(source: Array, target: Array) -> None:
             target[...] = transform(source)
@@ -197,6 +217,9 @@ class NumPy(Library):
 
     name = "numpy"
     threaded = False
+
+    def load(self) -> Any:
+        return np.fft
 
     def version(self) -> str:
         return str(np.__version__)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import site
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from ctypes import CDLL, POINTER, c_char, c_int, c_ssize_t, c_uint, c_void_p
 from functools import cache, partial
+from glob import glob
 from itertools import product, starmap
 from operator import itemgetter
 from typing import Any
@@ -36,6 +36,7 @@ _ESTIMATE = 1 << 6
 _MOST = 7  # the most axes of one plan
 _NEIGHBOURS = 8  # transforms side by side that take longer than a call
 _FUNCTIONS = {"neither": "dft", "input": "dft_r2c", "output": "dft_c2r"}
+_PRECISIONS = "fftw", "fftwf"  # double and single
 _PLANNING = threading.Lock()
 
 
@@ -54,6 +55,12 @@ class Mkl(Library):
     processors = "Intel"
     prefers_tiles = False
 
+    def load(self) -> CDLL:
+        interface = _interface()
+        if interface is None:
+            raise ImportError(_opened())
+        return interface
+
     def version(self) -> str:
         """The library's version; empty if MKL cannot be loaded."""
         interface = _interface()
@@ -64,7 +71,7 @@ class Mkl(Library):
         return text.value.decode().partition("Version ")[2].partition("-")[0]
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
-        return KINDS[kind].real != "both" and dtype.char in "fdFD"
+        return KINDS[kind].real != "both" and dtype.char in "fdFD" and self.loads
 
     def prepare(
         self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
@@ -84,29 +91,30 @@ class Mkl(Library):
         return plans[0][0] if len(plans) == 1 else partial(_in_turn, plans)
 
 
-@cache
 def _interface() -> CDLL | None:
-    """The interface, on one thread; if the program runs MKL already, that one is used."""
+    """The interface, on one thread; None if MKL cannot be loaded."""
+    opened = _opened()
+    return None if isinstance(opened, str) else opened
+
+
+@cache
+def _opened() -> CDLL | str:
+    """The interface, or why there is none; if the program runs MKL already, that one is used."""
     if sys.platform != "linux":
-        return None
+        return "MKL is loaded on Linux only"
     try:
         os.getcwd()
-    except OSError:  # in a folder that is gone, MKL does not find its own libraries, and ends the process
-        return None
-    paths: dict[str, str] = {}
-    for base in (sys.prefix, site.getuserbase()):  # where wheels put libraries
-        folder = os.path.join(base, "lib")
-        if os.path.isdir(folder):
-            for file in sorted(os.listdir(folder)):
-                if file.startswith("libmkl_"):
-                    paths.setdefault(file.removeprefix("libmkl_").partition(".so")[0], os.path.join(folder, file))
-    if not {*_BELOW, _INTERFACE, _ALL, _ANYWHERE} <= paths.keys():
-        return None
+    except OSError:  # MKL does not find its own libraries, and ends the process
+        return "the working folder is gone"
+    paths = _files()
+    missing = [name for name in (*_BELOW, _INTERFACE, _ALL, _ANYWHERE) if not os.path.isfile(paths.get(name, ""))]
+    if missing:
+        return f"no file {', '.join([f'libmkl_{name}.so' for name in missing])} is where the package mkl has its files"
     try:
-        dlopen = CDLL(None).dlopen
-    except (AttributeError, OSError):
-        return None
-    dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, c_int), c_void_p
+        dlopen, dlerror = CDLL(None).dlopen, CDLL(None).dlerror
+    except (AttributeError, OSError) as error:
+        return str(error)
+    dlopen.argtypes, dlopen.restype, dlerror.restype = (ctypes.c_char_p, c_int), c_void_p, ctypes.c_char_p
 
     def opened(name: str, mode: int) -> int | None:
         handle: int | None = dlopen(os.fsencode(paths[name]), mode)
@@ -116,17 +124,37 @@ def _interface() -> CDLL | None:
     if handle is None and all(opened(below, _LAZY | _GLOBAL) for below in _BELOW):  # they define no functions of FFTW
         name, handle = _INTERFACE, opened(_INTERFACE, _LAZY)
     if handle is None:
-        return None
+        return os.fsdecode(dlerror() or b"") or f"the system cannot open {paths[name]}"
     interface = CDLL(paths[name], handle=handle)
-    for precision in ("fftw", "fftwf"):
+    for precision, function in product(_PRECISIONS, _FUNCTIONS.values()):
+        if not hasattr(interface, f"{precision}_plan_guru64_{function}"):
+            return f"{paths[name]} has no {precision}_plan_guru64_{function}"
+    for precision in _PRECISIONS:
         getattr(interface, f"{precision}_plan_with_nthreads")(1)
     return interface
+
+
+def _files() -> dict[str, str]:
+    """The paths of MKL's libraries by their short names: those that its package lists, or those in conda's folder.
+
+    The package may be in another folder than this environment, which sees it.
+    """
+    from importlib import metadata  # late, because it imports the e-mail parser
+
+    package = next(iter(metadata.distributions(name="mkl")), None)
+    listed = [str(file.locate()) for file in (package and package.files) or ()]
+    paths: dict[str, str] = {}
+    for path in listed or sorted(glob(os.path.join(sys.prefix, "lib", "libmkl_*"))):
+        before, found, name = os.path.basename(path).partition("libmkl_")
+        if found and not before:
+            paths.setdefault(name.partition(".so")[0], path)
+    return paths
 
 
 def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
     """FFTW's functions that plan transforms, run them on any arrays, and destroy plans."""
     interface, name = _interface(), _FUNCTIONS[kind]
-    precision = "fftwf" if single else "fftw"
+    precision = _PRECISIONS[single]
     plan = getattr(interface, f"{precision}_plan_guru64_{name}")
     dimensions = (c_int, POINTER(_Dimension)) * 2
     sign = (c_int,) if kind == "neither" else ()
