@@ -211,6 +211,7 @@ def check_files(comm):
         numbers = np.arange(np.prod(u.global_shape)).reshape(u.global_shape)
         u[...] = numbers[u.local_slice()]
         file = HDF5File(f"fields{rank}.h5", mode="w", domain=[np.arange(4.0), (0, 1), (0, 2)])
+        assert file.f is None or not file.f  # closed, where this rank has opened it
         for step in (0, 5):
             file.write(step, {"u": [u, (u, [slice(None), 4, slice(None)])]}, forward_output=False)
         u.write(file, "w", 1, as_scalar=True)

@@ -6,6 +6,9 @@ import ast
 import functools
 import importlib
 import re
+import subprocess
+import sys
+import textwrap
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +24,7 @@ from scipy import fft as scipy_fft
 import rote
 from rote.compat import mpi4py_fft
 from rote.compat.mpi4py_fft import PFFT, HDF5File, NCFile, fftw, generate_xdmf, libfft, newDistArray
+from rote.compat.mpi4py_fft.pencil import Pencil, Subcomm, Transfer
 
 FOLDER = Path(mpi4py_fft.__file__).parent
 
@@ -147,6 +151,48 @@ def test_wisdom_and_limits_are_taken(tmp_path: Path) -> None:
     assert importlib.import_module("rote.compat.mpi4py_fft.fftw.xfftn").dctn is fftw.dctn
 
 
+UTILITIES = """
+    C2C_BACKWARD C2C_FORWARD C2R FFTW_BACKWARD FFTW_CONSERVE_MEMORY FFTW_DESTROY_INPUT FFTW_DHT FFTW_ESTIMATE
+    FFTW_EXHAUSTIVE FFTW_FORWARD FFTW_HC2R FFTW_MEASURE FFTW_PATIENT FFTW_PRESERVE_INPUT FFTW_R2HC FFTW_REDFT00
+    FFTW_REDFT01 FFTW_REDFT10 FFTW_REDFT11 FFTW_RODFT00 FFTW_RODFT01 FFTW_RODFT10 FFTW_RODFT11 FFTW_UNALIGNED
+    FFTW_WISDOM_ONLY R2C aligned aligned_like get_alignment
+"""
+"""The names of mpi4py-fft's module fftw.utilities, version 2.0.6."""
+
+PLACES = {
+    "by all names that are loaded": """
+        for name in [name for name in sys.modules if name.startswith("rote.compat.mpi4py_fft")]:
+            sys.modules[name.removeprefix("rote.compat.")] = sys.modules[name]
+    """,
+    "by the names of its modules": """
+        package = sys.modules["mpi4py_fft"] = rote.compat.mpi4py_fft
+        for each in pkgutil.iter_modules(package.__path__):
+            name = f"{package.__name__}.{each.name}"
+            sys.modules[f"mpi4py_fft.{each.name}"] = importlib.import_module(name)
+    """,
+    "by one name": "sys.modules['mpi4py_fft'] = rote.compat.mpi4py_fft",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_modules_of_mpi4py_fft_are_there(place: str) -> None:
+    """Law: in place of mpi4py_fft, by whatever names, all its modules of plans can be imported, with their names."""
+    program = f"""if True:
+        import importlib, pkgutil, sys
+        import rote.compat.mpi4py_fft
+        {textwrap.indent(textwrap.dedent(PLACES[place]).strip(), " " * 8).strip()}
+        import mpi4py_fft.fftw.xfftn, mpi4py_fft.fftw.factory, mpi4py_fft.libfft
+        from mpi4py_fft.fftw import utilities, fftlib
+        from mpi4py_fft.fftw.utilities import {", ".join(UTILITIES.split())}
+        assert utilities.aligned is aligned and utilities.FFTW_MEASURE == mpi4py_fft.fftw.FFTW_MEASURE == 0
+        ones = aligned(4, dtype="D", fill=1)
+        for plan in (mpi4py_fft.fftw.xfftn.fftn(ones), mpi4py_fft.fftw.fftn(ones), mpi4py_fft.libfft.FFT(4).forward):
+            assert plan(ones.real.copy())[0] in (1, 4)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +257,41 @@ def refusals(comm: Any) -> list[tuple[Callable[[], object], type[Exception], str
         (lambda: mpi4py_fft.DistArray((4, 6, 5), subcomm=list(split)), rote.LayoutError, "write Subcomm"),
         (lambda: mpi4py_fft.DistArray((4, 6), mpi4py_fft.mpifft.Subcomm(comm, [2])), rote.LayoutError, "write 1 for"),
         (lambda: HDF5File("no/such/folder.h5", mode="w"), OSError, "folder"),
+        (lambda: PFFT(comm), rote.LayoutError, r"write PFFT\(comm, shape\)"),
+        (lambda: PFFT(comm, (4, 6), axes=()), rote.LayoutError, r"write axes=\(0, 1\)"),
+        (lambda: PFFT(comm, (4, 6), padding=(1.5,) * 3), rote.LayoutError, "one for each of 2 axes"),
+        (lambda: libfft.FFT((4, 6), padding=(1.5,) * 3), rote.LayoutError, "one for each of 2 axes"),
+        (lambda: fftw.fftn(np.zeros((4, 6), complex), axes=()), rote.LayoutError, "one axis or more"),
     ]
+
+
+OUT_OF_RANGE: dict[str, Callable[[Any, Any], object]] = {
+    "PFFT": lambda comm, axis: PFFT(comm, (4, 6), axes=axis),
+    "PFFT of groups": lambda comm, axis: PFFT(comm, (4, 6), axes=((0,), (axis,))),
+    "PFFT of a slab": lambda comm, axis: PFFT(comm, (4, 6), slab=axis),
+    "libfft.FFT": lambda comm, axis: libfft.FFT((4, 6), axes=axis),
+    "Pencil": lambda comm, axis: Pencil(Subcomm(comm, [0, 1]), (4, 6), axis),
+    "Pencil.pencil": lambda comm, axis: Pencil(Subcomm(comm, [0, 1]), (4, 6)).pencil(axis),
+    "Transfer": lambda comm, axis: Transfer(comm, (4, 6), float, (4, 6), axis, (4, 6), 0),
+    "DistArray": lambda comm, axis: mpi4py_fft.DistArray((4, 6), alignment=axis),
+    "DistArray of a Subcomm": lambda comm, axis: mpi4py_fft.DistArray((4, 6), Subcomm(comm, [0, 1]), alignment=axis),
+    "redistribute": lambda comm, axis: mpi4py_fft.DistArray((4, 6)).redistribute(axis),
+    "get_pencil_and_transfer": lambda comm, axis: mpi4py_fft.DistArray((4, 6)).get_pencil_and_transfer(axis),
+    "fftw.FFT": lambda comm, axis: fftw.FFT(np.zeros((4, 6)), np.zeros((4, 4), complex), (axis,)),
+    "fftw.get_normalization": lambda comm, axis: fftw.get_normalization(0, (4, 6), (axis,)),
+    **{
+        f"fftw.{name}": lambda comm, axis, name=name: getattr(fftw, name)(np.zeros((4, 6), "D"), axes=(axis,))
+        for name in ("fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn", "dctn", "idctn", "dstn", "idstn")
+    },
+}
+
+
+@pytest.mark.parametrize("axis", [2, -3, "a", 1.5])
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_axes_that_are_none_are_refused(name: str, axis: Any) -> None:
+    """Law: whatever takes axes refuses one that there is not, by its name, with those that there are."""
+    with pytest.raises(rote.LayoutError, match=r"are not all axes of a tensor of order 2\nwrite integers from -2 to 1"):
+        OUT_OF_RANGE[name](rote.runtime.world(), axis)
 
 
 def test_refusals_say_the_way_around() -> None:
@@ -235,11 +315,11 @@ def uses(source: ast.Module) -> set[str]:
 
 def test_only_public_names_are_used() -> None:
     """All that the adapter takes of Rote is listed as a name of `rote`, `rote.fft`, `rote.runtime` or `rote.wisdom`."""
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         source = ast.parse(path.read_text("utf-8"))
         for node in ast.walk(source):
             if isinstance(node, ast.ImportFrom):
-                assert node.level < 2, path
+                assert node.level <= len(path.relative_to(FOLDER).parts), path
         for name in uses(source):
             _, first, *more = name.split(".")
             assert first in rote.__all__, name

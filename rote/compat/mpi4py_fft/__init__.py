@@ -17,12 +17,11 @@ mpi4py-fft's, which programs import, too. `notebooks/from-mpi4py-fft.md` lists t
 
 from __future__ import annotations
 
-from . import fftw, mpifft
+from . import fftw, libfft
 from .distarray import DistArray, Function, newDistArray
-from .fftw import fftlib
+from .fftw.factory import fftlib
 from .io import HDF5File, NCFile, generate_xdmf
 from .mpifft import PFFT
 
-__all__ = ["PFFT", "DistArray", "Function", "HDF5File", "NCFile", "fftlib", "fftw", "generate_xdmf", "newDistArray"]
-
-libfft = mpifft  # has the names of mpi4py-fft's module
+__all__ = ["PFFT", "DistArray", "Function", "HDF5File", "NCFile", "fftlib", "fftw", "generate_xdmf", "libfft"]
+__all__ += ["newDistArray"]

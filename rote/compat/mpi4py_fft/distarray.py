@@ -13,7 +13,7 @@ import numpy.typing as npt
 import rote
 
 from .io import opened
-from .pencil import Array, Pencil, Subcomm, Transfer
+from .pencil import Array, Pencil, Subcomm, Transfer, axes_of
 
 
 class DistArray(np.ndarray[Any, Any]):
@@ -44,7 +44,7 @@ class DistArray(np.ndarray[Any, Any]):
         if len(shape) > 1:
             if subcomm is None:
                 subcomm = [0] * len(shape)
-                subcomm[-1 if alignment is None else alignment] = 1
+                subcomm[-1 if alignment is None else axes_of(alignment, len(shape))[0]] = 1
             if isinstance(subcomm[0], Integral):
                 world = rote.runtime.world()
                 subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # mpi4py's communicator, if there is MPI

@@ -17,10 +17,11 @@ import rote
 class HDF5File:
     """An HDF5 file with groups `name/3D/step` and, of parts of fields, `name/2D/slice_4_slice/step`.
 
-    `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None.
+    `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None. `f` is h5py's file once
+    it is opened on this rank; until then, None.
     """
 
-    f: Any
+    f: Any = None
     backend: Final = staticmethod(lambda: "hdf5")
 
     def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:

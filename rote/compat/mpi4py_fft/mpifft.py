@@ -1,12 +1,8 @@
-"""Transforms of this rank's arrays and of tensors that are distributed in pencils: both are walks of Rote.
-
-mpi4py-fft has the first in its module `libfft`, a name by which this module can be imported as well.
-"""
+"""Transforms of tensors that are distributed in pencils, which are walks of Rote."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -15,55 +11,11 @@ import numpy.typing as npt
 
 import rote
 
-from .fftw import Plan, kind_of
-from .pencil import ALONE, Array, Pencil, Subcomm
+from .fftw.factory import Plan
+from .libfft import FFT, Transforms, actions_of, factors_of, plans
+from .pencil import Array, Pencil, Subcomm, axes_of
 
-sys.modules[f"{__package__}.libfft"] = sys.modules[__name__]
-Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., Any]]] | None
-
-
-class FFT:
-    """A transform of arrays of one shape; unless a call gives `normalize`, forward is normalized and backward is not.
-
-    >>> FFT((4, 6), padding=1.5).forward(np.ones((4, 6))).shape  # 6 is 4 points, and padding
-    (4, 3)
-    """
-
-    def __init__(self, shape: Any, axes: Any = None, dtype: npt.DTypeLike = float, padding: Any = False,
-                 backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
-        self.shape: list[int] = np.atleast_1d(shape).tolist()
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        order = len(self.shape)
-        if axes is None:
-            axes = range(order)
-        self.axes: list[int] = [range(order)[axis] for axis in np.atleast_1d(axes)]
-        last, kept = self.axes[-1], dict[int, int]()
-        if padding:
-            kept[last] = round(self.shape[last] / np.broadcast_to(padding, order)[last])
-        actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)
-        walk = f"[{','.join(['()'] * order)}]: {actions}"
-        self.forward: Plan
-        self.backward: Plan
-        self.forward, self.backward = plans(self.shape, 1, ALONE, self.dtype, self.axes, walk, kw)
-
-
-def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
-    """The actions of a walk's stage that transforms along axes and cuts spectra; and whether numbers stay real."""
-    onward, back = map(kind_of, (transforms or {}).get(tuple(axes), (np.fft.fftn, np.fft.ifftn)))
-    kind = rote.fft.kinds["rfft" if real and onward == "fft" else onward]
-    if back not in (kind.inverse, rote.fft.kinds[onward].inverse):
-        raise rote.PlanError(f"{back} does not undo {onward}, and a transform goes back by what undoes it")
-    words = [(axis, kind.name if axis == axes[-1] else kind.others) for axis in reversed(axes)]
-    cuts = {axis: f", resample({axis}={n})" for axis, n in kept.items()}
-    return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind.real == "both"
-
-
-def plans(shape: Sequence[int], grid: Any, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
-          kw: Mapping[str, Any]) -> tuple[Plan, Plan]:  # fmt: skip
-    """Plans for both directions of a walk along axes, between two new arrays."""
-    f = rote.fft.FFT(shape, None, grid, comm, dtype, axes, walk, threads=kw.get("threads", 1))
-    x, X = f.empty_input().local, f.empty_output().local
-    return Plan(f, False, x, X, normalize=True, implicit=False), Plan(f, True, X, x, implicit=False)
+__all__ = ["FFT", "PFFT", "Pencil", "Subcomm", "Transform"]
 
 
 class Transform:
@@ -111,6 +63,8 @@ class PFFT:
     def __init__(self, comm: Any, shape: Sequence[int] | None = None, axes: Any = None, dtype: npt.DTypeLike = float,
                  grid: Sequence[int] | None = None, padding: Any = False, collapse: bool = False, backend: str = "fftw",
                  transforms: Transforms = None, darray: Any = None, slab: Any = False, **kw: Any) -> None:  # fmt: skip
+        if shape is None and darray is None:
+            raise rote.LayoutError("PFFT takes the shape of a tensor, or a DistArray\nwrite PFFT(comm, shape)")
         if shape is None:
             shape = darray.pencil.shape
         if darray is not None:
@@ -120,9 +74,10 @@ class PFFT:
         if axes is None:  # the whole axis comes last
             turn = 0 if darray is None else order - 1 - darray.alignment
             axes = np.roll(range(order), turn).tolist()
-        named: Any = [axes] if isinstance(axes, int | np.integer) else axes
-        groups = [[range(order)[axis] for axis in np.ravel(group)] for group in named]
-        factors = np.broadcast_to(padding or 1.0, order)
+        groups = [axes_of(group, order) for group in (axes if isinstance(axes, Iterable) else [axes])]
+        if not groups or not all(groups):
+            raise rote.LayoutError(f"each group of axes names one or more, not as in {axes!r}\nwrite axes=(0, 1)")
+        factors = factors_of(padding, order)
         flat = [*chain(*groups)]
         kept = {axis: extents[axis] for axis in flat if factors[axis] > 1 + 1e-6}
         padded = extents.copy()
@@ -183,7 +138,7 @@ def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:
     one."""
     if slab is None or slab is False:
         return [int(axis in first) for axis in range(order)]
-    split = (first[-1] + 1) % order if slab is True else range(order)[slab]
+    split = (first[-1] + 1) % order if slab is True else axes_of(slab, order)[0]
     return [int(axis != split) for axis in range(order)]
 
 

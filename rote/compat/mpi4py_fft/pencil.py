@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,20 @@ import rote
 
 ALONE = rote.runtime.alone()  # the communicator of this process alone, for transforms of its blocks
 Array = npt.NDArray[Any]
+
+
+def axes_of(axes: Any, order: int) -> list[int]:
+    """Axes, or one axis by itself, as numbers from 0.
+
+    >>> axes_of(-1, 3), axes_of((0, -2), 3)
+    ([2], [0, 1])
+    """
+    try:
+        return [range(order)[index(axis)] for axis in (axes if isinstance(axes, Iterable) else (axes,))]
+    except (IndexError, TypeError):
+        raise rote.LayoutError(
+            f"axes {axes!r} are not all axes of a tensor of order {order}\nwrite integers from {-order} to {order - 1}"
+        ) from None
 
 
 class Subcomm(tuple[Any, ...]):
@@ -63,7 +78,7 @@ class Pencil:
         if not isinstance(subcomm, Subcomm):
             raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
         self.shape: tuple[int, ...] = tuple(map(int, shape))
-        self.axis: int = range(len(shape))[axis]
+        (self.axis,) = axes_of(axis, len(shape))
         modes = list(subcomm.modes)
         if len(modes) < len(shape):  # `axis` stays whole, and then the last axes
             modes += [()] * (len(shape) - 1 - len(modes))
@@ -84,6 +99,7 @@ class Pencil:
     def pencil(self, axis: int) -> Pencil:
         """The pencil with another axis whole; the ranks that split that axis now split this one."""
         modes = list(self.subcomm.modes)
+        (axis,) = axes_of(axis, len(modes))
         modes[self.axis], modes[axis] = modes[axis], modes[self.axis]
         return Pencil(self.subcomm.placed(modes), self.shape, axis)
 
@@ -113,14 +129,15 @@ class Transfer:
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
         self.comm: Any = comm
-        self.axisA: int = axisA
-        self.axisB: int = axisB
+        self.axisA: int
+        self.axisB: int
+        self.axisA, self.axisB = axes_of((axisA, axisB), len(shape))
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.shape: tuple[int, ...] = tuple(shape)
         self.subshapeA: tuple[int, ...] = tuple(subshapeA)
         self.subshapeB: tuple[int, ...] = tuple(subshapeB)
         self._ends = []
-        for split in (axisB, axisA):
+        for split in (self.axisB, self.axisA):
             modes: list[Any] = [()] * len(shape)
             modes[split] = 0
             self._ends.append(rote.L(*modes, kind="block").on(self.shape, comm.size))
