@@ -320,11 +320,11 @@ class FFT:
         """
         return self._run(X, out, norm, back=True)
 
-    def empty_input(self, components: tuple[int, ...] = ()) -> DistTensor:
+    def empty_input(self, components: Sequence[int] | int = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` takes, whose elements are not set yet.
 
         Args:
-            components: the extents of whole modes in front of these, of a field; (3,) of vectors, (3, 3) of tensors.
+            components: the extents of whole modes in front of these, of a field; 3 of vectors, (3, 3) of tensors.
 
         Raises:
             LayoutError: a component is not an extent.
@@ -335,12 +335,12 @@ class FFT:
         >>> x.local[...] = 1
         >>> f.forward(x).to_global()[0, 0]
         np.complex128(24+0j)
-        >>> f.empty_input((3,))
+        >>> f.empty_input(3)
         DistTensor((3, 4, 6), float64, 'block[(),(0),()]', grid=(1,), rank=0, local=(3, 4, 6))
         """
-        return empty(with_components(self.walk.source, components), self.input_dtype, self._comm)
+        return empty(with_components(self.walk.source, tensor_shape(components)), self.input_dtype, self._comm)
 
-    def empty_output(self, components: tuple[int, ...] = ()) -> DistTensor:
+    def empty_output(self, components: Sequence[int] | int = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` gives, whose elements are not set yet.
 
         Args:
@@ -355,7 +355,7 @@ class FFT:
         >>> X.shape, f.forward(f.empty_input(), out=X) is X
         ((4, 4), True)
         """
-        return empty(with_components(self.walk.target, components), self.output_dtype, self._comm)
+        return empty(with_components(self.walk.target, tensor_shape(components)), self.output_dtype, self._comm)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Wavenumbers, ...]:
         """The angular wavenumbers 2 pi k / L of the spectrum, as tensors that broadcast to it.

@@ -43,8 +43,8 @@ from .transforms import (
 
 __all__ = ["NORMS", "USUAL", "Arguments", "Axes", "Lengths", "Norm", "Options", "TransformRequest", "as_arguments"]
 __all__ += ["as_request"]
-__all__ += ["check_extents", "check_norm", "check_ranks", "check_real", "check_tensor", "components", "given_lengths"]
-__all__ += ["normal_axes", "planned_request", "requested_kinds", "scale"]
+__all__ += ["check_extents", "check_norm", "check_ranks", "check_real", "check_tensor", "components", "given_length"]
+__all__ += ["given_lengths", "normal_axes", "planned_request", "requested_kinds", "scale"]
 
 Norm = Literal["backward", "ortho", "forward"]
 NORMS: tuple[Norm, ...] = get_args(Norm)
@@ -189,6 +189,8 @@ class Options:
         if integer(self.threads, "threads") < 1:
             raise LayoutError(f"a rank has one thread or more, not {self.threads}")
         check_method(self.method)
+        if self.progress is not None and not callable(self.progress):
+            raise LayoutError(f"progress is called with numbers from 0 to 1; {self.progress!r} cannot be")
         as_machine(self.machine)
         if self.tune_seconds is None:
             return
@@ -323,6 +325,19 @@ def given_lengths(given: Lengths, name: str) -> tuple[int, ...] | None:
         return tuple(map(exact, given)) if isinstance(given, Sequence | np.ndarray) else (exact(given),)
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
+
+
+def given_length(n: int | None) -> int | None:
+    """Convert the length of one axis to an integer; None stays None. As in NumPy and SciPy, -1 is no length here."""
+    if n is None:
+        return None
+    try:
+        length = exact(n)
+    except TypeError:
+        raise LayoutError(f"n is an integer, not {n!r}") from None
+    if length < 1:
+        raise LayoutError(f"a transform has one point or more; not n={length}\nleave out n to keep the extent")
+    return length
 
 
 def normal_axes(axes: Axes, order: int, repeated: bool = False) -> tuple[int, ...]:

@@ -62,6 +62,8 @@ def scaling(
     no slab from 128 ranks: there are more ranks along an axis than points
     """
     extents, times, element = tensor_shape(shape), as_machine(machine), as_dtype(dtype)
+    if not isinstance(ranks, Sequence):
+        raise LayoutError(f"ranks are numbers of ranks, in ascending order, not {ranks!r}\nwrite a list, as [4, 8]")
 
     def rows() -> Iterator[tuple[int, Candidates]]:
         for count in ranks:

@@ -26,9 +26,7 @@ def _with_out(transform: Callable[..., DistTensor]) -> Callable[..., DistTensor]
 
     def called(a: DistTensor, *args: Any, out: Any = None, **named: Any) -> DistTensor:
         if out is not None or any(each is not None for each in args[3:]):
-            raise LayoutError(
-                "numpy.fft writes tensors into no out; plan the transform by rote.fft.FFT, whose forward does"
-            )
+            raise LayoutError(f"numpy.fft writes tensors into no out\n{fourier.HINTS['out']}")
         return transform(a, *args[:3], **named)
 
     return called

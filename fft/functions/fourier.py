@@ -7,7 +7,7 @@ of the transform, and a docstring.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
@@ -35,13 +35,14 @@ from ..request import (
     check_norm,
     check_real,
     check_tensor,
+    given_length,
     given_lengths,
     normal_axes,
     scale,
 )
 from ..transforms import FOURIER, FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["dct", "dctn", "dht", "dst", "dstn", "fft", "fft2", "fftn", "hc2r", "hfft", "idct"]
+__all__ = ["HINTS", "dct", "dctn", "dht", "dst", "dstn", "fft", "fft2", "fftn", "hc2r", "hfft", "idct"]
 __all__ += ["idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn", "r2hc", "rfft"]
 __all__ += ["rfft2", "rfftn", "transform"]
 
@@ -49,6 +50,17 @@ P = ParamSpec("P")
 
 _DEPTH = 5  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
+_THREADS = "leave it out: a rank transforms on one thread; rote.fft.FFT(…, threads=…) takes more"
+HINTS: Final[Mapping[str, str]] = {
+    "out": "plan it: f = rote.fft.FFT(x.shape, x.layout, …), and write f.forward(x, out=…) or f.backward(X, out=…)",
+    "workers": _THREADS,
+    "threads": _THREADS,
+    "overwrite_x": "leave it out: x keeps its values; f = rote.fft.FFT(…) has f.forward(x, out=x)",
+    "plan": "leave it out: rote.fft.FFT(…) is a plan",
+    "layout": "write output=… for the layout of the result",
+}
+"""What to write in place of arguments that other libraries take, or other functions of Rote."""
+
 _SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
 
@@ -65,7 +77,7 @@ def _along_axes(
     return transform(name.removesuffix("n"), x, s, axes, norm, output, algorithm, wire)
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def fftn() -> None:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
@@ -103,7 +115,7 @@ def fftn() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def ifftn() -> None:
     """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
@@ -116,7 +128,7 @@ def ifftn() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def rfftn() -> None:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
@@ -127,7 +139,7 @@ def rfftn() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def irfftn() -> None:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
@@ -176,7 +188,7 @@ def cosines(name: str, type: int) -> str:
     return f"{name}{int(type)}"
 
 
-@named(_cosines)
+@named(_cosines, HINTS)
 def dctn() -> None:
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
@@ -201,7 +213,7 @@ def dctn() -> None:
     """
 
 
-@named(_cosines)
+@named(_cosines, HINTS)
 def idctn() -> None:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
@@ -214,7 +226,7 @@ def idctn() -> None:
     """
 
 
-@named(_cosines)
+@named(_cosines, HINTS)
 def dstn() -> None:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
@@ -226,7 +238,7 @@ def dstn() -> None:
     """
 
 
-@named(_cosines)
+@named(_cosines, HINTS)
 def idstn() -> None:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
@@ -239,7 +251,7 @@ def idstn() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def dht() -> None:
     """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
@@ -266,7 +278,7 @@ def dht() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def r2hc() -> None:
     """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
@@ -292,7 +304,7 @@ def r2hc() -> None:
     """
 
 
-@named(_along_axes)
+@named(_along_axes, HINTS)
 def hc2r() -> None:
     """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
 
@@ -322,14 +334,15 @@ def _hermitian(
     """
     check_tensor(x, name)
     swapped = _SWAPPED[check_norm(norm)]
+    length = given_length(n)
     if name == "hfft":
-        return transform("irfft", x.conj(), n, axis, swapped, output, algorithm)
-    X = transform("rfft", x, n, axis, swapped, output, algorithm, name=name)
+        return transform("irfft", x.conj(), length, axis, swapped, output, algorithm)
+    X = transform("rfft", x, length, axis, swapped, output, algorithm, name=name)
     np.conjugate(X.local, out=X.local)
     return X
 
 
-@named(_hermitian)
+@named(_hermitian, HINTS)
 def hfft() -> None:
     """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
@@ -351,7 +364,7 @@ def hfft() -> None:
     """
 
 
-@named(_hermitian)
+@named(_hermitian, HINTS)
 def ihfft() -> None:
     """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
@@ -379,7 +392,7 @@ def _one_axis(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    return transform(name, x, n, (axis,), norm, output, algorithm, wire, None, name)
+    return transform(name, x, given_length(n), (axis,), norm, output, algorithm, wire, None, name)
 
 
 def _two_axes(
@@ -407,7 +420,8 @@ def _cosines_of_one(
     *,
     orthogonalize: bool | None = None,
 ) -> DistTensor:
-    return transform(cosines(name, type), x, n, (axis,), norm, output, algorithm, None, orthogonalize, name)
+    length = given_length(n)
+    return transform(cosines(name, type), x, length, (axis,), norm, output, algorithm, None, orthogonalize, name)
 
 
 _DOC = """The transform `{many}` along {count}, as `{package}.fft.{name}`.
@@ -433,7 +447,7 @@ def _named(model: Callable[Concatenate[Any, P], DistTensor], name: str) -> Calla
     words = _TWO if model is _two_axes else _ONE
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(name=name, many=f"{name.rstrip('2')}n", package=package, **words)
-    return named(model)(function)
+    return named(model, HINTS)(function)
 
 
 fft: Final = _named(_one_axis, "fft")

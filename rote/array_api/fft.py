@@ -8,12 +8,14 @@ array([1., 1., 1., 1.])
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Final, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from rote.fft.functions.dispatch import TRANSFORMS
+from rote.fft.functions.fourier import HINTS
 
 from ..errors import LayoutError
 from ..functions.creation import Where, taking
@@ -66,7 +68,7 @@ True
 
 def _transform(name: str, model: Callable[..., Any]) -> Any:
     """A function of the standard, with the arguments that the model has after its name."""
-    return of_tensors(name, written(name, _DOC.format(name=name), model))
+    return of_tensors(name, written(name, _DOC.format(name=name), model, HINTS))
 
 
 fft: Final = _transform("fft", _single)
@@ -111,6 +113,8 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, *
 
 def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, where: Where) -> DistTensor:
     """The first `count` frequencies of n points; of all n, the upper half are negative."""
+    if not isinstance(d, Real):
+        raise LayoutError(f"the distance d of points is a number, not {d!r}")
     if not tensor_shape(n)[0] or not d:
         raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
     harmonics = arange(count, **where)

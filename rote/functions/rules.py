@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Signature, signature
+from types import MappingProxyType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -123,10 +124,15 @@ def follows(rule: str, *answers: Function, name: str = "", views: bool = False) 
     return enter
 
 
-def named(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], None]], Callable[P, R]]:
+def named(
+    model: Callable[Concatenate[Any, P], R], hints: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[[], None]], Callable[P, R]]:
     """Make a function from its name and docstring: it calls the model, with its name as first argument.
 
     The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
+
+    Args:
+        hints: what to write in place of arguments that the function does not have.
     """
     first, *others = signature(model).parameters.values()
     public = signature(model).replace(parameters=others)
@@ -140,7 +146,7 @@ def named(model: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[[], Non
             try:
                 return model(name, *args, **options)
             except TypeError:
-                refuse_unfit(name, public, args, options)
+                refuse_unfit(name, public, args, options, hints)
                 raise
 
         called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
@@ -158,14 +164,16 @@ def family(
     return lambda function: follows(rule, *answers)(named(model)(function))
 
 
-def written(name: str, doc: str, model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
+def written(
+    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Mapping[str, str] = MappingProxyType({})
+) -> Callable[P, R]:
     """Make a function from its name, its docstring and a model, as `named` does."""
 
     def function() -> None: ...
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = model.__module__, doc
-    return named(model)(function)
+    return named(model, hints)(function)
 
 
 _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Arguments and errors as for `{plain}`.
@@ -257,8 +265,17 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
     ) from None
 
 
-def refuse_unfit(name: str, expected: Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+def refuse_unfit(
+    name: str,
+    expected: Signature,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    hints: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Refuse arguments that do not fit a signature, under the name of the called function and not of its model.
+
+    Args:
+        hints: what to write in place of some arguments.
 
     Raises:
         TypeError: they do not fit.
@@ -266,7 +283,8 @@ def refuse_unfit(name: str, expected: Signature, args: Sequence[Any], options: M
     try:
         expected.bind(*args, **options)
     except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
+        hint = "".join([f"\n{hints[option]}" for option in options if option in hints][:1])
+        raise TypeError(f"{name}() {error}{hint}") from None
 
 
 def fits(function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> bool:

@@ -160,4 +160,4 @@ def test_wrong_arguments_name_the_function(call, text):
     """Law: what is refused is refused under the name that was called."""
     with pytest.raises(TypeError) as caught:
         call(rote.DistTensor.zeros((4, 4), "block[(0),()]"))
-    assert str(caught.value) == text
+    assert str(caught.value).partition("\n")[0] == text  # then comes what to write, where that is known

@@ -7,8 +7,10 @@ from math import prod
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import rote
+import rote.array_api as xp
 from rote import DistTensor
 from rote.fft import FFT, fftn
 
@@ -183,6 +185,79 @@ def test_a_length_of_minus_1_is_the_extent(s):
         return np.allclose(rote.fft.irfftn(x, s, (0, 1)).to_global(), np.fft.irfftn(X, s, (0, 1)))
 
     assert rote.run(program, 2) == [True] * 2
+
+
+ONE_AXIS = {
+    **{f"rote.fft.{name}": getattr(rote.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{f"rote.fft.{name}": getattr(rote.fft, name) for name in ("dct", "idct", "dst", "idst")},
+    **{f"np.fft.{name}": getattr(np.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{f"xp.fft.{name}": getattr(xp.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+}
+
+
+@pytest.mark.parametrize("name", ONE_AXIS)
+def test_a_length_of_one_axis_is_a_number_of_points(name):
+    """Law: along one axis, -1, 0 and less are no lengths, as in NumPy and SciPy, and other things are no integers."""
+    function, last = ONE_AXIS[name], name.rpartition(".")[2]
+    theirs = getattr(np.fft, last, None) or getattr(scipy.fft, last)
+    array = np.arange(24.0).reshape(4, 6)
+
+    def program(comm):
+        x = rote.DistTensor.from_global(array, "block[(0),()]", comm)
+        for n in (-1, 0, -3, np.int64(-1)):
+            with pytest.raises(ValueError, match="points"):
+                theirs(array, n=n)
+            with pytest.raises(
+                rote.LayoutError, match=rf"one point or more; not n={n}\nleave out n to keep the extent"
+            ):
+                function(x, n=n)
+        for n in (2.5, "a", (4,)):
+            with pytest.raises(rote.LayoutError, match="n is an integer, not "):
+                function(x, n=n)
+        return np.allclose(function(x, n=5).to_global(), theirs(array, n=5))
+
+    assert rote.run(program, 2) == [True] * 2
+
+
+@pytest.mark.parametrize("name", ["fft", "rfftn", "irfft2", "hfft", "dct", "dctn", "dht"])
+def test_arguments_that_others_take_are_refused_with_what_to_write(name):
+    """Law: of a function, by all its doors, what it does not take is refused with what takes its place."""
+    x = DistTensor.from_global(np.ones((4, 6)), "[(),()]")
+    hints = {"out": "f.forward(x, out=…)", "workers": "threads=…", "overwrite_x": "out=x", "layout": "write output=…"}
+    for option, hint in hints.items():
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected .*{option}'\n.*{re.escape(hint)}"):
+            getattr(rote.fft, name)(x, **{option: x})
+    if hasattr(np.fft, name):
+        with pytest.raises(rote.LayoutError, match=r"into no out\nplan it: f = rote.fft.FFT"):
+            getattr(np.fft, name)(x, out=x)
+    if hasattr(xp.fft, name):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'out'\nplan it: f = rote.fft.FFT"):
+            getattr(xp.fft, name)(x, out=x)
+    with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'bogus'$"):
+        getattr(rote.fft, name)(x, bogus=1)
+
+
+def test_components_are_a_shape():
+    """Law: the components of a field are given as shapes are, by a number too, and anything else is refused."""
+    f = FFT((4, 6), "block[(0),()]", dtype="f8")
+    for components in (3, (3,), [3], np.int64(3), np.array([3])):
+        assert (f.empty_input(components).shape, f.empty_output(components).shape) == ((3, 4, 6), (3, 4, 4))
+    for empty in (f.empty_input, f.empty_output):
+        for components in ("a", None, 2.5, (2.5,)):
+            with pytest.raises(rote.LayoutError, match="a shape is made of integers"):
+                empty(components)
+        with pytest.raises(rote.LayoutError, match="0 or more, not -1"):
+            empty(-1)
+
+
+def test_what_is_of_another_kind_is_refused():
+    """Law: a number of ranks where numbers are meant, a distance that is none, and what cannot be called."""
+    with pytest.raises(rote.LayoutError, match=r"not 4\nwrite a list, as \[4, 8\]"):
+        rote.fft.scaling((4, 6), 4)
+    with pytest.raises(rote.LayoutError, match="the distance d of points is a number, not 'a'"):
+        xp.fft.fftfreq(4, d="a")
+    with pytest.raises(rote.LayoutError, match="3 cannot be"):
+        FFT((4, 6), progress=3)
 
 
 def test_kinds_in_a_list_are_refused_with_the_same_by_axis():
