@@ -22,7 +22,6 @@ from .contraction.run import contract, planned
 from .contraction.subscripts import Subscripts, as_text, read_subscripts
 from .distributed import Distributed, KeyAxis, linked, shape_of
 from .exact import exact_contract
-from .rearranging import reordered
 from .rules import follows, numpy_arguments
 
 __all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer"]
@@ -88,6 +87,8 @@ def einsum(
     if is_part and layout is None and grid is None and max_bytes is None and plan is None:
         lay, modes = arrays[0].distribution.layout, _order_of_modes(labels)
         if len(modes) == lay.order and lay.view is None and not lay.partial and not lay.rooted:
+            from .rearranging import reordered
+
             return reordered(arrays[0], modes, "einsum")
 
     result = contract(arrays, labels.terms, labels.result, "einsum", layout, on, max_bytes, path, plan)
