@@ -240,7 +240,7 @@ def comm_of(name: str, values: Iterable[Any]) -> Comm | None:
     comm: Comm | None = None
     for value in values:
         match value:  # which costs no call
-            case [int() | float(), *_] if value.__class__ is list:  # numbers, perhaps a million
+            case list() if value and value[0].__class__ in (int, float):  # numbers, perhaps a million
                 continue
             case list() | tuple():
                 members = value

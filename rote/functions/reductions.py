@@ -149,7 +149,7 @@ def _mask(x: Distributed, where: Any) -> Any:
         LayoutError: it does not broadcast to the tensor.
     """
     if not isinstance(where, Distributed | np.ndarray):
-        where = np.asarray(where, bool)
+        where = as_array(where, bool)
     if where.dtype.kind != "b":
         raise TypeError(f"where= is a mask, of bool, not of {where.dtype}\nwrite where=mask != 0")
 

@@ -20,6 +20,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.layout import Layout, as_layout
+from ..runtime.arrays import as_array
 from . import reductions
 from .alignment import plain, replicated
 from .creation import astype, full_like
@@ -407,7 +408,7 @@ def _weights(values: Any, count: int, name: str) -> Any:
     """The weights of observations, or how often each is counted, checked as by NumPy; None if not given."""
     if values is None:
         return None
-    weights: Any = values if isinstance(values, Distributed) else np.asarray(values)
+    weights: Any = values if isinstance(values, Distributed) else as_array(values)
     if weights.shape != (count,):
         raise ValueError(f"{name} are one number for each of {count} observations, not of shape {weights.shape}")
     if weights.dtype.kind not in "biuf":
@@ -521,7 +522,7 @@ def _checked_bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, tup
 def _edges(x: Any, bins: Any, range: tuple[Any, Any] | None) -> tuple[Array, tuple[Any, Any] | None]:
     """The edges of bins; and the least and the largest element in any, if the bins are equal."""
     if np.ndim(bins):
-        return np.asarray(bins), None
+        return as_array(bins), None
 
     if range is not None:
         first, last = range
