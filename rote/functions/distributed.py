@@ -287,15 +287,15 @@ def writable(x: Distributed) -> Array:
         return block
     copied = False
     node: Distributed | None = x
-    while node is not None and node._sharing is not None:
-        if node._sharing.fixed is not None:
+    while node is not None and (sharing := node._sharing) is not None:
+        if sharing.fixed is not None:
             raise ValueError(
                 "diagonals, broadcast tensors, imaginary parts of reals and parts of complex products are read-only\n"
                 "write .copy() to have a tensor of its own, or x[key] = … to change the tensor itself"
             )
-        copied = copied or node._sharing.kind != "view"
-        owner, node = node, node._sharing.source
-        if node is not None and owner._sharing.kind == "copy":
+        copied = copied or sharing.kind != "view"
+        owner, node = node, sharing.source
+        if node is not None and sharing.kind == "copy":
             check_values("writing into a part", node.distribution)
     return _opened(block) if copied and owner.local.flags.writeable else block
 

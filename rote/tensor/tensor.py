@@ -19,7 +19,6 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..functions.alignment import into
 from ..functions.distributed import Array, Distributed, changed, read_only
 from ..functions.moves import announce, because, implicit_cause, records_open, refuse_copies
 from ..layout.distribution import Distribution
@@ -575,6 +574,8 @@ class DistTensor(ArrayProtocols):
         >>> x.to_global()
         array([1, 2, 3])
         """
+        from ..functions.alignment import into
+
         if axis is None:
             raise TypeError("x.sort sorts along a mode\nwrite numpy.sort(x, axis=None) for all elements as one line")
         into(self, functions.sorting.sort(self, axis, kind, order, stable=stable), "sort")
