@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import Result
+from fresh import best
 from runner import Runner
 
 import rote
@@ -321,3 +322,22 @@ def test_a_bug_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that nobody expects is not made to look like one of the user's."""
     monkeypatch.setattr("rote.plot.text.draw", lambda *args, **more: 1 // 0)
     assert type(run("show", "[(0)]").exception) is ZeroDivisionError
+
+
+CHOICES = {
+    "FFTs": ("from rote import fft\nfft.compare((4096,) * 3, 10**5)\n", 4, 600),
+    "explained": (
+        'from rote.cli import main\nmain(["explain", "--fft", "8192x8192x8192", "--ranks", "262144"])\n',
+        20,
+        1000,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("code", "seconds", "megabytes"), CHOICES.values(), ids=CHOICES)
+def test_choices_for_many_ranks(code: str, seconds: float, megabytes: float) -> None:
+    """Law: plans are compared for a hundred thousand ranks and more in seconds, and without a gigabyte."""
+    quiet = "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+    run = best(quiet + "".join(f"    {line}\n" for line in code.splitlines()), of="seconds", below=seconds)
+    assert run["seconds"] < seconds and run["megabytes"] < megabytes

@@ -11,22 +11,13 @@ from pathlib import Path
 
 import pytest
 from compiler.exhaustive_search import notation, texts
-from compiler.reach import fresh
 from effort import calls
+from fresh import best
 from layout import definition
 from marks import PARTS
 from parts import REST
 
 import rote
-
-
-def best(code, given=None, *, of, below):
-    """The run of a few that is best in something; no more of them than it takes to come below a limit."""
-    runs = []
-    while len(runs) < 3 and not any(run[of] < below for run in runs):
-        runs.append(fresh(code, given))
-    return min(runs, key=lambda run: run[of])
-
 
 LARGE = [
     "[(0),(1),(2)] -> block[(0),(1),(2)]",
@@ -152,24 +143,12 @@ def test_transitions_of_up_to_a_million_ranks(text, shape, before, after, kind, 
     assert run["seconds"] < seconds and run["megabytes"] < megabytes
 
 
-CHOICES = {
-    "tradeoff": ('plans = rote.tradeoff("[(0)]+(1) -> [()]", shape=2**40, grid=(1000, 100))\n', 2, 400),
-    "FFTs": ("from rote import fft\nfft.compare((4096,) * 3, 10**5)\n", 4, 600),
-    "explained": (
-        'from rote.cli import main\nmain(["explain", "--fft", "8192x8192x8192", "--ranks", "262144"])\n',
-        20,
-        1000,
-    ),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("code, seconds, megabytes", CHOICES.values(), ids=CHOICES)
-def test_choices_for_many_ranks(code, seconds, megabytes):
+def test_choices_for_many_ranks():
     """Law: plans are compared for a hundred thousand ranks and more in seconds, and without a gigabyte."""
-    quiet = "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
-    run = best(quiet + "".join(f"    {line}\n" for line in code.splitlines()), of="seconds", below=seconds)
-    assert run["seconds"] < seconds and run["megabytes"] < megabytes
+    code = 'plans = rote.tradeoff("[(0)]+(1) -> [()]", shape=2**40, grid=(1000, 100))'
+    run = best(code, of="seconds", below=2)
+    assert run["seconds"] < 2 and run["megabytes"] < 400
 
 
 @pytest.mark.parametrize(

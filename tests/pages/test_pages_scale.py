@@ -1,6 +1,6 @@
 """notebooks/scale.md is true: its table of the papers' statements is that of now; run as a program, this writes it.
 
-Its table of what planning takes is written by `python tests/compiler/reach.py`.
+Its table of what planning takes is written by `python tests/pages/reach.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "paper"))
 
-from compiler.reach import PAGE, ROWS, fresh, replaced, shown
+from fresh import fresh
+from pages.reach import PAGE, ROWS, replaced, shown
 from statements import STATEMENTS, table
 
 
@@ -43,7 +44,7 @@ def figures(row, page):
 
 
 def test_the_table_of_what_planning_takes_has_its_rows() -> None:
-    """Each row with its limits, in order, and positive figures; `python tests/compiler/reach.py` writes them."""
+    """Each row with its limits, in order, and positive figures; `python tests/pages/reach.py` writes them."""
     page = PAGE.read_text("utf-8")
     assert all(min(figures(row, page)) > 0 for row in ROWS)
     places = [page.index(f"| {row.what} | {row.ranks} ") for row in ROWS]

@@ -27,7 +27,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from compiler.reach import PAGE, replaced
+from pages.reach import PAGE, replaced
 
 import rote
 from rote.cli.tune import moves, moving_calls, spearman, transform

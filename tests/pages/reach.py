@@ -1,60 +1,26 @@
 """What planning takes on very many ranks: CPU seconds, with the import, and peak memory, each in a new Python.
 
-    python tests/compiler/reach.py
+    python tests/pages/reach.py
 
 measures each row in turn, in some minutes, and writes the table into notebooks/scale.md. Run it on a quiet machine.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PAGE", "ROWS", "Row", "fresh", "replaced", "shown", "table"]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fresh import fresh
+
+__all__ = ["PAGE", "ROWS", "Row", "replaced", "shown", "table"]
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "scale.md"
-
-# VmHWM is the peak of this very process; getrusage, where there is no /proc, may know that of its parent as well.
-_BEFORE = """
-import json, resource, sys, time, timeit
-from pathlib import Path
-
-def peak():
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
-
-given = json.loads(sys.stdin.read())
-start = time.process_time()
-import rote
-found = {}
-"""
-_AFTER = """
-found |= {"seconds": time.process_time() - start, "megabytes": peak()}
-print(json.dumps(found))
-"""
-
-
-def fresh(code: str, given: Any = None) -> dict[str, Any]:
-    """What a program leaves in `found`, with its CPU seconds and its peak of megabytes, in a new Python."""
-    done = subprocess.run(
-        [sys.executable, "-c", _BEFORE + code + _AFTER],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
 
 _MOVE = """
 text, shape, before, after = given
