@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from execute import datatypes
 
-import rote
-
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (2, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
@@ -23,21 +21,7 @@ def test_datatypes_are_right_and_do_not_grow(job):
 
 def test_growth_is_seen():
     """The measurement can fail: it sees a list of all places, and a loop over a few of them."""
-    import numpy as np
-
     with pytest.raises(AssertionError, match="a list: "):
         growth.check(lambda n: lambda: np.arange(n), "a list")
     with pytest.raises(AssertionError, match="a loop: "):
         growth.check(lambda n: lambda: [abs(k) for k in range(n // 16)], "a loop")
-
-
-@pytest.mark.parametrize("dtype", ("f2", "U3", "M8[s]", "m8[s]", "O"))
-def test_dtypes_that_do_not_move_are_refused_with_a_cure(dtype):
-    """Half precision, texts, times and objects are refused wherever a tensor is made, and what to write is said."""
-    for make in (
-        lambda: rote.DistTensor.zeros((4, 6), "block[(0),()]", dtype=dtype),
-        lambda: rote.DistTensor.from_global(np.zeros((4, 6), dtype), "block[(0),()]"),
-    ):
-        with pytest.raises(rote.PlanError, match=r"^Rote moves bool, .*, not .*\nconvert to one of these") as error:
-            make()
-        assert f"x.astype('{'i8' if dtype[0] in 'Mm' else 'f4'}')" in str(error.value)

@@ -139,3 +139,25 @@ def test_ends_do_not_fit_other_tensors():
         f.forward(f.empty_output())
     with pytest.raises(RoteError, match="the transform takes"):
         f.forward(f.empty_input(), out=f.empty_input())
+
+
+def test_ffts_start_from_the_new_kinds():
+    """Spectra are NumPy's, whatever kinds the signal lies in, in families that want another kind too."""
+    array = np.random.default_rng(3).standard_normal((16, 6))
+
+    def program(comm):
+        for text in ("[(0:block(ceil)),()]", "[(),(0:block(floor))]", "[(0:cyclic(at=1)),()]"):
+            x = rote.DistTensor.from_global(array.astype("c16"), text, comm)
+            X = rote.fft.fftn(x)
+            assert np.allclose(X.to_global(), np.fft.fftn(array)), text
+            assert np.allclose(rote.fft.ifftn(X).to_global(), array), text
+        f = rote.fft.FFT((16, 6), "[(0:block(ceil)),()]", comm=comm, resample=(8, 6), s=(12, 6))  # its blocks are cut
+        x = rote.DistTensor.from_global(array.astype("c16"), f.input_layout, comm, f.grid)
+        g = rote.fft.FFT((16, 6), "[(),()]", comm=comm, resample=(8, 6), s=(12, 6))
+        y = rote.DistTensor.from_global(array.astype("c16"), g.input_layout, comm, g.grid)
+        assert np.allclose(f.forward(x).to_global(), g.forward(y).to_global())
+        f = rote.fft.FFT((16, 6), "[(0:cyclic(at=1)),()]", comm=comm, algorithm="cyclic")
+        x = rote.DistTensor.from_global(array.astype("c16"), f.input_layout, comm, f.grid)
+        return np.allclose(f.forward(x).to_global(), np.fft.fftn(array))
+
+    assert rote.run(program, ranks=2) == [True] * 2

@@ -10,10 +10,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from layout.integers import check_door
 
 import rote
 from rote import DistTensor
-from rote.errors import LayoutError
+from rote.errors import LayoutError, RoteError
 from rote.fft import FFT
 
 
@@ -173,3 +174,18 @@ def test_values_are_pickled(protocol, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     for twin, value in zip(pickle.loads(path.read_bytes()), values, strict=True):
         assert twin == value and hash(twin) == hash(value) and {value: 1}[twin] == 1
+
+
+DOORS = {
+    "FFT": lambda n: str(FFT((4, n)).walk),
+    "FFT's grid": lambda n: str(FFT((4, 6), grid=n).walk),
+    "FFT's axes": lambda n: str(FFT((4, 6), axes=n).walk),
+    "FFT's lengths": lambda n: str(FFT((4, 6), s=(4, n)).walk),
+    "FFT's threads": lambda n: str(FFT((4, 6), threads=n).walk),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_only_integers_are_taken(door):
+    """A bool, a float, a text is refused by every argument; NumPy's integers are plain ones from there on."""
+    check_door(DOORS[door], RoteError)

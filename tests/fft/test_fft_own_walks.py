@@ -12,6 +12,7 @@ from families import numbers
 import rote
 from rote import DistTensor
 from rote.fft import FFT, irfftn
+from rote.grammar import parse_walk, unparse_walk
 
 SIX_STEP = "(t s=4): [(),(0)]: fft(t), twiddle\n(b r=4) s: [(0),(),()]: fft(s)\n(s b r): [()]"
 OWN = {
@@ -253,3 +254,20 @@ def test_wrong_walks_are_refused(shape, axes, dtype, text, reason):
     """Law: a walk that is no transform of its axes is refused before it runs, and the reason is said."""
     said = str(refusal(shape, axes, dtype, text))
     assert re.search(reason, said, re.DOTALL), said
+
+
+def test_walks_take_the_new_kinds():
+    """The layouts of a walk's lines are layouts: `[(0:block(ceil)),()]: fft(1)` is a stage."""
+    text = "block(ceil)[(0),()]: fft(1)\n[(),(0:cyclic(2,at=1))]: fft(0)"
+    assert unparse_walk(parse_walk(text.replace("=1", " = 1 "))) == "\n".join(
+        ["block(ceil)[(0),()]: fft(1)", "cyclic(2,at=1)[(),(0)]: fft(0)"]
+    )
+    array = np.random.default_rng(4).standard_normal((7, 6)).astype("c16")
+
+    def program(comm):
+        f = rote.fft.FFT((7, 6), comm=comm, algorithm=text)
+        return np.allclose(
+            f.forward(rote.DistTensor.from_global(array, f.input_layout, comm)).to_global(), np.fft.fftn(array)
+        )
+
+    assert rote.run(program, ranks=3) == [True] * 3

@@ -14,7 +14,7 @@ from marks import examples
 from strategies import distributions
 
 import rote
-from rote import Distribution, DistTensor
+from rote import Distribution
 from rote.errors import LayoutError
 
 EXTENTS = st.integers(0, 11)
@@ -276,29 +276,3 @@ def test_what_cannot_be_read_is_refused(way, says):
     """Each refusal names the rule and the culprit."""
     with pytest.raises(LayoutError, match=says):
         way()
-
-
-def test_blocks_of_a_distribution():
-    """Law: `from_local` of a distribution wraps strided blocks, of Fortran order with a leading dimension, uncopied."""
-    whole = np.arange(54.0).reshape(9, 6)
-
-    def program(comm):
-        desc, grid, order = (1, 0, 9, 6, 2, 2, 1, 0, 7), (2, 2), "column"
-        dist = Distribution.from_scalapack(desc, grid, order)
-        rows, columns = dist.local_shape(comm.rank)
-        buffer = np.full(desc[8] * columns, -1.0)
-        block = buffer.reshape(columns, desc[8]).T[:rows]
-        block[...] = whole[np.ix_(*dist.indices(comm.rank))]
-        x = DistTensor.from_local(block, dist, comm=comm)
-        assert np.shares_memory(x.local, buffer) and x.local.strides == block.strides
-        y = x.redistribute("block[(0,1),()]")
-        y.redistribute(x.layout, out=x)
-        assert np.array_equal(x.to_global(), whole) and (buffer == -1).sum() == buffer.size - block.size
-        with pytest.raises(LayoutError, match="holds a block of"):
-            DistTensor.from_local(block if comm.rank else block[:-1], dist, comm=comm)
-        with pytest.raises(LayoutError, match="shape"):
-            DistTensor.from_local(block, dist, (9, 7), comm)
-        with pytest.raises(LayoutError, match="shape"):
-            DistTensor.from_local(block, dist.layout, comm=comm)
-
-    rote.run(program, 4)

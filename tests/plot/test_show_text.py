@@ -7,6 +7,7 @@ import time
 from itertools import pairwise, product
 
 import pytest
+from layout.test_layout_rounded import NEW
 
 import rote
 from rote.layout.distribution import Distribution
@@ -170,3 +171,10 @@ def test_colours_run_from_red_to_blue() -> None:
         colors = [rank_color(rank, size) for rank in range(size)]
         assert len(set(colors)) == size
         assert colors[0][0] > 2 * colors[0][2] and colors[-1][2] > 2 * colors[-1][0]
+
+
+@pytest.mark.parametrize("text", NEW)
+def test_the_new_kinds_are_drawn(text: str) -> None:
+    """Rounded blocks, and cyclic tiles from another coordinate on: a picture begins with what it shows."""
+    dist = on(text, (7, 5), 2, 3)
+    assert str(dist) in draw(dist)
