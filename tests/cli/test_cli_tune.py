@@ -20,6 +20,7 @@ from rote.cli.output import progress
 from rote.cli.tune import moves, spearman
 from rote.fft import FFT
 from rote.fft.tuning import Confirmed
+from rote.machines.machine import DEFAULT, Machine
 from rote.runtime import tuning
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time", "fft_time"]
@@ -272,3 +273,17 @@ def test_tune_under_mpi(job, place):
     assert json.loads(entry.key.text)["versions"]["mpi"]
     done = job.run(rote, "tune", "--forget", "--all", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"forgot 1 decision in {place}\n{entry}\n", "")
+
+
+def test_the_machine_here_is_named_on_the_command_line():
+    """Law: the machine that was measured is taken by its name; it is no machine of nodes on which a job might run."""
+    line = ["explain", "[(0)] -> [()]", "--shape", "8", "--grid", "4", "--machine", "here"]
+    refused = Runner().invoke(main, line)
+    assert refused.exit_code == 1 and "run `rote tune`" in refused.output
+    rote.run(lambda comm: tuning.keep_machine(comm, Machine(latency=1.0)), 2)
+    assert "on the machine here, measured on 2 threads" in Runner().invoke(main, line).output
+    told = json.loads(Runner().invoke(main, ["predict", "8x8", "--ranks", "4", "--machine", "here", "--json"]).output)
+    assert told["machine"] == "here, measured on 2 threads"
+    assert Machine.load("here") != DEFAULT
+    refused = Runner().invoke(main, ["predict", "8x8", "--nodes", "2", "--machine", "here"])
+    assert refused.exit_code == 1 and "a job runs on the nodes of a machine" in refused.output

@@ -10,7 +10,6 @@ import pytest
 
 import rote
 from rote.caches import memoized
-from rote.fft import FFT
 
 THREADS = 8
 
@@ -133,7 +132,6 @@ def test_all_rooms_are_in_the_register_and_cleared():
     """Law: after clearing nothing is kept by any of them, and what is asked for again is equal, and made anew."""
     text = "block[(0),()] -> block[(),(0)]"
     plan = rote.compile(text, shape=(6, 4), grid=2)
-    walk = FFT((6, 4), dtype="D").walk
     assert rote.compile(text, shape=(6, 4), grid=2) is plan
     info = rote.cache_info()
     rooms = {name.rpartition(".")[0] for name in info}
@@ -141,7 +139,6 @@ def test_all_rooms_are_in_the_register_and_cleared():
         "layout.layout",
         "compiler.compile",
         "grammar.parser",
-        "fft.families.choose",
         "host",
     ):
         assert f"rote.{module}" in rooms
@@ -151,4 +148,3 @@ def test_all_rooms_are_in_the_register_and_cleared():
     assert {(each.hits, each.misses, each.size) for each in rote.cache_info().values()} == {(0, 0, 0)}
     again = rote.compile(text, shape=(6, 4), grid=2)
     assert again == plan and again is not plan
-    assert FFT((6, 4), dtype="D").walk == walk

@@ -183,21 +183,22 @@ def test_on_ranks_that_run(pair):
     array = np.random.default_rng(5).random(source.shape)
 
     def program(comm):
-        x = rote.DistTensor.from_global(array, source.layout, comm, source.grid)
+        block = definition.blocks(source.layout, source.grid.shape, array)[comm.rank]
         new = comm.split(0, found.key(comm.rank))
-        y = rote.DistTensor.empty(array.shape, target.layout, new, target.grid)
+        wanted = definition.blocks(target.layout, target.grid.shape, array)[new.rank]
+        out = np.empty_like(wanted)
         sends, receives = found.sends(comm.rank), found.receives(comm.rank)
-        outgoing = {peer: x.local[index].reshape(-1) for peer, index in sends.items()}
-        incoming = {peer: y.local[index].shape for peer, index in receives.items()}
-        out = [outgoing[peer].size if peer in outgoing else 0 for peer in range(comm.size)]
+        outgoing = {peer: block[index].reshape(-1) for peer, index in sends.items()}
+        incoming = {peer: out[index].shape for peer, index in receives.items()}
+        sent = [outgoing[peer].size if peer in outgoing else 0 for peer in range(comm.size)]
         into = [int(np.prod(incoming[peer])) if peer in incoming else 0 for peer in range(comm.size)]
         packed, arrived = np.concatenate([np.empty(0), *outgoing.values()]), np.empty(sum(into))
-        comm.alltoallv(packed, out, arrived, into)
+        comm.alltoallv(packed, sent, arrived, into)
         ends = np.cumsum([0, *into])
         for peer, index in receives.items():
-            y.local[index] = arrived[ends[peer] : ends[peer + 1]].reshape(incoming[peer])
-        travelled = ITEM * (sum(out) - out[comm.rank])
-        return new.allgather_object(comm.rank), travelled, np.array_equal(y.to_global(), array)
+            out[index] = arrived[ends[peer] : ends[peer + 1]].reshape(incoming[peer])
+        travelled = ITEM * (sum(sent) - sent[comm.rank])
+        return new.allgather_object(comm.rank), travelled, np.array_equal(out, wanted)
 
     played, travelled, right = zip(*rote.run(program, ranks=len(found.ranks)), strict=True)
     assert all(tuple(each) == found.ranks for each in played)

@@ -357,6 +357,29 @@ def test_wrong_requests():
         FFT((4, 4), threads=0)
 
 
+def test_one_rank_reads_the_machine_here_for_all(monkeypatch):
+    """Ranks whose file systems differ get rank 0's machine, or its error."""
+    reads, load = [], Machine.load
+
+    def noted(name):
+        reads.append(name)
+        return load(name)
+
+    monkeypatch.setattr(Machine, "load", noted)
+
+    def make(comm):
+        try:
+            return FFT((8, 8), comm=comm, machine="here").walk.machine
+        except rote.PlanError as error:
+            return str(error).splitlines()[0]
+
+    assert rote.run(make, ranks=3) == ['nothing is measured for the machine "here"'] * 3
+    rote.run(lambda comm: tuning.keep_machine(comm, Machine(latency=7.0)), 2)
+    assert rote.run(make, ranks=3) == [Machine(latency=7.0)] * 3
+    assert reads == ["here"] * 2
+    assert rote.fft.compare((8, 8), 4, machine="here")[0].prediction.machine.name == "here, measured on 2 threads"
+
+
 if __name__ == "__main__":
     for seconds in SECONDS.values():
         seconds.update(SHORT)

@@ -188,3 +188,15 @@ def test_more_ranks_than_there_are() -> None:
     )
     with pytest.raises(CommError, match=r"rote\.fft\.compare\(shape, ranks=16\) needs none"):
         FFT((64, 64, 64), "block[(0),(1),()]", grid=(4, 4))
+
+
+def test_a_machine_with_levels_ranks_families_on_grids_of_all_orders() -> None:
+    """Times per grid mode suit grids of one order only; a network suits all."""
+    choices = compare((64, 64, 64), 16, machine=rote.Machine.load("ethernet", 4))
+    assert {choice.source.grid.order for choice in choices if choice.walk} == {1, 2, 3}
+
+
+def test_walks_of_large_tensors_are_priced() -> None:
+    """FFTs that no machine holds have exact figures."""
+    (choice,) = [each for each in compare((2**33, 2**33), 2, layout="block[(0),()]") if each.name == "slab"]
+    assert choice.price.received == 2**66 // 4 * 16 and choice.price.total == 2 * choice.price.received

@@ -108,3 +108,14 @@ def test_equal_moves_are_priced_once(monkeypatch):
         source.on((64, 60, 64), (2, 8)), as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
     )
     assert prices(uneven) != found[0] and len(priced) == 6
+
+
+def test_walks_are_in_the_register_of_caches_and_cleared():
+    """Law: after clearing nothing is kept of a walk, and what is asked for again is equal."""
+    walk = FFT((6, 4), dtype="D").walk
+    chosen = [info for name, info in rote.cache_info().items() if name.startswith("rote.fft.families.choose.")]
+    assert any(info.size for info in chosen)
+
+    rote.clear_caches()
+    assert not any(info.size for name, info in rote.cache_info().items() if name.startswith("rote.fft."))
+    assert FFT((6, 4), dtype="D").walk == walk

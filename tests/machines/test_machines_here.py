@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from runner import Runner
 
 import rote
 from rote import wisdom
-from rote.cli import main
-from rote.machines.machine import DEFAULT, Machine
+from rote.machines.machine import Machine
 from rote.runtime import run
 from rote.runtime.comm.agreement import from_root
 from rote.runtime.tuning import keep_machine
@@ -61,7 +59,6 @@ def test_what_the_ranks_measured_is_the_machine_here():
     assert plan.machine == machine and "on the machine here, measured on 2 threads" in plan.explain()
     assert rote.predict(plan).machine.name == "here, measured on 2 threads"
     assert rote.predict(plan, "here").range == (plan.cost.seconds,) * 2
-    assert rote.fft.compare((8, 8), 4, machine="here")[0].prediction.machine.name == "here, measured on 2 threads"
 
 
 def test_one_rank_reads_it_for_all(monkeypatch):
@@ -76,16 +73,16 @@ def test_one_rank_reads_it_for_all(monkeypatch):
 
     def make(comm):
         try:
-            return rote.fft.FFT((8, 8), comm=comm, machine="here").walk.machine
+            return from_root(comm, lambda: Machine.load("here"))
         except rote.PlanError as error:
             return str(error).splitlines()[0]
 
     assert run(make, ranks=3) == ['nothing is measured for the machine "here"'] * 3
     keep(2, 7.0)
-    assert run(make, ranks=3) == [Machine(latency=7.0)] * 3
+    found = run(make, ranks=3)
+    assert found == [Machine(latency=7.0)] * 3
+    assert [machine.name for machine in found] == ["here, measured on 2 threads"] * 3
     assert reads == ["here"] * 2
-    found = run(lambda comm: from_root(comm, lambda: Machine.load("here")), ranks=2)
-    assert [machine.name for machine in found] == ["here, measured on 2 threads"] * 2
 
 
 @pytest.mark.parametrize("bad", [3, {"latency": -1.0}, {"latencies": 1.0}, {"latency": "x"}, None])
@@ -103,16 +100,3 @@ def test_it_has_no_profile():
     for given in ({"ranks_per_node": 2}, {"threads": 1}):
         with pytest.raises(rote.PlanError, match="leave out ranks_per_node and threads"):
             Machine.load("here", **given)
-    refused = Runner().invoke(main, ["predict", "8x8", "--nodes", "2", "--machine", "here"])
-    assert refused.exit_code == 1 and "a job runs on the nodes of a machine" in refused.output
-
-
-def test_on_the_command_line():
-    line = ["explain", "[(0)] -> [()]", "--shape", "8", "--grid", "4", "--machine", "here"]
-    refused = Runner().invoke(main, line)
-    assert refused.exit_code == 1 and "run `rote tune`" in refused.output
-    keep(2, 1.0)
-    assert "on the machine here, measured on 2 threads" in Runner().invoke(main, line).output
-    told = json.loads(Runner().invoke(main, ["predict", "8x8", "--ranks", "4", "--machine", "here", "--json"]).output)
-    assert told["machine"] == "here, measured on 2 threads"
-    assert Machine.load("here") != DEFAULT

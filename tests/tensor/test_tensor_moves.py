@@ -256,3 +256,18 @@ def test_a_result_that_fills_every_rank_is_warned_of(fills):
         small[:, None] + small
 
     assert warned(program, 2) == []
+
+
+def test_cost_and_trace_say_the_same():
+    """Law: a trace counts the bytes of reductions as Chan et al. do: of parts, of the whole on all ranks, and on one."""
+
+    def program(comm):
+        x = rote.DistTensor.from_local(np.full((8, 6), comm.rank), "[(),()]+(0)", shape=(8, 6), comm=comm)
+        nbytes = []
+        for text in ("block[(0),()]", "[(),()]", "[(),()]|(0)"):
+            with rote.trace() as moves:
+                x.redistribute(text)
+            nbytes += [move.nbytes for move in moves]
+        return nbytes
+
+    assert rote.run(program, ranks=4) == [[3 * 12 * 8, 2 * 3 * 12 * 8, 48 * 8]] * 4
