@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,12 +17,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import pick_grid, pick_layout, pick_shape
+from layout import definition
 
-from rote import DistTensor
-from rote.fft import fftn
+import rote
 from rote.runtime import Comm, world
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import AtAddresses
+from rote.runtime.plans import bind
 
 TURNS = 6
 
@@ -29,35 +31,26 @@ TURNS = 6
 def check_moves(comm: Comm) -> None:
     """New blocks where others have lain: each move brings what lies there by then, and holds neither of its blocks."""
     for seed in range(6):
-        rng = random.Random(f"{comm.size} {seed}")
-        grid, shape = pick_grid(rng.choice, comm.size), pick_shape(rng.choice)
-        first, second = (pick_layout(rng.choice, shape, grid) for _ in range(2))
+        choice = random.Random(f"{comm.size} {seed}").choice
+        grid, shape = pick_grid(choice, comm.size), pick_shape(choice)
+        plan = rote.compile(*(pick_layout(choice, shape, grid).on(shape, grid) for _ in range(2)))
         for turn in range(TURNS):
-            array = np.random.default_rng(seed + turn).random(shape)
-            x = DistTensor.from_global(array, first, comm, grid)
-            y = x.redistribute(second)
-            np.testing.assert_allclose(y.to_global(), array, 1e-12, 0, err_msg=f"{first} -> {second}, turn {turn}")
-            blocks = [weakref.ref(each.local) for each in (x, y)]
-            del x, y
+            rng = np.random.default_rng(seed + turn)
+            blocks = definition.contribute(plan.source.layout, shape, grid, rng)[1]
+            blocks = [np.array(block, plan.dtype) for block in blocks]
+            right = rote.simulate.run(plan, blocks)[comm.rank]
+            block = blocks[comm.rank].copy()
+            out = bind(plan, comm)(block)
+            assert out.tobytes() == right.tobytes(), f"{plan}, turn {turn}"
+
+            ends = [weakref.ref(end) for end in (block, out)]
+            del block, out
             comm.barrier()  # others have read
-            assert [block() for block in blocks] == [None, None]
+            assert [end() for end in ends] == [None, None]
 
 
-def check_transforms(comm: Comm) -> None:
-    """So does each transform, though memory that ranks share has grown and lies elsewhere in between."""
-    rng = np.random.default_rng(5)
-    for turn in range(TURNS):
-        for shape in ((6, 8, 5), (6, 8, 5), (4 + 2 * turn, 6, 7)):
-            array = rng.random(shape) + 1j * rng.random(shape)
-            X = fftn(DistTensor.from_global(array, "block[(0),(),()]", comm))
-            spectrum = DistTensor.from_global(np.fft.fftn(array), X.layout, comm, X.grid)
-            np.testing.assert_allclose(X.local, spectrum.local, rtol=0, atol=1e-10)
-            again = fftn(DistTensor.from_global(array, "block[(0),(),()]", comm))
-            assert again.local.tobytes() == X.local.tobytes()
-
-
-def main(comm: Comm) -> int:
-    """Make the checks; how often calls were there already."""
+def recalled(comm: Comm, *checks: Callable[[Comm], None]) -> int:
+    """Make checks of blocks of any size in segments; how often calls were there already."""
     made = [0, 0]
     prepare = AtAddresses.__call__
 
@@ -69,14 +62,17 @@ def main(comm: Comm) -> int:
         made[0] += 1
         return prepare(self, arrays, counts, state)
 
-    with patch.object(AtAddresses, "__call__", counted):
-        check_moves(comm)
-        check_transforms(comm)
+    with (
+        patch.object(segments, "LEAST", 1),
+        patch.object(segments, "_GRAIN", 64),
+        patch.object(AtAddresses, "__call__", counted),
+    ):
+        for check in checks:
+            check(comm)
     return made[0] - made[1]
 
 
 if __name__ == "__main__":
-    with patch.object(segments, "LEAST", 1), patch.object(segments, "_GRAIN", 64):
-        again = main(world())
+    again = recalled(world(), check_moves)
     if world().rank == 0:
         print("as new" if again else "nothing was prepared")

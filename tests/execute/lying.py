@@ -14,36 +14,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from execute import factors, moves, overlaps
-from execute.methods import on_nodes
+from layout import definition
 
 import rote
-from rote.fft import FFT
-from rote.runtime.exchange.messages import Transfer
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.plans import BoundPlan
+from rote.runtime.plans import BoundPlan, bind
 
 SHORT = patch("rote.runtime.regions._LONG", 1)  # bytes of a run: every message of one view is sent as it leaves
-
-
-class Packings:
-    """The times that this rank packs messages while it is on."""
-
-    def __init__(self):
-        self.number = 0
-
-    def __enter__(self):
-        packing = Transfer.packing
-
-        def packs(transfer, memory):
-            self.number += 1
-            return packing(transfer, memory)
-
-        self._patch = patch.object(Transfer, "packing", packs)
-        self._patch.start()
-        return self
-
-    def __exit__(self, *error):
-        self._patch.stop()
 
 
 SWAPS = (
@@ -77,37 +54,21 @@ def check_moves(number):
 def check_swaps(comm):
     """Messages are right also with factors, and where the output is in the input."""
     for before, after in (*SWAPS, *(pair[::-1] for pair in SWAPS)):
-        x = rote.DistTensor.from_function(lambda i, j, k: 100 * i + 10 * j + k, (13, 6, 10), before, comm)
-        wanted = x.redistribute(after)
-        assert x.redistribute(after, method="alltoallv").local.tobytes() == wanted.local.tobytes()
-        plan = rote.compile(x.distribution, wanted.distribution, x.dtype)
-        factor = np.arange(1, 1 + x.local.size).reshape(x.local.shape)
-        scaled = [BoundPlan(plan, comm, name, (factor,), (3,))(x.local) for name in ("auto", "alltoallv")]
-        assert np.array_equal(*scaled) and not np.array_equal(scaled[0], wanted.local)
+        plan = rote.compile(f"{before} -> {after}", shape=(13, 6, 10), grid=comm.size)
+        array, blocks = definition.numbered(plan.source.layout, plan.source.shape, plan.source.grid.shape)
+        block = blocks[comm.rank].astype(plan.dtype)
+        wanted = definition.blocks(plan.target.layout, plan.target.grid.shape, array)[comm.rank]
+        assert np.array_equal(bind(plan, comm, "alltoallv")(block), wanted)
+
+        factor = np.arange(1, 1 + block.size).reshape(block.shape)
+        scaled = [BoundPlan(plan, comm, name, (factor,), (3,))(block) for name in ("auto", "alltoallv")]
+        assert np.array_equal(*scaled) and not np.array_equal(scaled[0], wanted)
     for before, after in overlaps.MOVES:
         overlaps.check_move(comm, None, before, after, "alltoallv")
-
-
-def transforms(comm, shape, **known):
-    """The spectrum and the way back by messages and by the usual method, and the times that were packed."""
-    known |= {"comm": comm, "dtype": "c16"}
-    f, g = (FFT(shape, "block[(0),(),()]", method=name, **known) for name in ("alltoallv", "auto"))
-    x = rote.DistTensor.zeros(shape, f.input_layout, comm=comm, dtype="c16")
-    x.local[...] = np.random.default_rng(comm.rank).standard_normal(x.local.shape)
-    with Packings() as packings:
-        spectrum = f.forward(x)
-        back = f.backward(spectrum)
-    assert spectrum.local.tobytes() == g.forward(x).local.tobytes()
-    assert back.local.tobytes() == g.backward(spectrum).local.tobytes()
-    return packings.number
 
 
 if __name__ == "__main__":
     world = rote.runtime.world()
     numbers = [*map(sum, zip(*check_moves(int(sys.argv[1])), strict=True))]
-    shapes = (32 * world.size, 32 * world.size, 32), (32, 32, 16)  # runs of 16 KiB and of 4
-    numbers += [transforms(world, shape) for shape in shapes]
-    with on_nodes(1):
-        numbers.append(transforms(world.split(0, 0), shapes[0], machine=rote.Machine(latency=1.0)))
     if world.rank == 0:
         print(*numbers)

@@ -6,17 +6,23 @@ Under mpiexec: `python overlaps.py`. In one process: `rote.run(check, ranks, (me
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from execute import methods
+from layout import definition
 
 import rote
-from rote import DistTensor
+from rote.runtime.copies import StridedCopy
+from rote.runtime.ends import bound_without_overlap, may_overlap
+from rote.runtime.plans import bind
 
 # one step on all ranks, one on sub-grids, several steps, none, and reductions; each on a grid of order 2
 MOVES = (
@@ -29,18 +35,25 @@ MOVES = (
 )
 
 
-def check(comm, memory=None):
+def bound(comm, plan, method, block, out):
+    """A move from a block to an output, either of which may share memory with the other."""
+    program = bind(plan, comm, method)
+    for call in bound_without_overlap(comm, program.bound, block, out, may_overlap(comm, block, out)):
+        call()
+
+
+def check(comm, memory=None, move=bound):
     """What comes out is the same where the output shares memory with the input, by every method. Returns how often.
 
     Args:
         memory: of all ranks of this process, which blocks are cut from in every order; this rank's own if None.
+        move: takes a block to an output, as `bound` does.
     """
     done = 0
     for name in ("auto", *methods.METHODS):
         if name == "auto" or not methods.absent(comm, name):
             for here, there in MOVES:
-                done += check_move(comm, memory, here, there, name)
-    done += check_transforms(comm, memory)
+                done += check_move(comm, memory, here, there, name, move)
     return done
 
 
@@ -59,51 +72,46 @@ def places(comm, memory):
     return ((0, 0), (0, 1), (1, 0), (comm.size - 1, 2)) if memory is not None and comm.size > 1 else ((0, 0), (0, 3))
 
 
-def check_move(comm, memory, here, there, method):
+def check_move(comm, memory, here, there, method, move=bound):
+    """A plan brings to each place of an output what its target has, also where the output lies in some input."""
     grid = rote.Grid.of(comm.size, 2)
     order = len(rote.parse(here).modes)
     shape = (8, 9, 10)[:order] if order > 1 else (40,)
-    whole = (np.arange(prod(shape)).reshape(shape) + 1.0) * 3
+    plan = rote.compile(f"{here} -> {there}", shape=shape, grid=grid)
+    array, blocks = definition.numbered(plan.source.layout, shape, grid.shape)
+    mine = blocks[comm.rank].astype("d")
+    wanted = definition.blocks(plan.target.layout, grid.shape, array)[comm.rank].astype("d")
+
     own = np.zeros(1 << 14, np.uint8) if memory is None else memory
     for turn, gap in places(comm, memory):
-        start = DistTensor.from_global(whole, here, comm, grid)
-        want = start.redistribute(there, method=method).local.copy()
+        block = cut(comm, own, mine.shape, "d", 0, 0)
+        out = cut(comm, own, wanted.shape, "d", turn, gap)
+        block[...] = mine
         comm.barrier()
-        x = DistTensor(cut(comm, own, start.local.shape, "d", 0, 0), start.distribution, comm)
-        target = start.redistribute(there).distribution
-        out = DistTensor(cut(comm, own, want.shape, "d", turn, gap), target, comm)
-        x.local[...] = start.local
+        move(comm, plan, method, block, out)
         comm.barrier()
-        assert x.redistribute(there, out=out, method=method) is out
-        comm.barrier()
-        assert np.array_equal(out.local, want), (comm.rank, method, here, there, turn, gap)
+        assert np.array_equal(out, wanted), (comm.rank, method, here, there, turn, gap)
         comm.barrier()
     return 1
 
 
-def check_transforms(comm, memory):
-    own = np.zeros(1 << 14, np.uint8) if memory is None else memory
-    done = 0
-    for layout in ("block[(0),(),()]", "[(),(),()]"):
-        for method in ("auto", "alltoallv"):
-            f = rote.fft.FFT((4, 6, 5), layout, (comm.size,), comm, method=method)
-            for turn, gap in places(comm, memory):
-                values = np.random.default_rng(7).standard_normal((4, 6, 5)) + 0j
-                first = DistTensor.from_global(values, layout, comm, (comm.size,))
-                second = f.forward(first)
-                for run, begin, end in ((f.forward, first, second), (f.backward, second, first)):
-                    want = run(begin).local.copy()
-                    comm.barrier()
-                    x = DistTensor(cut(comm, own, begin.local.shape, "D", 0, 0), begin.distribution, comm)
-                    out = DistTensor(cut(comm, own, want.shape, "D", turn, gap), end.distribution, comm)
-                    x.local[...] = begin.local
-                    comm.barrier()
-                    assert run(x, out=out) is out
-                    comm.barrier()
-                    assert np.array_equal(out.local, want), (comm.rank, method, layout, turn, gap)
-                    comm.barrier()
-            done += 1
-    return done
+@contextmanager
+def late(ranks):
+    """Let rank 0 of several in one process be late with all that it reads."""
+    bind_copy = StridedCopy.bound
+
+    def bound_late(self, *ends):
+        copy = bind_copy(self, *ends)
+
+        def run():
+            if ranks > 1 and rote.runtime.world().rank == 0:
+                time.sleep(2e-5)
+            copy()
+
+        return run
+
+    with patch.object(StridedCopy, "bound", bound_late):
+        yield
 
 
 if __name__ == "__main__":

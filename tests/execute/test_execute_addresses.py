@@ -16,9 +16,8 @@ from rote.runtime.ends import PreparedRuns
 
 @pytest.mark.parametrize("ranks", (1, 2, 3))
 def test_blocks_may_come_and_go_on_threads(ranks):
-    """Moves and transforms of new blocks at old addresses take their values, bit for bit, and hold none of them."""
+    """Moves of new blocks at old addresses take their values, bit for bit, and hold none of them."""
     rote.run(addresses.check_moves, ranks)
-    rote.run(addresses.check_transforms, ranks)
 
 
 @pytest.mark.mpi

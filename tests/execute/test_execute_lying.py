@@ -68,12 +68,9 @@ def test_short_and_many_runs_are_none():
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (2, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
 def test_messages_that_lie_are_right(job):
-    """Laws: the blocks are those of all methods, bit for bit; long runs of one node are not packed, others are.
-
-    So are those whose messages arrive in the new block.
-    """
+    """Laws: the blocks are those of all methods, bit for bit; where runs are long, some messages leave the block, and
+    arrive in the new one, as they lie there."""
     done = job.run(Path(lying.__file__), 24)
     assert (done.returncode, done.stderr) == (0, "")
-    lie, pack, land, unpack, long, short, apart = map(int, done.stdout.split())
+    lie, pack, land, unpack = map(int, done.stdout.split())
     assert lie > 1 and pack and land > 1 and unpack
-    assert (long, short > 0, apart) == (0, True, 2)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import same_bits
+import unpacked
 from marks import mpi_parts, parts_on
 from parts import SOME
 
@@ -35,3 +36,13 @@ def test_unknown_methods_are_refused():
     """Whether anything moves or not."""
     with pytest.raises(CommError, match=r"method is one of auto, shared, .*; not 'fast'"):
         FFT((4, 4), method="fast")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (2, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
+def test_messages_that_lie_are_right(job):
+    """Laws: spectra are those of the usual method, bit for bit; long runs of one node are not packed, others are."""
+    done = job.run(Path(unpacked.__file__))
+    assert (done.returncode, done.stderr) == (0, "")
+    long, short, apart = map(int, done.stdout.split())
+    assert (long, short > 0, apart) == (0, True, 2)

@@ -259,7 +259,7 @@ def test_a_result_that_fills_every_rank_is_warned_of(fills):
 
 
 def test_cost_and_trace_say_the_same():
-    """Law: a trace counts the bytes of reductions as Chan et al. do: of parts, of the whole on all ranks, and on one."""
+    """Law: a trace counts the bytes of reductions as Chan et al. do: of parts, and of the whole on all ranks or one."""
 
     def program(comm):
         x = rote.DistTensor.from_local(np.full((8, 6), comm.rank), "[(),()]+(0)", shape=(8, 6), comm=comm)
