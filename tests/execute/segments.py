@@ -11,11 +11,9 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -96,8 +94,7 @@ def check_refused(comm):
 
 def check_lifetime(comm):
     """An owner may forget or change its block when the call returns, however long others take to read it."""
-    source, target = "block[(0),()]", "block[(),(0)]"
-    plan = rote.compile(f"{source} -> {target}", shape=(120, 10 * comm.size), grid=comm.size, dtype="f8")
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(120, 10 * comm.size), grid=comm.size, dtype="f8")
     program, files, reach = bind(plan, comm, "shared"), [], segments.reach
 
     def late(place):
@@ -105,10 +102,8 @@ def check_lifetime(comm):
         return reach(place)
 
     for turn in range(12):
-        ends = [
-            rote.DistTensor.from_function(lambda i, j: 1e3 * i + j + turn, plan.source.shape, layout, comm).local  # noqa: B023
-            for layout in (source, target)
-        ]
+        whole = np.add.outer(1e3 * np.arange(120), np.arange(10 * comm.size)) + turn
+        ends = [whole[np.ix_(*dist.indices(comm.rank))] for dist in (plan.source, plan.target)]
         block = placed(ends[0], True)
         with patch.object(segments, "reach", late if turn < 3 and comm.rank == comm.size - 1 else reach):
             out = program(block)
@@ -119,46 +114,8 @@ def check_lifetime(comm):
     assert files[5] == files[-1], files
 
 
-def check_new(comm, folder):
-    """Large blocks of new tensors lie in segments from the first on, however they are made, and are read there."""
-    shape, layout, target = (600 * comm.size, 300), "block[(0),()]", "block[(),(0)]"
-    whole = np.arange(float(np.prod(shape))).reshape(shape)
-    makers = {
-        "zeros": partial(rote.DistTensor.zeros, shape, layout, comm),
-        "empty": partial(rote.DistTensor.empty, shape, layout, comm),
-        "from_global": partial(rote.DistTensor.from_global, whole, layout, comm),
-        "from_function": partial(rote.DistTensor.from_function, lambda i, j: 300.0 * i + j, shape, layout, comm),
-        "full": partial(rote.array_api.full, shape, 2.5, layout=layout, comm=comm),
-        "random": partial(rote.random.default_rng(3).random, shape, layout=layout, comm=comm),
-        "load": partial(rote.load, folder / "new.npy", layout, comm=comm),
-    }
-    makers["from_global"]().save(folder / "new.npy")
-    for name, make in makers.items():
-        x = make()
-        assert segments.place_of(x.local) is not None, name
-        before = segments.reach.call_count
-        y = x.redistribute(target)
-        assert segments.reach.call_count == before + comm.size - 1, name
-        assert y.redistribute(layout).local.tobytes() == x.local.tobytes(), name
-        if name in ("from_global", "from_function", "load"):
-            assert np.array_equal(y.to_global(), whole), name
-    filled = AssertionError("a file for a block beyond all memory")
-    with (
-        patch.object(os, "memfd_create", side_effect=filled),
-        pytest.raises(MemoryError, match=r"shape \(1000000000000, 1000\)"),
-    ):
-        rote.DistTensor.zeros((comm.size * 10**12, 1000), layout, comm)
-
-
 def main(number):
     comm = world()
-    with (
-        patch.object(segments, "reach", side_effect=segments.reach),
-        TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # all ranks use the first one's
-    ):
-        if comm.size > 1:
-            check_new(comm, Path(comm.allgather_object(folder)[0]))
-        comm.barrier()
     with (
         patch.object(segments, "LEAST", 1),
         patch.object(segments, "_GRAIN", 64),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hurry import hurry
 
 import rote
 from rote import wisdom
-from rote.errors import PlanError
 from rote.runtime import tuning
 from rote.runtime.exchange.registry import METHODS
 
@@ -25,12 +23,6 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
     hurry(monkeypatch, 0.02, 0.04)
     return tmp_path
-
-
-def moved(comm, tune):
-    """An array after a redistribution, in rows."""
-    x = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (12, 9), "block[(0),()]", comm)
-    return x.redistribute("block[(),(0)]", tune=tune).to_global().tolist()
 
 
 def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
@@ -75,15 +67,6 @@ def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
     alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
     assert {*tuning.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
     assert wisdom.records() == ()
-
-
-def test_a_tensor_moves_alike_however_its_method_is_found(kept):
-    """The same values by the model, by timing, and by what was kept; another word is refused."""
-    rows = np.add.outer(10 * np.arange(12), np.arange(9)).tolist()
-    for tune in ("model", "measure", "patient", "measure"):
-        assert rote.run(moved, 3, (tune,)) == [rows] * 3
-    with pytest.raises(PlanError, match="tune is one of model, measure, patient; not 'fast'"):
-        rote.run(moved, 2, ("fast",))
 
 
 MPI = """

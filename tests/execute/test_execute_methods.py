@@ -120,9 +120,9 @@ def test_an_unknown_method_is_refused():
     """By a text that names them all, even where nothing moves."""
     with pytest.raises(CommError, match=r"method is one of auto, shared, alltoallv, .*; not 'fast'"):
         check_method("fast")
-    x = rote.DistTensor.zeros((4, 4), "block[(0),()]")
+    plan = rote.compile("block[(0),()] -> block[(0),()]", shape=(4, 4), grid=1)
     with pytest.raises(CommError, match="not 'fast'"):
-        x.redistribute("block[(0),()]", method="fast")
+        bind(plan, rote.runtime.world(), "fast")
 
 
 def test_a_step_that_comes_twice_may_move_by_two_methods():

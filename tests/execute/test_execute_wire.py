@@ -15,12 +15,11 @@ from marks import examples
 from strategies import pairs
 
 import rote
-from rote import DistTensor
 from rote.compiler.step import Step, error_of
 from rote.errors import PlanError
 from rote.runtime import copies
 from rote.runtime.exchange.registry import alike
-from rote.runtime.plans import BoundPlan
+from rote.runtime.plans import BoundPlan, bind
 
 PROGRAM = Path(wire.__file__)
 SEVERAL = [pytest.param(4, each, marks=pytest.mark.slow) for each in (0, 2, 3)]  # ranks, and those of a node
@@ -53,25 +52,6 @@ def test_mpi_ranks_round_alike_by_every_method(job, each, number):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("refused True") == job.ranks
     assert "rounded 0" not in done.stdout
-
-
-def test_copies_are_alike_on_all_ranks():
-    """Law: whatever rounds, ranks that hold one element hold one value."""
-
-    def program(comm):
-        values = np.random.default_rng(comm.rank).random(6)
-        partial = DistTensor.from_local(values, "[()]+(0)", 6, comm)
-        split = DistTensor.from_global(np.linspace(0, 1, 7), "block[(0)]", comm)
-        rooted = split.redistribute("[()]|(0)")
-        moved = [x.redistribute("[()]", method="alltoallv", wire="f4") for x in (partial, split, rooted)]
-        comm.cache["double buffer"] = None  # so that lists are sent
-        moved += rote.redistribute([split, split], "[()]", wire="f4")
-        return [x.local.tobytes() for x in moved]
-
-    first, *others = rote.run(program, 3)
-    assert others == [first] * 2
-    gathered = np.linspace(0, 1, 7).astype("f4").astype("f8").tobytes()
-    assert [gathered == each for each in first] == [False, True, False, True, True]
 
 
 def test_groups_of_ranks_with_copies_go_one_way():
@@ -109,49 +89,17 @@ def test_elements_that_are_picked_one_by_one_are_rounded_alike(monkeypatch):
     assert rote.run(wire.amiss, 3, (plan, "alltoallv", 0)) == [""] * 3
 
 
-def test_lists_are_rounded_as_one_by_one():
-    """Law: by messages, tensors that share them are as by themselves; a dtype that has no narrower one is refused."""
-
-    def program(comm):
-        comm.cache["double buffer"] = None
-        rng = np.random.default_rng(0)
-        tensors = [DistTensor.from_global(rng.random((5, n)), "block[(0),()]", comm) for n in (4, 4, 7)]
-        tensors.append(DistTensor.from_global(rng.random((3, 3)) * 1j, "block[(0),()]", comm))
-        together = rote.redistribute(tensors, "[(),(0)]", wire="f4")
-        alone = [x.redistribute("[(),(0)]", method="alltoallv", wire="f4") for x in tensors]
-        exact = [x.redistribute("[(),(0)]") for x in tensors]
-        counts = DistTensor.from_global(np.arange(12).reshape(3, 4), "block[(0),()]", comm)
-        with pytest.raises(PlanError, match="the elements are int64"):
-            rote.redistribute([*tensors, counts], "[(),(0)]", wire="f4")
-        return [[x.local.tobytes() for x in each] for each in (together, alone, exact)]
-
-    for together, alone, exact in rote.run(program, 3):
-        assert together == alone != exact
-
-
-@pytest.mark.parametrize("dtype", ("f4", "c8", "i8", "?", "g"))
-def test_other_dtypes_are_refused(dtype):
-    """On all ranks, with the cure, also where nothing moves; and so is another precision."""
-
-    def program(comm, dtype, wire):
-        DistTensor.zeros((4, 4), "block[(0),()]", comm, dtype=dtype).redistribute("block[(0),()]", wire=wire)
-
-    with pytest.raises(PlanError, match=f"f8 and c16, and the elements are {np.dtype(dtype)}\nleave wire out"):
-        rote.run(program, 2, (dtype, "f4"))
-    with pytest.raises(PlanError, match=r"wire='f2' is no precision .*\nwrite wire='f4'"):
-        rote.run(program, 2, ("f8", "f2"))
-
-
 def test_numbers_beyond_single_precision_are_as_numpy_rounds_them():
     """Law: too large ones arrive as infinite, with NumPy's warning; too small ones as 0; inf and nan as they are."""
     values = np.array([1e300, -1e39, 1e-300, np.inf, -np.inf, np.nan, 1.0, 0.1])
+    plan = rote.compile("[()]|(0) -> [()]|(0@1)", shape=len(values), grid=2, wire="f4")
 
     def program(comm):
-        x = DistTensor.from_global(values, "[()]|(0)", comm)
+        block = values[: plan.source.local_shape(comm.rank)[0]]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            moved = x.redistribute("[()]|(0@1)", method="alltoallv", wire="f4")
-        return moved.local, [str(each.message) for each in caught]
+            moved = bind(plan, comm, "alltoallv")(block)
+        return moved, [str(each.message) for each in caught]
 
     found = rote.run(program, 2)
     with np.errstate(over="ignore"):

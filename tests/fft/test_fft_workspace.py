@@ -11,6 +11,7 @@ from workspace import bytes_taken
 import rote
 from rote import DistTensor
 from rote.fft import FFT
+from rote.runtime.comm import segments
 from rote.runtime.copies import TILE
 
 NOISE = 40_000 + 5 * 16 * TILE  # bytes of Python's own objects, and of tiles that NumPy works on, of a rank in a call
@@ -69,3 +70,16 @@ def test_two_blocks_are_enough(ranks, shape, layout, grid, code, algorithm):
     for used, room, peak in found:
         assert used <= room, (used, room)
         assert peak < NOISE * ranks < room * ranks / 4, peak
+
+
+def test_blocks_begin_at_a_cache_line():
+    """Law: those of tensors, of what they are moved to, of spectra, and of what comes back do."""
+
+    def program(comm):
+        x = rote.DistTensor.from_function(lambda i, j, k: i + j + k, (16, 18, 20), "block[(0),(),()]", comm)
+        y = x.redistribute("block[(),(),(0)]")
+        transformed = rote.fft.fftn(y)
+        return [x.local, y.local, transformed.local, rote.fft.ifftn(transformed).local]
+
+    blocks = [block for blocks in rote.run(program, 3) for block in blocks]
+    assert [block.ctypes.data % segments.LINE for block in blocks] == [0] * len(blocks)

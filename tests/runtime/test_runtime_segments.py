@@ -15,6 +15,7 @@ import rote
 from rote.caches import cache_info
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import DoubleBuffer
+from rote.runtime.plans import bind
 
 SHAPE, DTYPE = (40, 512), np.dtype("f8")
 NBYTES = 40 * 512 * 8
@@ -156,12 +157,12 @@ def test_blocks_begin_at_a_cache_line(pool, monkeypatch):
         kept.append(segments.empty(shape, DTYPE, lasting))
     assert [segments.place_of(block) is not None for block in kept] == [False, False, False, True]
 
+    plan = rote.compile("block[(0),(),()] -> block[(),(),(0)]", shape=(16, 18, 20), grid=3)
+
     def program(comm):
-        x = rote.DistTensor.from_function(lambda i, j, k: i + j + k, (16, 18, 20), "block[(0),(),()]", comm)
-        y = x.redistribute("block[(),(),(0)]")
-        transformed = rote.fft.fftn(y)
-        halves = DoubleBuffer.of(comm, 1000).halves[comm.rank]
-        return [x.local, y.local, transformed.local, rote.fft.ifftn(transformed).local, *halves]
+        block = segments.empty(plan.source.local_shape(comm.rank), DTYPE)
+        block[...] = comm.rank
+        return [block, bind(plan, comm)(block), *DoubleBuffer.of(comm, 1000).halves[comm.rank]]
 
     kept += [block for blocks in rote.run(program, 3) for block in blocks]
     assert [block.ctypes.data % segments.LINE for block in kept] == [0] * len(kept)

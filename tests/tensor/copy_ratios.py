@@ -1,4 +1,4 @@
-"""The times of moves against a plain copy of as many bytes, by hand: `mpiexec -n 2 python ratios.py`, or `threads`.
+"""The times of moves against a copy of as many bytes, by hand: `mpiexec -n 2 python copy_ratios.py`, or `threads`.
 
 Per move: the ratio with blocks that are read where they lie, with blocks that are packed for it, and with messages; of
 the tenths of all rounds that were fastest, and of the medians. Rounds take turns.
