@@ -20,7 +20,7 @@ from rote import DistTensor, wisdom
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.kernels import choose as timing
-from rote.fft.kernels.backends import mkl, usual_library
+from rote.fft.kernels.backends import mkl, usual_library, versions
 from rote.fft.kernels.backends.library import KernelConfig, NumPy
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.operations import KernelWork, operations
@@ -163,6 +163,19 @@ def test_on_mpi_ranks(mpirun, ranks, part):
     """Timed plans on MPI ranks, each of which times by itself."""
     done = mpirun(ranks, Path(__file__), part, timeout=120)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "right\n")
+
+
+def test_what_is_kept_is_read(tmp_path, monkeypatch):
+    """Law: a decision on a kernel is taken without timing anything."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
+    config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
+    kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
+    kernel |= {"after_move": False, "stays": False, "threads": 1, "libraries": versions(), "ranks": 1}
+    wisdom.remember(wisdom.key(kernel | {"hosts": 1, "tune": "measure"}), config)
+    monkeypatch.setattr(timing, "choose", None)
+    block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
+    (chosen,) = timing.tuned([block], [timing.Position()], alone(), Options("measure"))
+    assert chosen.config == KernelConfig(**config)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import sys
 from functools import cache
 from importlib import resources
 from itertools import product
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -195,20 +194,6 @@ with ThreadPoolExecutor(8) as pool:
     print(len(set(pool.map(lambda _: parse_syntax("a (r s=4): [()(0)()]"), range(8)))))
 """
     assert fresh(program) == "1"
-
-
-def test_the_folder_is_not_the_package() -> None:
-    """From the root of a checkout `import grammar` finds the folder, and is told the package's name."""
-    root = Path(__file__).resolve().parents[2]
-    program = f"""
-import sys
-sys.path.insert(0, {str(root)!r})
-try:
-    import grammar
-except ImportError as error:
-    print(error)
-"""
-    assert "import rote.grammar" in fresh(program)
 
 
 def test_valid_texts_of_the_longest_kind() -> None:

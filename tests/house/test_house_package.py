@@ -215,7 +215,7 @@ def test_a_twin_is_refused(folder: str) -> None:
     last = answer.stderr.splitlines()[-1]
     assert answer.returncode != 0
     assert "ImportError" in answer.stderr
-    assert f"rote.{folder}" in last
+    assert f"import rote.{folder}" in last
 
 
 # --- every module, imported -----------------------------------------------------------------------------------------

@@ -18,15 +18,14 @@ def test_accumulation_is_the_transpose(layout, grid):
     rng = np.random.default_rng(1)
 
     def program(comm, shape, lists, values):
-        x = rote.DistTensor.zeros(shape, layout, comm, grid, "i8")
-        wanted = lists[comm.rank]
-        move = IndexedMove(x.distribution, wanted, comm)
-        block = np.ones_like(x.local)
+        dist = rote.parse(layout).on(shape, grid)
+        move = IndexedMove(dist, lists[comm.rank], comm)
+        block = np.ones(dist.local_shape(comm.rank), np.int64)
         move.accumulate(values[comm.rank], block)
         total = np.zeros([n + 1 for n in shape], np.int64)
         for each, added in zip(lists, values, strict=True):
             np.add.at(total, np.ix_(*each), added)
-        held = x.distribution.indices(comm.rank)
+        held = dist.indices(comm.rank)
         assert np.array_equal(block, 1 + total[np.ix_(*held)])
         out = np.full(move.shape, 9)
         assert move(block, 3, out) is out and np.array_equal(out, move(block, 3))

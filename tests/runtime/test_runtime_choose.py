@@ -14,11 +14,6 @@ import pytest
 
 import rote
 from rote import wisdom
-from rote.fft.kernels import choose as kernels
-from rote.fft.kernels.backends import versions
-from rote.fft.kernels.backends.library import KernelConfig
-from rote.fft.kernels.kernel import Kernel
-from rote.fft.request import Options
 from rote.runtime import choose as module
 from rote.runtime import tuning
 from rote.runtime.choose import (
@@ -307,19 +302,11 @@ def test_ranks_that_find_differently_take_what_the_first_finds(place):
 
 
 def test_what_is_kept_is_read(place, monkeypatch):
-    """Law: decisions on a method and on a kernel, are taken without timing anything."""
+    """Law: a decision on a method is taken without timing anything."""
     plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
     ranks = {"hosts": 1, "tune": "measure"}
     method = {"what": "method", "step": str(plan.steps[0]), "shape": [12, 9], "dtype": plan.dtype.str}
     method |= {"nodes": 1, "grids": [str(plan.source.grid)] * 2, "ranks": 3}
-    config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
-    kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
-    kernel |= {"after_move": False, "stays": False, "threads": 1, "libraries": versions(), "ranks": 1}
     wisdom.remember(wisdom.key(method | ranks), "alltoallv")
-    wisdom.remember(wisdom.key(kernel | ranks), config)
-    for each in (tuning, kernels):
-        monkeypatch.setattr(each, "choose", None)
+    monkeypatch.setattr(tuning, "choose", None)
     assert rote.run(lambda comm: tuning.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
-    block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
-    (chosen,) = kernels.tuned([block], [kernels.Position()], alone(), Options("measure"))
-    assert chosen.config == KernelConfig(**config)

@@ -21,12 +21,13 @@ def test_any_lists_of_any_tensor(layout: str, grid: object) -> None:
 
     def program(comm, shape, lists):
         whole = np.arange(1.0, np.prod(shape) + 1).reshape(shape)
-        x = rote.DistTensor.from_global(whole, layout, comm, grid)
+        dist = rote.parse(layout).on(shape, grid)
+        block = whole[np.ix_(*dist.indices(comm.rank))]
         wanted = lists[comm.rank]
-        move = IndexedMove(x.distribution, wanted, comm)
+        move = IndexedMove(dist, wanted, comm)
         expected = np.pad(whole, [(0, 1)] * 2, constant_values=-5)[np.ix_(*wanted)]
         for factor in (1, 2):
-            assert np.array_equal(move(factor * x.local, -5 * factor), factor * expected)
+            assert np.array_equal(move(factor * block, -5 * factor), factor * expected)
         return move.received
 
     for _ in range(6):
@@ -39,9 +40,10 @@ def test_nothing_travels_that_a_rank_has() -> None:
     """Law: elements that a rank holds are copied; it is known at once on all ranks whether any travels."""
 
     def program(comm):
-        x = rote.DistTensor.from_global(np.arange(8.0), "block[(0)]", comm)
-        own = IndexedMove(x.distribution, [x.distribution.indices(comm.rank)[0][::-1]], comm)
-        other = IndexedMove(x.distribution, [np.array([7])], comm)
-        return own.received, own(x.local).tolist(), other.received
+        dist = rote.parse("block[(0)]").on(8, 2)
+        (mine,) = dist.indices(comm.rank)
+        own = IndexedMove(dist, [mine[::-1]], comm)
+        other = IndexedMove(dist, [np.array([7])], comm)
+        return own.received, own(mine.astype("d")).tolist(), other.received
 
     assert rote.run(program, 2) == [(0, [3.0, 2.0, 1.0, 0.0], 1), (0, [7.0, 6.0, 5.0, 4.0], 1)]

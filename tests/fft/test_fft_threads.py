@@ -116,12 +116,12 @@ def test_threads_of_one_mpi_rank(job):
     from concurrent.futures import ThreadPoolExecutor
     from mpi4py import MPI
     sys.path[:0] = sys.argv[1:]
-    from runtime.test_runtime_threads import THREADS, prepared, work
+    from test_fft_threads import THREADS, prepared, work
     tensors, transforms = prepared()
     assert "MPI" in repr(tensors[0][0][1].comm)
     with ThreadPoolExecutor(THREADS) as pool:
         done = [pool.submit(work, thread, tensors, transforms, 500) for thread in range(THREADS)]
         print([int(each.result()) for each in done])
     """
-    done = job.run(textwrap.dedent(code), Path(__file__).parents[1])
+    done = job.run(textwrap.dedent(code), Path(__file__).parent)
     assert (done.stdout, done.stderr, done.returncode) == (f"{[500] * THREADS}\n", "", 0)
