@@ -55,7 +55,8 @@ class Cost:
         seconds: the model's time (see `Machine`).
         bytes, messages: the most that any one rank receives.
         peak_bytes: the most that any one rank holds at once: input, output and every buffer. For elements that are
-            rounded to travel, the buffers need only half of the bytes that are counted.
+            rounded to travel, the buffers need only half of the bytes that are counted. Reductions of floats by MPI
+            ranks of one node need up to 1 MiB more, in which they meet in rank order.
 
     >>> from rote.compiler.compile import compile
     >>> cost = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost

@@ -9,16 +9,18 @@ collective of MPI reduces, and large tensors, for which a message of their own i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from math import prod
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..compiler.cost import flow
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError, LayoutError
@@ -27,11 +29,11 @@ from ..layout.grid import check_grid
 from .comm import segments
 from .comm.agreement import Difference, agree, floating_errors, floating_errors_raise
 from .comm.cache import DoubleBuffer, cached, shared_workspace
-from .comm.protocol import Array, Comm
+from .comm.protocol import Array, Comm, MpiHandle
 from .copies import Copy, run
 from .ends import PreparedRuns, is_small
 from .exchange.messages import WHOLE, Messages, Segment, Transfer
-from .exchange.registry import alike, check_method
+from .exchange.registry import MemoryUse, alike, check_method, memory_use
 from .operations import lowered
 from .program import SentProgram
 from .regions import Region
@@ -61,7 +63,8 @@ class BoundPlan:
     """A plan bound to a communicator: it is called with this rank's block before, and returns its block after.
 
     Its buffers are in workspace that all programs of the communicator share. It needs no more than its most demanding
-    step, which the cost of a plan counts as its peak.
+    step, which the cost of a plan counts as its peak. Where a method with memory of its own would need more, shared
+    memory has no halves, or messages go through the workspace.
 
     Args:
         plan, comm, method: see `bind`.
@@ -93,11 +96,12 @@ class BoundPlan:
             names *= len(plan.steps)
         if len(names) != len(plan.steps):
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
+        names, halved = _within_claim(plan, comm, names)
         following = iter(names)  # by position, because a step may occur twice
         self.plan, self._comm = plan, comm
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
-        self._program = SentProgram(operations, comm, lambda _: next(following), tight=False)
+        self._program = SentProgram(operations, comm, lambda _: next(following), tight=False, halved=halved)
         self.computes: bool = bool(plan.source.partial)
         for step in plan.steps:
             self.computes |= step.wire is not None
@@ -159,6 +163,53 @@ class BoundPlan:
         if block.shape != shape or block.dtype != self.plan.dtype:
             rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
             raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+
+
+_BESIDE = 1 << 13
+"""Bytes that a rank may hold beside what its plan claims: to save them would cost more than it brings."""
+
+
+def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """Methods by which no rank holds more than the plan claims, and whether shared memory has halves. Collective.
+
+    These are the given ones, but those with memory of their own may give way to "alltoallv": what that needs is what
+    the claim counts.
+    """
+    if not isinstance(comm, MpiHandle) or comm.size == 1:  # threads read from each other, and hold nothing
+        return methods, True
+    uses = [memory_use(name, step.kind, comm) for name, step in zip(methods, plan.steps, strict=True)]
+    most = np.array([_held(plan, comm.rank, uses, pieces) for pieces in (2, 1)])
+    comm.allreduce_in_place(most, "max")
+    fits = most <= plan.cost.peak_bytes + _BESIDE
+    if not fits.any():
+        methods = tuple("alltoallv" if any(use.own) else name for name, use in zip(methods, uses, strict=True))
+    return methods, bool(fits[0])
+
+
+def _held(plan: Plan, rank: int, uses: Sequence[MemoryUse], pieces: int) -> int:
+    """Bytes that a rank holds to run a plan by methods of these uses, where shared memory has so many pieces.
+
+    Workspace is as large as the most demanding step needs it, and so is the memory that the same ranks share.
+    """
+    blocks = [prod(dist.local_shape(rank)) for dist in (plan.source, *(step.after for step in plan.steps))]
+    between = [0, *blocks[1:-1], 0]
+    workspace, own = 0, dict[Hashable, int]()
+    for number, (step, use) in enumerate(zip(plan.steps, uses, strict=True)):
+        messages = _buffers(step, rank)
+        packed_and_arrived = sum(map(mul, use.workspace, messages))
+        workspace = max(workspace, between[number] + between[number + 1] + packed_and_arrived)
+        memory = step.grid_modes if use.shared else number
+        own[memory] = max(own.get(memory, 0), (pieces if use.shared else 1) * sum(map(mul, use.own, messages)))
+    return (blocks[0] + blocks[-1] + workspace + sum(own.values())) * plan.dtype.itemsize
+
+
+def _buffers(step: Step, rank: int) -> tuple[int, int]:
+    """The elements that a rank packs in a step, and those that arrive."""
+    moved, at = flow(step), step.ranks.coordinates(rank)
+    packed, arrived = (
+        np.broadcast_to(each, step.ranks.shape)[at] for each in (moved.send_buffer, moved.receive_buffer)
+    )
+    return int(packed), int(arrived)
 
 
 # --- plans of several tensors -----------------------------------------------------------------------------------------

@@ -147,17 +147,17 @@ class ReadProgram:
         return [in_halves(self._double_buffer, partial(self._calls, block, out))]
 
     def _calls(self, block: Array, out: Array) -> list[Copy]:
-        """The calls of a run; sets the half that others may be reading after it."""
+        """The calls of a run; sets the halves that others may be reading after it."""
         double_buffer, calls = self._double_buffer, list[Copy]()
         memories = *double_buffer.halves[double_buffer.comm.rank], block, out
         reads = self._reads((), lambda _: [_Read(sweep, double_buffer) for sweep in self._sweeps])
-        pieces, waits, after = placed(self._list, {double_buffer.read} - {-1})
+        pieces, waits, after = placed(self._list, double_buffer.reading)
         for each, call, wait in zip(reads, self._list, waits, strict=True):
             if wait:
                 calls.append(double_buffer.barrier)
             (source,), (target,) = call.reads or call.peers, call.writes
             calls += each.bound(memories, pieces[source], pieces[target])
-        double_buffer.read = max(after, default=-1)
+        double_buffer.reading = after
         return calls
 
 
@@ -225,6 +225,7 @@ class SentProgram:
         method: gives the method of an operation, a name of `METHODS` or "auto".
         tight: whether messages may be in the place of a block and in the output, so that workspace is twice the
             largest block or message; else all have their own places, as the cost of a plan counts them.
+        halved: whether messages in shared memory go by halves (see `Messages`).
 
     Attributes:
         sizes: bytes of the two pieces of workspace.
@@ -232,9 +233,14 @@ class SentProgram:
     """
 
     def __init__(
-        self, operations: Sequence[Operation], comm: Comm, method: Callable[[Operation], str], tight: bool
+        self,
+        operations: Sequence[Operation],
+        comm: Comm,
+        method: Callable[[Operation], str],
+        tight: bool,
+        halved: bool = True,
     ) -> None:
-        swept = sweeps(operations, lambda operation: _method(operation, comm, method(operation)))
+        swept = sweeps(operations, lambda operation: _method(operation, comm, method(operation), halved))
         self.sizes: tuple[int, int]
         if tight:
             sent, self.sizes = _in_two_pieces(swept, operations[-1].sizes[1], comm)
@@ -242,7 +248,7 @@ class SentProgram:
             sent, self.sizes = _in_one_piece(swept)
         self._comm = comm
         self.moves: list[Method] = [each.sweep.move for each in sent if each.sweep.move is not None]
-        self.held: int = max((move.held for move in self.moves), default=0)
+        self.held: int = _held(self.moves)
         self._scratch: Scratch | None = None
         self._sweeps = list[_Sent]()
         for each in sent:
@@ -273,9 +279,18 @@ class SentProgram:
         return calls
 
 
-def _method(operation: Operation, comm: Comm, name: str) -> Method:
+def _held(moves: Sequence[Method]) -> int:
+    """The bytes that methods hold themselves, each memory as large as the most demanding of its methods needs it."""
+    memories: dict[int, int] = {}
+    for move in moves:
+        key = id(move.memory)
+        memories[key] = max(memories.get(key, 0), move.held)
+    return sum(memories.values())
+
+
+def _method(operation: Operation, comm: Comm, name: str, halved: bool) -> Method:
     """The method of a step, by a name of `METHODS` or "auto"; reductions use MPI's collectives. Collective."""
-    messages = Messages.of(operation.step, operation.dtype, comm)
+    messages = Messages.of(operation.step, operation.dtype, comm, halved=halved)
     if operation.chunks is not None:
         return make_method("pipelined", messages, operation.chunks)
     if messages.step.wire is not None:

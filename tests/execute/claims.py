@@ -5,27 +5,34 @@ Under mpiexec: `python claims.py NUMBER`, of plans. In one process: `rote.run(ch
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import tracemalloc
-from itertools import pairwise
+import weakref
+from contextlib import contextmanager, suppress
+from itertools import cycle, pairwise
 from math import prod
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cases import pick_grid, pick_layout, pick_shape
-from execute import moves
-from execute.recording import Recording
+from cases import pick_grid, pick_grids, pick_layout, pick_shape
+from execute import methods, moves
+from execute.recording import REDUCING, Recording
 
 import rote
 from rote.compiler.cost import flow
 from rote.compiler.messages import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
+from rote.errors import PlanError
+from rote.runtime.comm import reductions, segments
 from rote.runtime.copies import TILE
+from rote.runtime.exchange.registry import METHODS
 from rote.runtime.plans import BoundPlan, bind
 
 CALLS = {
@@ -63,6 +70,20 @@ def plans(ranks, number, seed=0, shapes=None):
         else:
             steps = tuple(step for ends in pairwise(way) if (step := one_step(*ends)))
             yield rote.Plan(way[0], way[-1], dtype, steps)
+
+
+def compiled(ranks, number):
+    """Seeded plans of larger blocks over so many ranks, a third from one grid to another; and with less memory."""
+    pick = random.Random(f"compiled {ranks}").choice
+    for _ in range(number):
+        shape, one = pick(LARGE), pick_grid(pick, ranks)
+        grids = pick([(one, one), (one, one), pick_grids(pick, ranks)])
+        ends = [pick_layout(pick, shape, grid).on(shape, grid) for grid in grids]
+        dtype = pick(("i8", "i4", "f8", "f4") if any(dist.partial for dist in ends) else ("f8", "c16", "i4"))
+        fast = rote.compile(*ends, dtype, machine=pick(MACHINES))
+        yield fast
+        with suppress(PlanError):  # there is no leaner one
+            yield rote.compile(*ends, dtype, machine=fast.machine, max_bytes=fast.cost.peak_bytes - 1)
 
 
 def of_rank(array, grid, rank):
@@ -189,10 +210,103 @@ def measure(comm, number=60):
                 raise AssertionError(f"{plan}\ntook, needs: {everyone}, claims {plan.cost}")
 
 
+UNEVEN = (  # some rank sends more than it receives
+    ((131072, 1, 4), "block(0,0,1)[(),(0),()] -> cyclic(2)[(),(),(0)]"),
+    ((300000,), "[()]|(0) -> block[(0)]"),
+    ((500, 600), "[(),()]+(0) -> block[(0),()]"),
+    ((300, 400), "block(299,1,0)[(0),()] -> block(1,0,399)[(),(0)]"),
+)
+
+
+def uneven():
+    """Plans for three ranks in which some rank sends more than it receives."""
+    for shape, text in UNEVEN:
+        yield rote.compile(text, shape=shape, grid=3, dtype="c16")
+
+
+@contextmanager
+def shared_bytes():
+    """The bytes of this process's own that other processes can map, as the first item of a list."""
+    from rote.runtime.comm.mpi import MpiComm
+
+    held, make, window = [0], segments._make_part, MpiComm.window
+
+    def add(nbytes):
+        held[0] += nbytes
+
+    def counted(mark, nbytes):
+        fd, part = make(mark, nbytes)
+        base = part
+        while isinstance(base, np.ndarray):
+            base = base.base
+        add(part.nbytes)
+        weakref.finalize(base, add, -part.nbytes)
+        return fd, part
+
+    def counted_window(comm, nbytes):
+        add(nbytes)
+        return window(comm, nbytes)
+
+    with patch.object(segments, "_make_part", counted), patch.object(MpiComm, "window", counted_window):
+        yield held
+
+
+def held_by(comm, plan, name, shared):
+    """The bytes that this process holds to run a plan by a method, where it runs again; and those that it says."""
+    shared[0] = 0
+    block = np.ones(plan.source.local_shape(comm.rank), plan.dtype)
+    program = BoundPlan(plan, team := comm.split(0, comm.rank), name)
+    program(block)
+    team.cache.pop("workspace", None)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    found = program(block)
+    most = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return block.nbytes + most + shared[0], block.nbytes + found.nbytes + program.workspace_bytes
+
+
+def beside(plan):
+    """The bytes that a rank may hold beside what its plan claims: Python's own, tiles, and floats in rank order."""
+    reduces = any(step.before.partial for step in plan.steps)
+    ordered = 2 * reductions._TILE * any(step.before.partial for step in plan.steps if step.kind in REDUCING)
+    return NOISE + 3 * reduces * TILE * plan.dtype.itemsize + ordered * (plan.dtype.kind in "fc")
+
+
+def hold(comm, number=60):
+    """Law: no rank holds more than its plan claims, by the usual method and by any other, also within `max_bytes`.
+
+    Each plan runs on a communicator of its own, by the usual method and by the others in turn.
+    """
+    names = cycle([name for name in METHODS if not methods.absent(comm, name)])
+    with shared_bytes() as shared:
+        for plan in (*(uneven() if comm.size == 3 else ()), *compiled(comm.size, number)):
+            for name in ("auto", next(names)):
+                both = comm.allgather_object(held_by(comm, plan, name, shared))
+                took, says = (max(column) for column in zip(*both, strict=True))
+                wrong = took > plan.cost.peak_bytes + beside(plan) or says > plan.cost.peak_bytes + NOISE
+                assert not wrong, f"{plan}\nby {name} holds {took}, says {says}, claims {plan.cost.peak_bytes}"
+                free(comm)
+
+
+def free(comm):
+    """Give back what ranks share, so that the next program finds none of it. Collective."""
+    from rote.runtime.comm.mpi import _free_windows
+
+    gc.collect()
+    for each in comm._family:
+        if each() is not None:
+            _free_windows(each()._windows)
+    segments._pool.cache_clear()
+    segments._pool.sizes.clear()
+
+
 if __name__ == "__main__":
     from rote.runtime import world
 
     here = world()
     check(here, number := int(sys.argv[1]))
     measure(here, number * 2 // 5)
+    hold(here, number // 5)
     print("as claimed")

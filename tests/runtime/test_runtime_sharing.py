@@ -5,13 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import warnings
+from itertools import pairwise, product
 
+import numpy as np
 import pytest
 
 import rote
 from rote.host import cores
 from rote.runtime import world
 from rote.runtime.comm import segments
+from rote.runtime.comm.cache import DoubleBuffer
+from rote.runtime.comm.threads import alone
 
 REFUSED = OSError(errno.EINVAL, "refused by the test")
 
@@ -78,3 +82,21 @@ def test_memory_is_given_back():
     held = rote.run(program, 2)
     assert max(mapped for mapped, _ in held) >= 2 and ours() == before
     assert len(os.listdir("/proc/self/fd")) == files
+
+
+@pytest.mark.parametrize("pattern", [*product((True, False), repeat=5)])
+def test_no_memory_is_written_that_others_may_be_reading(pattern):
+    """Law: of halves and whole pieces in any order; and there is no barrier beside that of each move between halves."""
+    memory, waited, read = DoubleBuffer(alone()), 0, np.zeros(0)
+    memory.grow([64])
+    for halved in pattern:
+        before = memory.reading
+        waits, (piece,) = memory.next_piece(halved)
+        assert piece.nbytes == (64 if halved else 128)
+        if waits:
+            read = np.zeros(0)
+        assert not np.may_share_memory(piece, read)
+        waited += len(waits)
+        assert waits == [] or before == {0, 1} or not halved
+        read = piece  # after a barrier of the move
+    assert waited == sum(not all(pair) for pair in pairwise(pattern))

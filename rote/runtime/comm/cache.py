@@ -6,6 +6,7 @@ cache. A communicator of several ranks is used by one thread of each rank at a t
 All exchanges and walks of a communicator use the same shared memory, and its reductions a small one of their own. Such
 memory has two halves. Ranks write into one half before a barrier and read from it after the barrier. A rank that goes
 on while others still read writes into the other half. Before it returns to the first half there is another barrier.
+Where two halves would be too much memory, both are written as one piece, and each time there is another barrier.
 """
 
 from __future__ import annotations
@@ -159,78 +160,93 @@ class DoubleBuffer:
     Attributes:
         comm: the communicator.
         halves: both halves of each rank.
-        read: the half that others may have been reading since the last barrier; -1 for none.
+        reading: the halves that others may have been reading since the last barrier.
         prepared: calls that hold views, which are dropped when the halves grow.
     """
 
-    # Two moves of two ranks; `read` is the half in brackets. One barrier is enough between them, as the halves differ.
+    # Two moves of two ranks; what is read is in brackets. One barrier is enough between them, as the halves differ.
     #
     #   rank 0   write [0]   |         | read [0] of both   write [1]   |         | read [1] of both
     #   rank 1   write [0]   | barrier | read [0] of both   write [1]   | barrier | read [1] of both
-    __slots__ = ("__weakref__", "comm", "halves", "prepared", "read")
+    __slots__ = ("__weakref__", "_memories", "comm", "halves", "prepared", "reading")
 
     def __init__(self, comm: Comm) -> None:
         self.comm: Comm = comm
         self.halves: list[tuple[Array, Array]] = []
-        self.read: int = -1
+        self._memories: list[Array] = []
+        self.reading: frozenset[int] = frozenset()
         self.prepared: weakref.WeakSet[AtAddresses[Any]] = weakref.WeakSet[AtAddresses[Any]]()
 
     @classmethod
-    def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
+    def of(cls, comm: Comm, nbytes: int, halved: bool = True) -> DoubleBuffer | None:
         """The double buffer of a communicator, with at least `nbytes` bytes of this rank in each half. Collective.
 
-        None on all ranks, now and later, if they cannot share memory.
+        If not `halved`, both halves together have so many. None on all ranks, now and later, if they cannot share
+        memory.
         """
         kept = comm.cache.get("double buffer", lambda: None)
         if kept is None:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
-        has = double_buffer.halves[comm.rank][0].nbytes if double_buffer.halves else 0
-        sizes = gathered(comm, "shared memory", (max(-(-nbytes // LINE), 1) * LINE, has))
+        lines = -(-nbytes // (LINE if halved else 2 * LINE))
+        sizes = gathered(comm, "shared memory", (max(lines, 1) * LINE, double_buffer.nbytes))
         if any(need > size for need, size in sizes) and not double_buffer.grow([max(pair) for pair in sizes]):
             comm.cache["double buffer"] = None
             return None
         return double_buffer
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of each half of this rank."""
+        return self.halves[self.comm.rank][0].nbytes if self.halves else 0
+
     def grow(self, sizes: list[int]) -> bool:
         """Allocate halves of so many bytes, by rank; False if that is impossible. Collective."""
-        self.halves = []  # free the old memory before allocating
+        self.halves, self._memories = [], []  # free the old memory before allocating
         for prepared in [*self.prepared]:
             prepared.kept.clear()
         memories = self.comm.allocate_shared(2 * sizes[self.comm.rank])
         if memories is None:
             return False
+        self._memories = memories
         self.halves = [(memory[:size], memory[size:]) for memory, size in zip(memories, sizes, strict=True)]
-        self.read = -1
+        self.reading = frozenset()
         return True
 
-    def next_half(self) -> list[Array]:
-        """The halves of all ranks that nobody is reading, to be written now and read after the next barrier."""
-        self.read = int(self.read == 0)
-        return [pair[self.read] for pair in self.halves]
+    def next_piece(self, halved: bool) -> tuple[list[Callable[[], object]], list[Array]]:
+        """Memory of all ranks, to be written now and read after the next barrier: a half, or both as one piece.
+
+        Calls come first: a barrier where others may be reading all that could be written.
+        """
+        free = {0, 1} - self.reading
+        waits = not free if halved else bool(self.reading)
+        half = min(free, default=0)
+        self.reading = frozenset([half] if halved else [0, 1])
+        memories = [pair[half] for pair in self.halves] if halved else self._memories
+        return [self.comm.barrier] * waits, memories
 
     def barrier(self) -> None:
         """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""
         self.comm.barrier()
-        self.read = -1
+        self.reading = frozenset()
 
 
 def in_halves(double_buffer: DoubleBuffer, make: Callable[[], list[Callable[[], object]]]) -> Callable[[], None]:
-    """One call for several in the halves of shared memory, which are made once per half that others may be reading.
+    """One call for several in the halves of shared memory, made once for the halves that others may be reading.
 
-    While it makes the calls, `make` sets the half of `double_buffer` that others may be reading after them.
+    While it makes the calls, `make` sets the halves of `double_buffer` that others may be reading after them.
     """
-    prepared: AtAddresses[tuple[list[Callable[[], object]], int]] = AtAddresses(double_buffer)
+    prepared: AtAddresses[tuple[list[Callable[[], object]], frozenset[int]]] = AtAddresses(double_buffer)
 
     def run() -> None:
-        read = double_buffer.read
-        made = prepared.kept.get(read)
+        reading = double_buffer.reading
+        made = prepared.kept.get(reading)
         if made is None:
-            made = prepared.kept[read] = make(), double_buffer.read
+            made = prepared.kept[reading] = make(), double_buffer.reading
         for call in made[0]:
             call()
-        double_buffer.read = made[1]
+        double_buffer.reading = made[1]
 
     return run
 

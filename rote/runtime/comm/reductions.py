@@ -14,7 +14,7 @@ one rank after the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from typing import Any
 
@@ -23,13 +23,15 @@ import numpy as np
 from ...errors import CommError
 from ...layout.layout import Op
 from ..regions import REDUCE
-from .cache import DoubleBuffer, cached
+from .cache import DoubleBuffer
 from .protocol import Array, Comm
 
-__all__ = ["chunks", "combined", "gather_in_turn", "no_operation", "reduce_in_order", "reduce_in_turn"]
+__all__ = ["chunks", "combine", "combined", "gather_in_turn", "no_operation", "reduce_in_order", "reduce_in_turn"]
 __all__ += ["reduce_scatter_in_order"]
 
-_TILE = 1 << 19  # bytes of each half of a rank's memory
+_TILE = 1 << 19  # the most bytes of each half of a rank's memory
+_GRAIN = 1 << 15  # bytes; the size of a half is a multiple, so that it seldom grows
+_AT_ONCE = 1 << 16  # bytes of a result that are combined at once
 _FEW = 1 << 14  # bytes of all ranks together, up to which each rank combines all elements
 
 
@@ -46,9 +48,10 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
         gathered = np.empty((size, buffer.size), buffer.dtype)
         comm.allgatherv(buffer, gathered.reshape(-1), [buffer.size] * size)
         if receives:
-            buffer[...] = _combined(list(gathered), op)
+            with _quiet():
+                combine(list(gathered), op, [buffer])
         return True
-    memory = _memory_of(comm)
+    memory = _memory_of(comm, buffer.nbytes)
     if memory is None:
         return False
     # Each rank writes its row and combines one column, which then holds the result for all to read:
@@ -56,13 +59,14 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
     #   rank 0   | a0  b0  c0 |            | a   b0  c0 |
     #   rank 1   | a1  b1  c1 |  barrier   | a1  b   c1 |  barrier   a b c
     #   rank 2   | a2  b2  c2 |            | a2  b2  c  |
-    for chunk in chunks(buffer, _TILE // buffer.itemsize):
+    for chunk in chunks(buffer, memory.nbytes // buffer.itemsize):
         rows, n = _next_rows(memory, buffer.dtype), chunk.size
         rows[me][:n] = chunk
         comm.barrier()
         ends = [n * rank // size for rank in range(size + 1)]
         own = slice(ends[me], ends[me + 1])
-        rows[me][own] = _combined([row[own] for row in rows], op)
+        with _quiet():
+            combine([row[own] for row in rows], op, [rows[me][own]])
         comm.barrier()
         if receives:
             for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
@@ -76,11 +80,12 @@ def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequen
     Returns:
         False, and nothing is done, for what MPI may reduce, as `reduce_in_order` says.
     """
-    memory = _memory_of(comm) if _depends_on_order(comm, send.dtype, op) else None
+    ordered = _depends_on_order(comm, send.dtype, op)
+    memory = _memory_of(comm, max(counts) * comm.size * send.itemsize) if ordered else None
     if memory is None:
         return False
     # The memory of a rank holds `most` elements for each rank, of which there may be fewer:  | for 0 | for 1 | … |
-    most = _TILE // send.itemsize // comm.size
+    most = memory.nbytes // send.itemsize // comm.size
     starts = [0, *accumulate(counts)]
     for first in range(0, max(counts), most):
         rows = _next_rows(memory, send.dtype)
@@ -89,8 +94,8 @@ def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequen
             rows[comm.rank][rank * most : rank * most + n] = send[starts[rank] + first : starts[rank] + first + n]
         comm.barrier()
         part, at = recv[first : first + most], comm.rank * most
-        if part.size:
-            part[...] = _combined([row[at : at + part.size] for row in rows], op)
+        with _quiet():
+            combine([row[at : at + part.size] for row in rows], op, [part])
     return True
 
 
@@ -99,29 +104,47 @@ def _depends_on_order(comm: Comm, dtype: np.dtype[Any], op: Op) -> bool:
     return dtype.char in "fdgFDG" and dtype.isnative and comm.size >= (3 if op in ("sum", "prod") else 2)
 
 
-def _memory_of(comm: Comm) -> DoubleBuffer | None:
-    """The memory of a communicator for reductions; None if its ranks cannot share memory. Collective."""
+def _memory_of(comm: Comm, nbytes: int) -> DoubleBuffer | None:
+    """The memory of a communicator for reductions of so many bytes; None if its ranks cannot share memory. Collective.
 
-    def make() -> DoubleBuffer | None:
-        memory = DoubleBuffer(comm)
-        return memory if memory.grow([_TILE] * comm.size) else None
-
-    return cached(comm, "in order", None, make, 1)
+    Each half holds all bytes, up to a limit, and has one size on all ranks.
+    """
+    if "in order" not in comm.cache:
+        comm.cache["in order"] = DoubleBuffer(comm)
+    memory: DoubleBuffer | None = comm.cache["in order"]
+    size = min(max(-(-nbytes // _GRAIN), 1) * _GRAIN, _TILE)
+    if memory is not None and memory.nbytes < size and not memory.grow([size] * comm.size):
+        memory = comm.cache["in order"] = None
+    return memory
 
 
 def _next_rows(memory: DoubleBuffer, dtype: np.dtype[Any]) -> list[Array]:
     """The halves of all ranks that are written next."""
-    return [half.view(dtype) for half in memory.next_half()]
+    return [half.view(dtype) for half in memory.next_piece(halved=True)[1]]
 
 
-def _combined(rows: Sequence[Array], op: Op) -> Array:
-    """The rows combined in rank order.
+def _quiet() -> AbstractContextManager[object]:
+    """Leave out what NumPy raises or warns of, because one rank alone would raise it, between two barriers.
 
-    What NumPy raises or warns of is left out, because one rank alone would raise it, between two barriers. Inside
-    `floating_errors` NumPy calls a function in place of raising, and this goes on.
+    Inside `floating_errors` NumPy calls a function in place of raising, and this goes on.
     """
-    with nullcontext() if "call" in np.geterr().values() else np.errstate(all="ignore"):
-        return combined(rows, op)
+    return nullcontext() if "call" in np.geterr().values() else np.errstate(all="ignore")
+
+
+def combine(buffers: Sequence[Array], op: Op, targets: Sequence[Array]) -> None:
+    """Combine the buffers of all ranks in rank order, as `combined`, into targets, which may be among the buffers.
+
+    >>> total = np.zeros(1)
+    >>> combine([np.array([1.0]), np.array([2.0]), total], "max", [total])
+    >>> total
+    array([2.])
+    """
+    number = _AT_ONCE // buffers[0].itemsize
+    for start in range(0, max(buffers[0].size, 1), number):
+        tile = slice(start, start + number)
+        total = combined([buffer[tile] for buffer in buffers], op)
+        for target in targets:
+            target[tile] = total
 
 
 def combined(buffers: Sequence[Array], op: Op) -> Array:

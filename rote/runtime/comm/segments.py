@@ -43,7 +43,7 @@ LINE = 64
 """Bytes of a cache line. MKL takes up to 2.4 times as long if the vectors that it stores lie across two lines."""
 
 _ANYWHERE = 1 << 12  # bytes of a block whose memory may begin anywhere: to find a line takes as long as to fill it
-_GRAIN = 1 << 16  # bytes; the size of a segment is a multiple, so that blocks of nearly one size can reuse it
+_GRAIN = 1 << 12  # bytes; the size of a segment is a multiple, so that blocks of nearly one size can reuse it
 _LARGE = 1 << 23  # bytes from which on the C library does not keep a block's pages
 _IDLE = 1 << 26  # bytes of segments without a block that may always be kept
 _RECENT = 16  # the last blocks; as many bytes as were in use at once while they were made may be kept
@@ -328,7 +328,7 @@ def _length(nbytes: int) -> int:
 
 def _make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
     """Make a part of shared memory, identified by a mark: its descriptor, by which others map it, and its bytes."""
-    np.empty(nbytes, np.uint8)  # refused if it is beyond all memory; a file would grow until the system kills a process
+    _check_available(nbytes)
     fd = os.memfd_create("rote")
     try:
         os.posix_fallocate(fd, 0, _length(nbytes))  # else a page that cannot be had later would kill the process
@@ -339,6 +339,14 @@ def _make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
     _system().madvise(memory.__array_interface__["data"][0], memory.nbytes, _POPULATE_WRITE)  # faster than page faults
     memory[:16] = np.frombuffer(mark, np.uint8)
     return fd, memory[_PAGE : _PAGE + nbytes]
+
+
+def _check_available(nbytes: int) -> None:
+    """Refuse what is beyond all memory, by a MemoryError: a file would grow until the system kills a process."""
+    try:
+        mmap.mmap(-1, max(nbytes, 1)).close()
+    except (OSError, OverflowError):
+        raise MemoryError(f"{nbytes} bytes are beyond the memory of this machine") from None
 
 
 def _map_part(pid: int, number: int, mark: bytes, nbytes: int) -> Array:

@@ -34,7 +34,7 @@ from ...layout.layout import Op
 from .agreement import RemoteError, in_package, name_ranks
 from .cache import CachingComm
 from .protocol import Array, inside
-from .reductions import combined
+from .reductions import combine
 from .segments import at_line
 
 __all__ = ["MPI4PY_CALLS", "UFUNCS", "LocalComm", "alone", "checked_operation", "run_threads"]
@@ -158,8 +158,7 @@ class LocalComm(CachingComm):
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         theirs = self._exchange(f"reduce_scatter {op}", send)
         ends = _ends(counts)
-        part = combined([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op)
-        self._copy(recv, (0, recv.size), 0, part)
+        self._combine([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op, [recv])
         self._exchange("reduce_scatter")
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
@@ -261,22 +260,29 @@ class LocalComm(CachingComm):
     def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
         """Copy into one part of `target`; the counts of both ranks must agree."""
         place = target[ends[part] : ends[part + 1]]
-        if place.size != source.size:
-            raise CommError(
-                f"rank {self.rank} expects {place.size} elements from rank {part}, which sends {source.size}\n"
-                "give counts that agree on both sides"
-            )
+        self._expect(place.size, source.size, part)
         place[...] = source
 
+    def _expect(self, count: int, sent: int, rank: int) -> None:
+        """Refuse a count of elements from a rank that sends another."""
+        if count != sent:
+            raise CommError(
+                f"rank {self.rank} expects {count} elements from rank {rank}, which sends {sent}\n"
+                "give counts that agree on both sides"
+            )
+
     def _reduce(self, call: str, buffer: Array, op: Op, root: int | None) -> None:
-        """Combine one part of all buffers on each rank; then the ranks that need the result copy all parts."""
+        """Combine one part of all buffers on each rank, and write it into the buffers that need the result."""
         theirs = self._exchange(call, buffer)
-        ends = [buffer.size * rank // self.size for rank in range(self.size + 1)]
-        part = combined([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op)
-        parts = self._exchange(call, part)  # from here on no rank reads the buffers or changes a part
-        if root is None or root == self.rank:
-            for source in range(self.size):
-                self._copy(buffer, ends, source, parts[source])
+        start, end = (buffer.size * rank // self.size for rank in (self.rank, self.rank + 1))
+        parts = [each[start:end] for each in theirs]
+        self._combine(parts, op, parts if root is None else [parts[root]])  # no other rank reads or writes this part
+        self._exchange(call)
+
+    def _combine(self, parts: Sequence[Array], op: Op, targets: Sequence[Array]) -> None:
+        for rank, part in enumerate(parts):
+            self._expect(targets[0].size, part.size, rank)
+        combine(parts, op, targets)
 
     def _reduce_buffers(self, call: str, sendbuf: Any, recvbuf: Any, ufunc: np.ufunc, receives: bool) -> None:
         in_place = is_mpi(sendbuf, "IN_PLACE")

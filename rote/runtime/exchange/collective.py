@@ -296,6 +296,10 @@ class Put(Method):
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
+    @property
+    def memory(self) -> object:
+        return self.messages.comm
+
     def bound(self, transfer: Transfer) -> list[Copy]:
         return [*transfer.packing(transfer.packed), partial(self._put, transfer)]
 

@@ -59,6 +59,8 @@ class Messages:
     kept: tuple[int, Region] | None
     sends: tuple[int, ...]  # elements per rank of `comm`
     receives: tuple[int, ...]
+    # Whether memory that ranks share has two halves for the messages: that saves a barrier, and takes twice the bytes.
+    halved: bool = True
 
     @property
     def wire(self) -> np.dtype[Any]:
@@ -66,7 +68,7 @@ class Messages:
         return self.dtype if self.step.wire is None else self.step.wire
 
     @classmethod
-    def of(cls, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False) -> Messages:
+    def of(cls, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False, halved: bool = True) -> Messages:
         """The messages of this rank, where `comm` is the whole grid's. If `carried`, kept elements are a message too.
 
         An allgather and a reduce_scatter always carry them; steps that work on whole blocks have no messages.
@@ -90,7 +92,7 @@ class Messages:
                 incoming = (*incoming[:position], *incoming[position + 1 :])
         leaving, coming = _segments(step, grid, outgoing), _segments(step, grid, incoming)
         sends, receives = counts(leaving, sub.size), counts(coming, sub.size)
-        return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives)
+        return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives, halved)
 
     def cut(self, ranges: Callable[[Region], dict[int, tuple[int, int]]], starts: tuple[int, int]) -> Messages:
         """The part of every message that lies in some ranges of its modes, without the elements that the rank keeps.
@@ -306,6 +308,11 @@ class Method:
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
         self.sizes: tuple[int, int] = messages.sizes if self.packs else (0, 0)
+
+    @property
+    def memory(self) -> object:
+        """What the bytes that it holds are part of: methods may have one memory in common."""
+        return self
 
     @property
     def nbytes(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf, prod
+from typing import NamedTuple
 
 from ...compiler.step import LOCAL, Step
 from ...errors import CommError
@@ -26,6 +27,7 @@ from .point_to_point import Isend, Pipelined, Waitsome
 from .shared import Direct, Nodes, Shared
 
 __all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "make_method", "methods"]
+__all__ += ["MemoryUse", "memory_use"]
 
 _AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _OF_THREADS = ("shared", "alltoallv")  # the methods that need no MPI
@@ -57,6 +59,29 @@ METHODS: dict[str, Callable[..., Method]] = {
 
 _COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
 
+
+class MemoryUse(NamedTuple):
+    """The memory of a method, in packed messages and in arrived ones: of the workspace, and of its own.
+
+    Attributes:
+        shared: whether the ranks share its own memory, which may have two halves.
+    """
+
+    workspace: tuple[int, int]
+    own: tuple[int, int] = (0, 0)
+    shared: bool = False
+
+
+_USUAL = MemoryUse((1, 1))
+_USES = {
+    "shared": MemoryUse((0, 0), (1, 0), shared=True),
+    "nodes": MemoryUse((0, 0), (1, 1), shared=True),
+    "two-level": MemoryUse((0, 0), (1, 1), shared=True),
+    "persistent": MemoryUse((0, 0), (1, 1)),
+    "put": MemoryUse((1, 0), (0, 1)),
+}
+"""The methods with memory of their own."""
+
 methods: tuple[str, ...] = ("auto", *METHODS)
 """The names that `method=` accepts; "auto" picks one of the others."""
 
@@ -65,6 +90,15 @@ def check_method(name: str) -> None:
     """Refuse a name that is not that of a method, by a CommError."""
     if name not in methods:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
+
+
+def memory_use(name: str, kind: str, comm: Comm) -> MemoryUse:
+    """The memory of a method, or of the collective of a kind of step. Collective for "auto"."""
+    if name == "auto":
+        name = "shared" if len(set(comm.nodes())) == 1 else "nodes"
+    if kind in WHOLE or (kind in _COLLECTIVES and name != "shared"):
+        return _USUAL
+    return _USES.get(name, _USUAL)
 
 
 def alike(name: str, step: Step, comm: Comm) -> str:

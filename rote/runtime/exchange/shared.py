@@ -3,15 +3,17 @@
 Threads of one process share references to their blocks (`Direct`). Processes of one node map each other's blocks, or
 read messages that are packed in shared memory (`Shared`).
 
-Of several nodes, ranks of one node share memory, and messages go between nodes (`Nodes`). Every node has an outbox and
-an inbox in memory that its ranks share. In the outbox, all elements for one other node are contiguous, ordered by
-sender and then by receiver, and they have the same order in the inbox of that node. Of two nodes with two ranks each:
+Of several nodes, ranks of one node share memory, and messages go between nodes (`Nodes`). Each rank has a box in memory
+that its node shares: what it sends within the node, what it sends to other nodes, and what comes from them. If a pair
+of nodes has one message, it is in the box of the rank that carries it, ordered by sender and then by receiver, and must
+wait until the whole node has packed. Of two nodes with two ranks each, of which ranks 0 and 2 carry messages:
 
-    outbox of node 0    0 to 0, 0 to 1, 1 to 0, 1 to 1 | 0 to 2, 0 to 3, 1 to 2, 1 to 3
-    inbox of node 1                                      0 to 2, 0 to 3, 1 to 2, 1 to 3
+    box of rank 0    0 to 0, 0 to 1 | 0 to 2, 0 to 3, 1 to 2, 1 to 3 | 2 to 0, 2 to 1, 3 to 0, 3 to 1
+    box of rank 1    1 to 0, 1 to 1
 
-So a pair of nodes needs only one message; but it must wait until the whole node has packed. Else each pair of ranks has
-a message.
+Else each pair of ranks has a message:
+
+    box of rank 0    0 to 0, 0 to 1 | 0 to 2, 0 to 3 | 2 to 0, 3 to 0
 """
 
 from __future__ import annotations
@@ -150,8 +152,8 @@ class Shared(Method):
         super().__init__(messages)
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         nbytes = sum(messages.sends) * dtype.itemsize
-        self.held: int = 2 * nbytes
-        double_buffer = DoubleBuffer.of(comm, nbytes)
+        self.held: int = nbytes * (1 + messages.halved)
+        double_buffer = DoubleBuffer.of(comm, nbytes, messages.halved)
         if double_buffer is None:
             raise CommError(
                 "these ranks cannot share memory: they are on several nodes, or the system refuses it\n"
@@ -172,6 +174,10 @@ class Shared(Method):
             self._reading = Reading(step, messages.rank)
             self._places = self._reading.places()
 
+    @property
+    def memory(self) -> object:
+        return self._double_buffer
+
     def __call__(self, transfer: Transfer) -> None:
         places = self._shown(transfer)  # takes the place of the barrier before reading
         if places is not None:
@@ -181,16 +187,18 @@ class Shared(Method):
                 run(self._kept(transfer, peers, partial(self._reads, peers), blocks.values()))
             if self._all(blocks is not None):  # takes the place of the barrier after reading
                 return
-        halves = self._double_buffer.next_half()
-        run(self._kept(transfer, self._double_buffer.read, lambda kept, _: self._packs(kept, halves)))
+        waits, memories = self._double_buffer.next_piece(self.messages.halved)
+        state = len(waits), self._double_buffer.reading
+        run(self._kept(transfer, state, lambda kept, _: self._packs(kept, waits, memories)))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        places, barrier, memory = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
+        places, barrier, double_buffer = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
         if places is not None:
             blocks = self._reached(places)
             if self._all(blocks is not None) and blocks is not None:
                 return [barrier, *self._reads(tuple(blocks), transfer, blocks.values()), barrier]
-        return [in_halves(memory, lambda: self._packs(transfer, memory.next_half()))]
+        halved = self.messages.halved
+        return [in_halves(double_buffer, lambda: self._packs(transfer, *double_buffer.next_piece(halved)))]
 
     def _kept(
         self,
@@ -201,7 +209,7 @@ class Shared(Method):
     ) -> list[Copy]:
         """The calls of a run, made once for the addresses of its ends and of the others' blocks.
 
-        Addresses alone do not tell whose blocks are read, nor which half is written now; the state does.
+        Addresses alone do not tell whose blocks are read, nor which memory is written now; the state does.
         """
 
         def made(arrays: list[Array]) -> list[Copy]:
@@ -250,19 +258,19 @@ class Shared(Method):
         every = {self.messages.rank: transfer.block, **dict(zip(peers, blocks, strict=True))}
         return self._reading.copies(every, transfer.out, transfer.after)
 
-    def _packs(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
+    def _packs(self, transfer: Transfer, waits: list[Copy], memories: Sequence[Array]) -> list[Copy]:
         """The calls that pack all messages, and unpack those to this rank where the others have packed them."""
         comm, dtype, received = self.messages.comm, self.messages.dtype, []
         for region, peer, _ in self.messages.coming:
             start = self._offsets[peer] * dtype.itemsize
-            received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
-        mine = halves[comm.rank]
+            received.append(memories[peer][start : start + region.size * dtype.itemsize].view(dtype))
+        mine = memories[comm.rank]
         packed = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
-        return [*transfer.packing(packed), comm.barrier, *transfer.unpacking(received)]
+        return [*waits, *transfer.packing(packed), comm.barrier, *transfer.unpacking(received)]
 
 
 class _Mail(NamedTuple):
-    """A message between nodes: the rank on the other side, and its place in the outbox or the inbox."""
+    """A message between nodes: the rank on the other side, and its place in this rank's box."""
 
     peer: int
     start: int
@@ -272,8 +280,8 @@ class _Mail(NamedTuple):
 class Nodes(Method):
     """Shared memory inside nodes, and `MPI_Isend` and `MPI_Irecv` between them.
 
-    If `joined`, a pair of nodes exchanges one message, and the ranks of a node take turns to send to the other nodes.
-    Else each pair of ranks has its own message.
+    If `joined`, a pair of nodes exchanges one message, and the ranks of a node take turns to carry them. Else each pair
+    of ranks has its own message.
     """
 
     packs = False
@@ -281,54 +289,60 @@ class Nodes(Method):
     def __init__(self, messages: Messages, joined: bool) -> None:
         super().__init__(messages)
         comm = messages.comm
-        self._calls = Calls(messages)
-        self._joined = joined
+        self._calls, self._joined = Calls(messages), joined
         numbers = np.array(comm.nodes())
-        ranks = [np.flatnonzero(numbers == node) for node in range(numbers.max() + 1)]
         home = int(numbers[comm.rank])
         self._node = node = _node_comm(comm, home)
-        tables = node.allgather_object((messages.sends, messages.receives))
-        sends, receives = np.array(tables, np.int64).swapaxes(0, 1)
-        outbox, sent = _starts([sends[:, members] for members in ranks])
-        # Elements of the node itself stay in the outbox, where their receivers read them.
-        inbox, received = _starts([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
-        leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
-        order = np.argsort(np.concatenate(ranks))  # puts columns, which are listed by nodes, in the order of ranks
-        self._leaving = leaving[order].tolist()
-        inside = dict(zip(ranks[home].tolist(), outbox[home][:, node.rank].tolist(), strict=True))
-        self._near = [part.peer in inside for part in messages.coming]
-        self._places = [inside.get(part.peer, coming[order][part.peer]) for part in messages.coming]
+        tables = np.array(node.allgather_object((messages.sends, messages.receives)), np.int64)
+        leaving, coming, self._sizes = _boxes(numbers, home, tables, joined)
+
+        me, mates = node.rank, np.flatnonzero(numbers == home).tolist()
+        self._leaving = leaving[:, me].T.tolist()
+        self._near = [part.peer in mates for part in messages.coming]
+        self._places = [
+            leaving[:, mates.index(part.peer), comm.rank].tolist() if near else coming[:, me, part.peer].tolist()
+            for part, near in zip(messages.coming, self._near, strict=True)
+        ]
         if joined:
-            self._outgoing, self._incoming = _carried(ranks, home, node.rank, sent, received)
+            self._outgoing, self._incoming = _carried(numbers, home, me, tables, (leaving[1], coming[1]))
         else:
-            far = np.flatnonzero(numbers != home).tolist()
-            begins = coming[order].tolist()
-            self._outgoing = [_Mail(r, self._leaving[r], messages.sends[r]) for r in far if messages.sends[r]]
-            self._incoming = [_Mail(r, begins[r], messages.receives[r]) for r in far if messages.receives[r]]
-        self._sizes = [sum(size for _, size in box) for box in (sent, received)]
-        nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)  # both boxes are the first rank's memory
-        self.held: int = 2 * nbytes
-        double_buffer = DoubleBuffer.of(node, nbytes)
+            far, starts = np.flatnonzero(numbers != home).tolist(), coming[1, me].tolist()
+            self._outgoing = [_Mail(r, self._leaving[r][1], messages.sends[r]) for r in far if messages.sends[r]]
+            self._incoming = [_Mail(r, starts[r], messages.receives[r]) for r in far if messages.receives[r]]
+
+        nbytes = self._sizes[me] * messages.wire.itemsize
+        self.held: int = nbytes * (1 + messages.halved)
+        double_buffer = DoubleBuffer.of(node, nbytes, messages.halved)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
         self._double_buffer = double_buffer
 
-    def bound(self, transfer: Transfer) -> list[Copy]:
-        return [in_halves(self._double_buffer, lambda: self._between(transfer, *self._boxes()))]
+    @property
+    def memory(self) -> object:
+        return self._double_buffer
 
-    def _between(self, transfer: Transfer, outbox: Array, inbox: Array) -> list[Copy]:
-        """The calls of a transfer by way of these boxes."""
-        packing, started, barrier = list[Copy](), list[Any](), self._node.barrier
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        double_buffer, halved = self._double_buffer, self.messages.halved
+        return [in_halves(double_buffer, lambda: self._between(transfer, *double_buffer.next_piece(halved)))]
+
+    def _between(self, transfer: Transfer, waits: list[Copy], memories: Sequence[Array]) -> list[Copy]:
+        """The calls of a transfer by way of the boxes in these memories of the node's ranks."""
+        packing, started, received = list[Copy](), list[Any](), list[Array]()
+        barrier, wire = self._node.barrier, self.messages.wire
+        boxes = [memory[: n * wire.itemsize].view(wire) for memory, n in zip(memories, self._sizes, strict=True)]
+        mine = boxes[self._node.rank]
         for region, peer, _ in self.messages.leaving:
-            at = self._leaving[peer]
-            packing += region.bound(transfer.block, outbox[at : at + region.size], before=transfer.before)
+            box, at = self._leaving[peer]
+            packing += region.bound(transfer.block, boxes[box][at : at + region.size], before=transfer.before)
+        for (box, at), part in zip(self._places, self.messages.coming, strict=True):
+            received.append(boxes[box][at : at + part.region.size])
 
         def start() -> None:
             started.clear()
             for peer, at, n in self._incoming:
-                started.extend(self._calls.receive(inbox[at : at + n], peer))
+                started.extend(self._calls.receive(mine[at : at + n], peer))
             for peer, at, n in self._outgoing:
-                started.extend(self._calls.send(outbox[at : at + n], peer))
+                started.extend(self._calls.send(mine[at : at + n], peer))
 
         def wait() -> None:
             if started:
@@ -336,18 +350,9 @@ class Nodes(Method):
             if self._joined:
                 barrier()
 
-        boxes = [outbox if near else inbox for near in self._near]
-        sizes = [part.region.size for part in self.messages.coming]
-        received = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
         # A message of the whole node leaves when all its ranks have packed; that of one rank leaves before.
         first = [barrier, start] if self._joined else [start, barrier]
-        return [*packing, *first, *transfer.unpacking_after(wait, received, self._near)]
-
-    def _boxes(self) -> tuple[Array, Array]:
-        """The outbox and the inbox of this node, in the next half of the memory of its first rank."""
-        dtype, (out, into) = self.messages.wire, self._sizes
-        memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
-        return memory[:out], memory[out:]
+        return [*waits, *packing, *first, *transfer.unpacking_after(wait, received, self._near)]
 
 
 def _node_comm(comm: Comm, number: int) -> Comm:
@@ -357,34 +362,57 @@ def _node_comm(comm: Comm, number: int) -> Comm:
     return cast(Comm, comm.cache["node"])
 
 
-def _starts(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
-    """Lay out tables of sizes in sequence, row by row: where each entry begins; where each table begins, and its size.
+def _carrier(start: Any, end: Any, nodes: int, ranks: int) -> Any:
+    """The rank, of those of either node, that carries the message from node `start` to node `end`.
 
-    >>> starts, spans = _starts([np.array([[1, 2], [3, 4]]), np.array([[5]])])
-    >>> [each.tolist() for each in starts], spans
-    ([[[0, 1], [3, 6]], [[10]]], [(0, 10), (10, 5)])
+    The distance between the numbers of the nodes picks it, so that the ranks of a node take turns.
     """
-    starts, spans, at = list[Ints](), list[tuple[int, int]](), 0
-    for table in tables:
-        ends = np.cumsum(table).reshape(table.shape)
-        starts.append(at + ends - table)
-        size = int(table.sum())
-        spans.append((at, size))
-        at += size
-    return starts, spans
+    return ((end - start) % nodes - 1) % ranks
+
+
+def _boxes(numbers: Ints, home: int, tables: Ints, joined: bool) -> tuple[Ints, Ints, list[int]]:
+    """Whose box each message is in, and where it starts there, per rank of the node and rank of all; sizes of boxes.
+
+    The first array is of messages from the node's ranks, the second of those to them from other nodes.
+
+    Args:
+        numbers: the node of each rank.
+        tables: per rank of the node, the elements that it sends to each rank, and those that it receives.
+    """
+    sends, receives = tables.swapaxes(0, 1)
+    nodes, ranks, far = int(numbers.max()) + 1, len(sends), numbers != home
+    mine, peer = np.indices(sends.shape)
+    out, into = mine, mine
+    if joined:
+        out = np.where(far, _carrier(home, numbers, nodes, ranks), mine)
+        into = np.broadcast_to(_carrier(numbers, home, nodes, ranks), mine.shape)
+
+    # Messages are ordered by box, by its three parts, by node, by sender and by receiver.
+    part, node = np.broadcast_to(far, mine.shape), np.broadcast_to(numbers, mine.shape)
+    pairs = [(peer, mine), (mine, peer), (node, node), (part, np.full_like(mine, 2)), (out, into)]
+    keys = [np.concatenate(pair, axis=None) for pair in pairs]
+    sizes = np.concatenate((sends, receives * far), axis=None)
+    order, box = np.lexsort(keys), keys[-1]
+
+    ends = np.zeros_like(sizes)
+    ends[order] = np.cumsum(sizes[order])
+    totals = np.bincount(box, sizes, ranks).astype(np.int64)
+    starts = ends - sizes - (np.cumsum(totals) - totals)[box]
+    leaving, coming = np.stack((box, starts)).reshape(2, 2, *mine.shape).swapaxes(0, 1)
+    return leaving, coming, totals.tolist()
 
 
 def _carried(
-    ranks: Sequence[Ints], home: int, me: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+    numbers: Ints, home: int, me: int, tables: Ints, starts: tuple[Ints, Ints]
 ) -> tuple[list[_Mail], list[_Mail]]:
-    """The messages between this node and others that one of its ranks sends, and those that it receives.
-
-    The distance between the numbers of the nodes picks the rank on each side, so that the ranks of a node take turns.
-    """
-    outgoing, incoming = list[_Mail](), list[_Mail]()
-    for distance in range(1, len(ranks)):
-        to, origin = (home + distance) % len(ranks), (home - distance) % len(ranks)
-        for node, (start, size), mails in ((to, sent[to], outgoing), (origin, received[origin], incoming)):
-            if size and (distance - 1) % len(ranks[home]) == me:
-                mails.append(_Mail(int(ranks[node][(distance - 1) % len(ranks[node])]), start, size))
-    return outgoing, incoming
+    """The messages to other nodes that a rank of this node carries, and those from other nodes."""
+    mails: tuple[list[_Mail], list[_Mail]] = [], []
+    nodes = int(numbers.max()) + 1
+    for distance in range(1, nodes):
+        for side, node in enumerate(((home + distance) % nodes, (home - distance) % nodes)):
+            ranks, ends = np.flatnonzero(numbers == node), (node, home) if side else (home, node)
+            size = int(tables[:, side, ranks].sum())
+            if size and me == _carrier(*ends, nodes, len(tables)):
+                peer = int(ranks[_carrier(*ends, nodes, len(ranks))])
+                mails[side].append(_Mail(peer, int(starts[side][0, ranks[0]]), size))
+    return mails
