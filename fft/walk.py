@@ -16,8 +16,7 @@ import numpy as np
 
 from rote.caches import memoized
 from rote.compiler.compile import compile
-from rote.compiler.components import components
-from rote.compiler.messages import sends
+from rote.compiler.movement import SENDS, movement
 from rote.compiler.plan import Plan, in_bytes
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step, as_wire, rounded
@@ -351,12 +350,13 @@ def single_step(before: Distribution, after: Distribution) -> tuple[Step, ...]:
 def keeps_order(source: Distribution, target: Distribution, rank: int) -> bool:
     """Whether a move without messages leaves a rank's block in memory as it is, so that only its shape changes."""
     shapes = source.local_shape(rank), target.local_shape(rank)
-    kept = sends(source, target, rank, rank)
+    move = movement(source, target)
+    kept = move.messages(rank, SENDS, rank)
     if prod(shapes[0]) != prod(shapes[1]) or sum([message.size for message in kept]) != prod(shapes[0]):
         return False
     before, after = map(row_major, shapes)
     for message in kept:
-        for part, group in zip(components(source, target), message.groups, strict=True):
+        for part, group in zip(move.parts, message.groups, strict=True):
             if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
                 return False
     return True

@@ -23,7 +23,8 @@ from typing import Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from .compiler.messages import PeerRule, rules_of
+from .compiler.movement import SENDS
+from .compiler.peers import RECEIVES, PeerRule
 from .compiler.plan import Plan
 from .compiler.step import Step
 from .errors import LayoutError
@@ -137,17 +138,19 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
     """The blocks after a step, by definition: the elements of a rank are looked up in the blocks of its senders.
 
-    `rules_of` says who these are. What none of them holds is neutral. Contributions are added in the order of ranks.
+    The rules of the movement say who these are. What none of them holds is neutral. Contributions are added in the
+    order of ranks.
     """
     #     before, [(0)] on 2 ranks     memory         place of each element     after, block[(0)]: rank 1 wants
     #     elements 0 2 4 | 1 3         0 2 4 1 3      0 3 1 4 2                 elements 3 4, and reads memory[[4, 2]]
     source, target, memory = step.before, step.after, np.concatenate([block.reshape(-1) for block in blocks])
     first = [0, *accumulate([block.size for block in blocks])]
     neutral, combine = identity(target.layout.op, memory.dtype), REDUCE[source.layout.op]
+    rules = step.movement.rules(SENDS)
     results, receivers = list[Array](), dict[tuple[range, ...], list[int]]()  # by the coordinates of their senders
     for rank in range(target.grid.size):
         results.append(np.full(target.local_shape(rank), neutral, memory.dtype))
-        peers = tuple(map(PeerRule.peers, rules_of(source, target)[0], source.grid.coordinates(rank), repeat(False)))
+        peers = tuple(map(PeerRule.peers, rules, source.grid.coordinates(rank), repeat(RECEIVES)))
         if all(peers) and target.holds(rank) and (not step.across or target.contributes(rank)):
             receivers.setdefault(peers, []).append(rank)
     held, wanted, place = _elements(source), _elements(target), np.full(prod(source.shape), -1)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import chain
 
 from rote.caches import memoized
-from rote.compiler.volumes import from_others, quickly_counted
+from rote.compiler.movement import movement
 from rote.errors import LayoutError
 from rote.grammar import ActionSyntax, StageSyntax
 from rote.grammar.nodes import BLOCK, Entry, Fuse, Name, Tile
@@ -225,9 +225,10 @@ def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> t
     None on many ranks if the blocks of the two orders fit each other too badly to be compared quickly.
     """
     ends = unfused_ends(row_layout(before).on(shape, grid), row_layout(after).on(shape, grid))
-    if grid.size > _MANY and not quickly_counted(*ends):
+    move = movement(*ends)
+    if grid.size > _MANY and not move.quickly_counted:
         return None
-    received = from_others(*ends)[0]
+    received = move.received
     return int(received.max()), int(received.sum(dtype=object)) * (grid.size // received.size)
 
 

@@ -19,16 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..grammar.nodes import Kind
 from ..layout.kinds import Split, run_starts
 from ..layout.view import Digit
-from .components import Reading, counting, number_of, splits_of
+from .overlaps import ModeReading, Reading, counting, number_of, splits_of
 
-__all__ = ["Along", "along"]
+__all__ = ["Along", "along_of"]
 
 Ints = npt.NDArray[np.int64]
-Mode = tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int]
 
 _AROUND = 1 << 22  # values, each of which has an entry in a table
 _AT_ONCE = 1 << 15  # runs, whose boxes stay in cache
@@ -36,7 +33,7 @@ _FEW = 16  # lengths of arcs: each is compared with all coordinates of the other
 
 
 class Along(NamedTuple):
-    """Counts by coordinate of a grid mode, which splits a component on both sides.
+    """Counts by coordinate of a grid mode, which splits a factor on both sides.
 
     Attributes:
         sent, received: the number of coordinates to which each one sends, and from which it receives, itself included.
@@ -48,11 +45,10 @@ class Along(NamedTuple):
     kept: Ints
 
 
-@memoized(2)  # the volumes keep what is made of it
-def along(source: Reading, target: Reading) -> Along | None:
-    """Count the messages and the kept elements of a component that is split once on each side over many ranks.
+def along_of(source: Reading, target: Reading) -> Along | None:
+    """Count the messages and the kept elements of a factor that is split once on each side over many ranks.
 
-    None if the component is another one, or its sides do not hold such runs, with the digits that both split as
+    None if the factor is another one, or its sides do not hold such runs, with the digits that both split as
     neighbours, in the same order. (Two sides that both deal out tiles in turn have few pairs in common, or few kinds.)
     """
     before, after = (splits_of(side) for side in (source, target))
@@ -61,22 +57,28 @@ def along(source: Reading, target: Reading) -> Along | None:
     runs = _runs(source, target)
     if runs is None:
         return None
+
     shared = tuple([digit for digit in runs[0].digits if digit in runs[1].digits])
-    for digits, _, _ in runs if shared else ():
-        first = digits.index(shared[0])
-        if digits[first : first + len(shared)] != shared:
-            return None
+    if shared and not all(_are_neighbours(shared, each.digits) for each in runs):
+        return None
     around = prod([digit.size for digit in shared])
     arcs = [each.arcs(shared, around) for each in runs] if around <= _AROUND else []
     if not arcs or any(len(_lengths(length)) > _FEW for _, length in arcs):
         return None
+
     split = prod([digit.size for digit in {*runs[0].digits, *runs[1].digits}])
     left = max(1, number_of(source) // split)  # 0 if the last turn of tiles is not whole
-    kept = []
+    common = []
     for start in range(0, len(runs[0].begin), _AT_ONCE):
         some = [each._replace(begin=each.begin[start:][:_AT_ONCE], end=each.end[start:][:_AT_ONCE]) for each in runs]
-        kept.append(_in_common(some[0], some[1]) * left)
-    return Along(_met(arcs[0], arcs[1], around), _met(arcs[1], arcs[0], around), np.concatenate(kept))
+        common.append(_in_common(some[0], some[1]) * left)
+    return Along(_met(arcs[0], arcs[1], around), _met(arcs[1], arcs[0], around), np.concatenate(common))
+
+
+def _are_neighbours(some: tuple[Digit, ...], digits: tuple[Digit, ...]) -> bool:
+    """Whether some digits follow each other in others, in this order."""
+    first = digits.index(some[0])
+    return digits[first : first + len(some)] == some
 
 
 Box = tuple[Any, dict[Digit, tuple[Any, Any]]]
@@ -125,20 +127,20 @@ class _Runs(NamedTuple):
 
 
 def _runs(source: Reading, target: Reading) -> tuple[_Runs, _Runs] | None:
-    """The runs on both sides of a component that each side splits once, if both read the same digits; else None."""
-    every = [{digit for digits, _, _ in side for digit in digits} for side in (source, target)]
+    """The runs on both sides of a factor that each side splits once, if both read the same digits; else None."""
+    every = [{digit for mode in side for digit in mode.digits} for side in (source, target)]
     if every[0] != every[1]:
         return None
-    old, new = [mode for side in (source, target) for mode in side if mode[1]]
+    old, new = [mode for side in (source, target) for mode in side if mode.splits]
     before, after = (_blocks(mode, counting(number_of(source))) for mode in (old, new))
-    if len(source) == len(target) == 1 and old[0] == new[0]:  # one mode: two sides of blocks are segments
+    if len(source) == len(target) == 1 and old.digits == new.digits:  # one mode: two sides of blocks are intervals
         if before is not None and after is None:
             return _with_tiles(before, new)
         return None if before is not None or after is None else _with_tiles(after, old)[::-1]
     return None if before is None or after is None else (before, after)
 
 
-def _blocks(mode: Mode, counter: np.dtype[Any]) -> _Runs | None:
+def _blocks(mode: ModeReading, counter: np.dtype[Any]) -> _Runs | None:
     """The runs of a mode that is split into blocks; None if it is not."""
     digits, splits, n = mode
     begin = run_starts(tuple([Split(g, *split) for g, split in enumerate(splits)]), n)
@@ -148,7 +150,7 @@ def _blocks(mode: Mode, counter: np.dtype[Any]) -> _Runs | None:
     return _Runs(digits, begin, np.append(begin[1:], n))
 
 
-def _with_tiles(blocks: _Runs, tiled: Mode) -> tuple[_Runs, _Runs]:
+def _with_tiles(blocks: _Runs, tiled: ModeReading) -> tuple[_Runs, _Runs]:
     """The runs of a mode that one side splits into blocks, and of its tiles on the other side."""
     _, ((kind, p), *_), n = tiled
     digits = Digit(0, kind.tile * p, -(-n // (kind.tile * p))), Digit(0, kind.tile, p), Digit(0, 1, kind.tile)

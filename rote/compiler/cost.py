@@ -26,8 +26,9 @@ from ..caches import memoized, memoized_arrays
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..machines.machine import Machine, Slowest, Times, slowest_of
+from .movement import RECEIVES, SENDS, Movement
 from .step import LOCAL, Step
-from .volumes import block_sizes, from_others, kept, largest_block, over_ranks
+from .volumes import block_sizes, largest_block, over_ranks
 
 __all__ = [
     "Cost",
@@ -37,14 +38,13 @@ __all__ = [
     "at_least_in_two",
     "duration",
     "flow",
-    "lower_bound",
     "peak",
     "steps_cost",
 ]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
-_ELEMENTS, _MESSAGES = 0, 1  # places in the volumes of `from_others`
+_ELEMENTS, _MESSAGES = 0, 1  # places in a `Traffic`
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ def flow(step: Step) -> Flow:
     if step.kind == "broadcast":
         needed = after * (before == 0)
         return Flow(needed, (needed > 0).astype(np.int64), zero, zero)
-    elements, messages = from_others(source, target)
+    elements, messages = step.movement.traffic(RECEIVES)
     if step.kind in ("allgather", "reduce_scatter"):
         return Flow(elements, messages, before, after)
-    return Flow(elements, messages, from_others(source, target, sending=True)[0], elements)
+    return Flow(elements, messages, step.movement.traffic(SENDS).elements, elements)
 
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
@@ -147,69 +147,24 @@ def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
     return np.asarray(sum([over_ranks(count, grid, ranks) for grid, count in counts]))
 
 
-def lower_bound(source: Distribution, target: Distribution) -> int:
-    """The elements that some rank must receive in any plan: the most that a rank needs and does not hold.
-
-    In a reduction, a rank must be sent at least one value per element, and an average rank its part of `_receipts`.
-    """
-    needed = int(_needed(source, target).max(initial=0))
-    return max(needed, -(-_receipts(source, target) // source.grid.size))
-
-
-def _receipts(source: Distribution, target: Distribution) -> int:
-    """The elements that all ranks together must receive, at least, in a reduction; 0 if there is none.
-
-    To bring c contributions together, c - 1 ranks that hold one must send, or c if the sum is needed elsewhere (Chan et
-    al. 2007). From then on, each rank that needs the sum but the first must still be sent a value. Of contributions to
-    a target with d of them, d may stay where they are.
-    """
-    elements, given, left = prod(source.shape), _number_of("partial", source), _number_of("partial", target)
-    if left > 1 or given == 1:
-        return elements * max(given - left, 0)
-    moved, copies = from_others(source, target)[0], _number_of("replicated", target)
-    every = int(moved.sum()) * (target.grid.size // moved.size)  # contributions to all copies, but for those in place
-    elsewhere = every - elements * (given * copies - 1)  # negative if several copies have a contribution in place
-    return elements * (given + copies - 2) + max(elsewhere, 0)
-
-
-def _number_of(role: str, dist: Distribution) -> int:
-    """The number of contributions to each element ("partial"), or of its copies ("replicated")."""
-    return prod([p for p, has in zip(dist.grid.shape, dist.roles, strict=True) if has.name == role])
-
-
-def _needed(source: Distribution, target: Distribution) -> Ints:
-    """The elements that each rank must be sent. If the target is partial, contributions may stay where they are."""
-    if not source.grid.shape and not target.grid.shape:
-        return np.zeros(1, np.int64)
-    received = from_others(source, target)[0]
-    needed: Ints = np.minimum(received, _sizes_refined(source, target) * (not target.partial))
-    return needed
-
-
-def _sizes_refined(source: Distribution, target: Distribution) -> Ints:
-    """The sizes of the target's blocks, over the grid that refines both."""
-    sizes = block_sizes(target)
-    if source.grid.shape == target.grid.shape:
-        return sizes
-    return over_ranks(sizes, target.grid, source.grid.refine(target.grid))
-
-
-def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
+def at_least(move: Movement, item: int, machine: Machine, sent: int = 0) -> float:
     """A lower bound on the seconds of any plan: one step and, on the slowest rank, a message, its bytes and its block.
 
     Elements have `item` bytes, and at least `sent` in a message if that is not 0.
 
     The bound never exceeds the cost of a plan, and is consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
     """
+    source, target = move.ends
     if source.meaning == target.meaning:
         return 0.0
-    times, copied = machine.at_best_along(source.grid, target.grid), _sizes_refined(source, target)
-    seconds = float(_arriving(_needed(source, target), copied, times, item, sent).max())
+    times, copied = machine.at_best_along(source.grid, target.grid), move.stored
+    seconds = float(_arriving(move.needed, copied, times, item, sent).max())
+
     if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
         given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
         added = prod(source.shape) * max(given - left, 0) / source.grid.size
-        received = _receipts(source, target) / source.grid.size * (sent or item) * min(times.byte_time)
-        copies = float(np.broadcast_to(copied, target.grid.shape or 1).mean()) if source.grid == target.grid else 0.0
+        received = move.receipts / source.grid.size * (sent or item) * min(times.byte_time)
+        copies = 0.0 if move.across else float(np.broadcast_to(copied, target.grid.shape or 1).mean())
         seconds = max(seconds, received + item * (added * min(times.reduce_time) + copies * min(times.copy_time)))
     return machine.step_time + seconds
 
@@ -221,19 +176,21 @@ def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) ->
     return seconds
 
 
-def at_least_in_two(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
+def at_least_in_two(move: Movement, item: int, machine: Machine, sent: int = 0) -> float:
     """A lower bound on the seconds of any plan of two steps or more, on one grid.
 
     If both layouts split along all grid modes, there are no replicas, so a rank packs what it gives away at least
     once. The layout between the steps holds all elements too, so on average a rank copies its share once more.
     """
-    least = machine.step_time + at_least(source, target, item, machine, sent)
+    source, target = move.ends
+    least = machine.step_time + at_least(move, item, machine, sent)
     modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
-    if source.grid != target.grid or any(end.roles[g].name != "split" for end in (source, target) for g in modes):
+    if move.across or any(end.roles[g].name != "split" for end in move.ends for g in modes):
         return least
+
     times, ranks = machine.at_best_along(source.grid), source.grid.shape
-    given = block_sizes(source) - kept(source, target)
-    seconds = _arriving(_needed(source, target), given + block_sizes(target), times, item, sent)
+    given = block_sizes(source) - move.kept
+    seconds = _arriving(move.needed, given + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks or 1).mean() + again))
 
@@ -253,10 +210,10 @@ def duration(step: Step, item: int, machine: Machine) -> Duration:
 
 def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, str]]:
     """The algorithms that can do a step, as (seconds, rounds, name)."""
-    source, target = step.before, step.after
+    source, move = step.before, step.movement
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
     slowest = slowest_of(times, tuple(modes))
-    copied = (flow(step).send_buffer + _sizes_refined(source, target)) * (item * slowest.copy)
+    copied = (flow(step).send_buffer + move.stored) * (item * slowest.copy)
     ranks = prod(source.grid.shape[g] for g in step.grid_modes)
     rounds = (ranks - 1).bit_length()
     if step.kind in LOCAL:
@@ -264,17 +221,17 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     if step.kind in ("allreduce", "reduce", "broadcast"):
         return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
     sent = step.sent(item)
-    received = _weighted(step, sent, times.byte_time, modes, _ELEMENTS)
+    received = _weighted(step, sent, times.byte_time, modes, RECEIVES, _ELEMENTS)
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
-        combined = from_others(source, target)[0] * (item * slowest.reduce)
+        combined = move.received * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
-        received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, _ELEMENTS, True))
-    heard = _weighted(step, 1, times.latency, modes, _MESSAGES)
-    waits = np.maximum(heard, _weighted(step, 1, times.latency, modes, _MESSAGES, True))
-    most = max([int(from_others(source, target, sending)[_MESSAGES].max()) for sending in (False, True)])
+        received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, SENDS, _ELEMENTS))
+    heard = _weighted(step, 1, times.latency, modes, RECEIVES, _MESSAGES)
+    waits = np.maximum(heard, _weighted(step, 1, times.latency, modes, SENDS, _MESSAGES))
+    most = max([int(move.traffic(side).messages.max()) for side in (SENDS, RECEIVES)])
     return [(float((waits + received + combined + copied).max()), most, "pairwise")]
 
 
@@ -288,22 +245,17 @@ def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Sl
     return [(whole, rounds, "tree"), (parts, 2 * rounds, "in parts")]
 
 
-def _weighted(
-    step: Step,
-    item: int,
-    times: tuple[float, ...],
-    modes: list[int],
-    volume: int,
-    sending: bool = False,
-) -> Floats:
-    """The time of elements or messages from other ranks, each at the slowest grid mode between the two ranks."""
-    if step.across:  # no mode of either grid tells which ranks are far from each other
-        return np.asarray(from_others(step.before, step.after, sending)[volume] * (item * max(times)), np.float64)
+def _weighted(step: Step, item: int, times: tuple[float, ...], modes: list[int], side: int, volume: int) -> Floats:
+    """The time of elements or messages with other ranks, each at the slowest grid mode between the two ranks."""
+    move = step.movement
+    if move.across:  # no mode of either grid tells which ranks are far from each other
+        return np.asarray(move.traffic(side)[volume] * (item * max(times)), np.float64)
+
     total: Floats = np.zeros((1,) * step.before.grid.order)
     below: Ints = np.zeros(total.shape, np.int64)
     for time in sorted({times[g] for g in modes}):
         slower = tuple([g for g in modes if times[g] > time])
-        upto = from_others(step.before, step.after, sending, slower)[volume]
+        upto = move.traffic(side, slower)[volume]
         total = total + (upto - below) * (item * time)
         below = upto
     return total

@@ -22,8 +22,9 @@ from ..layout.distribution import Distribution, block_range
 from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
 from ..machines.machine import DEFAULT, Machine, slowest_of
-from .components import counting, splitting
 from .cost import Cost
+from .movement import splitting
+from .overlaps import counting
 from .verify.halo import Delivery, verify_deliveries
 
 __all__ = ["HaloPlan"]

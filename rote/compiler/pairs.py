@@ -1,4 +1,4 @@
-"""The pairs of coordinates that have elements of a component in common, counted without a table of all pairs.
+"""The pairs of coordinates that have elements of a factor in common, counted without a table of all pairs.
 
 Coordinates are linear in the digits of a lattice, and say what the digits are on which they depend. So coordinates on
 this side fix some digits. Of the others, those on which coordinates of the other side depend say with how many of these
@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized_arrays
 from ..lattice import Lattice, Row
 from ..layout.grid import row_major
-from .components import Reading, Segments, TooManyPiecesError, counting, number_of, overlaps, splits_of
+from .overlaps import Intervals, TooManyPiecesError
 
 __all__ = ["Pairs", "pairs_of"]
 
 Array = npt.NDArray[Any]
+Weighted = tuple[Lattice, int]  # of pairs, and the number of elements of each pair
 
 _LARGE = 1 << 12  # pairs of a lattice, which are not listed
 _LISTED = 1 << 26  # pairs, which take some gigabytes
@@ -37,7 +37,7 @@ _LISTED = 1 << 26  # pairs, which take some gigabytes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """The pairs of coordinates of a component that have elements in common.
+    """The pairs of coordinates of a factor that have elements in common.
 
     Attributes:
         parts: the number of coordinates of each split of the source, then of the target.
@@ -61,49 +61,70 @@ class Pairs:
     def met(self, at: Mapping[int, Any]) -> tuple[Array, Array]:
         """At coordinates given by row, in arrays that broadcast: the elements, and the pairs that have some."""
         keys: Array = np.zeros(self.rows.shape[1], np.int64)
-        wanted: Any = 0
+        place: Any = 0
         number = 1
         for k, value in at.items():
             p = self.parts[k]
-            keys, wanted, number = keys * p + self.rows[k], wanted * p + value, number * p
+            keys, place, number = keys * p + self.rows[k], place * p + value, number * p
+
         if number > max(_LARGE, len(keys)):  # too many for a table
             listed, keys = np.unique(keys, return_inverse=True)
-            found, number = np.searchsorted(listed, wanted), len(listed)
-            wanted = np.where(np.append(listed, -1)[found] == wanted, found, number)  # the last is that of no pair
+            nearest, number = np.searchsorted(listed, place), len(listed)
+            place = np.where(np.append(listed, -1)[nearest] == place, nearest, number)  # the last is that of no pair
+
         counts = []
         for weights in (self.elements, self.alone):
             total = np.zeros(number + 1, weights.dtype)
             np.add.at(total, keys, weights)
-            counts.append(total[wanted])
+            counts.append(total[place])
         for lattice, each in self.large:
             inside, others = _inside(lattice, at)
             counts = [counts[0] + inside * (each * others), counts[1] + inside * others]
         return np.asarray(counts[0], self.elements.dtype), np.asarray(counts[1])
 
 
-@memoized_arrays(1024)
-def pairs_of(source: Reading, target: Reading) -> Pairs:
-    """The pairs of a component.
+def pairs_of(lattices: Sequence[Lattice], parts: tuple[int, ...], counter: np.dtype[Any]) -> Pairs:
+    """The pairs of coordinates in some lattices, whose first rows are the coordinates of both sides.
+
+    Args:
+        parts: the number of coordinates of each of these rows.
+        counter: the dtype of numbers of elements.
 
     Raises:
         TooManyPiecesError: they make too long a list.
     """
-    parts, counter = tuple(splits_of(source, target)), counting(number_of(source))
-    lattices = overlaps(source, target)
-    if isinstance(lattices, Segments):
+    if isinstance(lattices, Intervals):
         alone = np.ones(len(lattices), np.int64)
         return Pairs(parts, (), lattices.rows[:-2], lattices.lengths.astype(counter), alone)
+
     weighted = [_of_coordinates(lattice, len(parts)) for lattice in lattices]
-    large = [(lattice, each) for lattice, each in weighted if lattice.size > _LARGE and not lattice.listed]
-    if not all(_apart(one, other) for (one, _), (other, _) in combinations(large, 2)):
-        large = []
+    large = _large_of(weighted)
     few = [each for each in weighted if not large or each[0].size <= _LARGE or each[0].listed]
+    rows, elements = _listed(few, parts, counter)
+
+    alone = np.ones(elements.shape, np.int64)
+    for lattice, _ in large:
+        alone &= ~_inside(lattice, dict(enumerate(rows)))[0]
+    return Pairs(parts, tuple(large), rows, elements, alone)
+
+
+def _large_of(weighted: Sequence[Weighted]) -> list[Weighted]:
+    """The lattices of too many pairs to list them, if no two of these have a pair in common; else none."""
+    large = [(lattice, each) for lattice, each in weighted if lattice.size > _LARGE and not lattice.listed]
+    disjoint = all(_disjoint(one, other) for (one, _), (other, _) in combinations(large, 2))
+    return large if disjoint else []
+
+
+def _listed(few: Sequence[Weighted], parts: tuple[int, ...], counter: np.dtype[Any]) -> tuple[Array, Array]:
+    """The pairs of these lattices, each once: their coordinates by row, and their elements."""
     number = sum([lattice.size for lattice, _ in few])
     if number > _LISTED:
         raise TooManyPiecesError(
             f"the tiles of the two layouts fit each other so badly that {number} pairs of ranks would have to be "
             "counted one by one\nwrite tiles or extents that divide each other, or use fewer ranks"
         )
+
+    # A key is the place of a pair in a table of all pairs, which is made if it is no longer than the list.
     strides = row_major(parts)
     keys = [Lattice(lattice.shape, (lattice.offset(strides),)).values(0) for lattice, _ in few]
     if prod(parts) <= max(_LARGE, number):
@@ -117,25 +138,23 @@ def pairs_of(source: Reading, target: Reading) -> Pairs:
         elements = np.zeros(len(pairs), counter)
         each_of, times = np.array([each for _, each in few], counter), [lattice.size for lattice, _ in few]
         np.add.at(elements, place, np.repeat(each_of, np.array(times, np.int64)))
+
     rows = np.array(np.unravel_index(pairs, parts) if parts else (), np.int64).reshape(len(parts), len(pairs))
-    alone = np.ones(len(pairs), np.int64)
-    for lattice, _ in large:
-        alone &= ~_inside(lattice, dict(enumerate(rows)))[0]
-    return Pairs(parts, tuple(large), rows, elements, alone)
+    return rows, elements
 
 
-def _of_coordinates(lattice: Lattice, number: int) -> tuple[Lattice, int]:
+def _of_coordinates(lattice: Lattice, number: int) -> Weighted:
     """The digits of a lattice on which its first rows depend, and the number of elements at each of their values."""
     rows = lattice.rows[:number]
     if lattice.listed:
         return Lattice(lattice.shape, rows), 1
     axes = [axis for axis, steps in enumerate([*zip(*rows, strict=True)][1:]) if any(steps)]
     shape = tuple([lattice.shape[axis] for axis in axes])
-    kept = tuple([(row[0], *[row[axis + 1] for axis in axes]) for row in rows])
-    return Lattice(shape, kept), lattice.size // prod(shape)
+    coordinates = tuple([(row[0], *[row[axis + 1] for axis in axes]) for row in rows])
+    return Lattice(shape, coordinates), lattice.size // prod(shape)
 
 
-def _apart(one: Lattice, other: Lattice) -> bool:
+def _disjoint(one: Lattice, other: Lattice) -> bool:
     """Whether some coordinate has no value in common: by what divides its steps, or by its least and greatest value."""
     return any(map(_differ, zip(one.rows, other.rows, strict=True), [(one.shape, other.shape)] * len(one.rows)))
 
@@ -155,11 +174,12 @@ def _inside(lattice: Lattice, at: Mapping[int, Any]) -> tuple[Array, int]:
 
     In a row, each step is larger than all smaller ones can add up to, so the largest step says its digit first.
     """
-    digits, found = dict[int, Any](), np.True_
+    digits, inside = dict[int, Any](), np.True_
     for k, value in at.items():
         left = value - lattice.rows[k][0]
         for step, axis in sorted([(step, axis) for axis, step in enumerate(lattice.rows[k][1:]) if step], reverse=True):
             digit, left = np.divmod(left, step)
-            found = found & (digit >= 0) & (digit < lattice.shape[axis]) & (digits.setdefault(axis, digit) == digit)
-        found = found & (left == 0)
-    return np.asarray(found), prod([n for axis, n in enumerate(lattice.shape) if axis not in digits])
+            inside = inside & (digit >= 0) & (digit < lattice.shape[axis])
+            inside = inside & (digits.setdefault(axis, digit) == digit)
+        inside = inside & (left == 0)
+    return np.asarray(inside), prod([n for axis, n in enumerate(lattice.shape) if axis not in digits])

@@ -30,7 +30,8 @@ from ..layout.grid import Grid, integers
 from ..layout.layout import as_layout, parse_transition
 from ..lazy import late
 from ..machines.machine import DEFAULT, Machine, as_machine
-from .cost import Cost, duration, flow, lower_bound, peak, steps_cost
+from .cost import Cost, duration, flow, peak, steps_cost
+from .movement import movement
 from .rules import rule_of
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_of
@@ -114,7 +115,7 @@ class Plan(OnPage):
         """
         wire = wire_of(self.steps)
         sent = self.dtype if wire is None else wire
-        return lower_bound(self.source, self.target) * sent.itemsize
+        return movement(self.source, self.target).lower_bound * sent.itemsize
 
     def tasks(self) -> Tasks:
         """The steps, as `rote.predict` sees them.

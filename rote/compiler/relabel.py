@@ -20,11 +20,10 @@ from ..layout.distribution import Distribution
 from ..layout.grid import ranks_at
 from ..layout.layout import Transition
 from .compile import Ranks, Shape, check_ends, ends
-from .components import components, splitting
-from .messages import groups
+from .movement import RECEIVES, SENDS, Movement, movement
 from .plan import in_bytes
 from .step import as_dtype
-from .volumes import block_sizes, coordinates, overlap
+from .volumes import block_sizes, coordinates
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 
@@ -104,7 +103,7 @@ class Relabelling:
         serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
         roots = {g: role.at for g, role in enumerate(target.roles) if role.name == "rooted"}
         indices = {}
-        for where, index in _meshes(source, target, rank, sending=True):
+        for where, index in _meshes(movement(source, target), rank, SENDS):
             for number in ranks_at(target.grid, roots | where):
                 peer = self.ranks[number]
                 if all(source.grid.coordinates(peer)[g] == me[g] for g in serves):
@@ -122,7 +121,7 @@ class Relabelling:
         source = self.source
         me = source.grid.coordinates(rank)
         indices = {}
-        for where, index in _meshes(self.target, source, self.key(rank), sending=False):
+        for where, index in _meshes(movement(source, self.target), self.key(rank), RECEIVES):
             sender = dict(enumerate(me)) | dict(source.layout.rooted) | where
             indices[source.grid.rank([*sender.values()])] = index
         return dict(sorted(indices.items()))
@@ -202,7 +201,8 @@ def common_elements(source: Distribution, target: Distribution) -> Ints:
     """
     ranks = np.arange(source.grid.size)
     holds, wants = [*map(source.holds, ranks.tolist())], [*map(target.holds, ranks.tolist())]
-    common: Ints = overlap(source, target, coordinates(ranks, source.grid), coordinates(ranks, target.grid))
+    at = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
+    common: Ints = movement(source, target).common(*at)
     common = common * np.outer(holds, wants)
     return common
 
@@ -245,25 +245,21 @@ def _kept(common: Ints, numbers: Sequence[int]) -> int:
     return int(common[numbers, np.arange(len(numbers))].sum(dtype=object))
 
 
-def _meshes(
-    mine: Distribution, other: Distribution, rank: int, sending: bool
-) -> Iterator[tuple[dict[int, int], Index]]:
-    """The parts of a rank's block in `mine` that are together in `other`: their coordinates there, and their index."""
+def _meshes(move: Movement, rank: int, side: int) -> Iterator[tuple[dict[int, int], Index]]:
+    """The parts of a rank's block that are together on the other side: their coordinates there, and their index."""
+    mine = move.ends[side]
     if not mine.holds(rank):
         return
     me = mine.grid.coordinates(rank)
-    parts = components(mine, other) if sending else components(other, mine)
-    options = []
-    for part in parts:
-        own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
-        options.append(groups(mine, other, part, own, sending))
-    for chosen in product(*options):
+    options = [part.factor.at(side, tuple([me[g] for g in part.over[side]])) for part in move.parts]
+    for groups in product(*options):
         where: dict[int, int] = {}
         along: dict[int, Ints] = {}
-        for axis, (part, group) in enumerate(zip(parts, chosen, strict=True)):
-            where |= dict(group.coordinates)
-            shape = [1] * len(parts)
+        for axis, (part, group) in enumerate(zip(move.parts, groups, strict=True)):
+            where |= dict(zip(part.over[1 - side], group.coordinates, strict=True))
+            shape = [1] * len(move.parts)
             shape[axis] = -1
-            for mode, positions in zip(part.modes(before=sending), group.positions, strict=True):
+            modes = part.before if side == SENDS else part.after
+            for mode, positions in zip(modes, group.positions, strict=True):
                 along[mode] = positions.reshape(shape)
         yield where, tuple(along[mode] for mode in range(mine.order))

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from ..layout.distribution import Distribution
 from ..layout.kinds import Split, dealings
-from .components import components
+from .movement import Movement, movement
 from .step import LOCAL, Step, StepKind
-from .volumes import from_others
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]
 
@@ -71,13 +70,14 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
     >>> print(one_step(parse("[(0,1),()]").on((4, 6), (2, 2)), parse("[(0),()]").on((4, 6), (2, 2))))
     allgather over 1: [(0,1),()] -> [(0),()]
     """
-    if source.grid != target.grid:
-        kind: StepKind = "exchange" if from_others(source, target)[0].any() else "relayout"
+    move = movement(source, target)
+    if move.across:
+        kind: StepKind = "exchange" if move.received.any() else "relayout"
         return Step(kind, source, target, tuple(range(source.grid.order)))
     changed = tuple([g for g in range(source.grid.order) if _function(source, g) != _function(target, g)])
     if not changed and source.digits == target.digits:
         return None
-    return Step(_kind(source, target, changed), source, target, changed)
+    return Step(_kind(move, changed), source, target, changed)
 
 
 def rule_of(step: Step) -> Rule:
@@ -96,16 +96,17 @@ def table() -> str:
     return "\n".join(rows)
 
 
-def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> StepKind:
+def _kind(move: Movement, changed: tuple[int, ...]) -> StepKind:
     """The kind of the step that changes these grid modes."""
+    source, target = move.ends
     ways = [(source.roles[g].name, target.roles[g].name) for g in changed]
     names = {_BY_ROLES.get(way, "exchange") for way in ways}
     if len(names) != 1:
         return "relayout" if names <= set(LOCAL) else "exchange"
     (name,) = names
     if name == "alltoall":
-        if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
-            return "exchange" if from_others(source, target)[0].any() else "relayout"  # in another view, all may stay
+        if any(len(part.before) > 1 or len(part.after) > 1 for part in move.parts):
+            return "exchange" if move.received.any() else "relayout"  # in another view, all may stay
         return "permute" if _tiles(source) == _tiles(target) else "alltoall"
     if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
         return "exchange"  # these collectives move blocks unchanged, but here blocks are rearranged

@@ -35,8 +35,9 @@ from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..layout.view import View
 from ..machines.machine import Machine
-from .components import TooManyPiecesError
 from .cost import at_least, at_least_in_two, duration, peak
+from .movement import movement
+from .overlaps import TooManyPiecesError
 from .rules import one_step
 from .step import Step, rounded
 from .volumes import largest_block
@@ -299,7 +300,7 @@ class Search:
         if not direct.steps:
             return direct
         sent = 0 if self.wire is None else self.wire.itemsize
-        two = at_least_in_two(self.source, self.target, self.item, self.machine, sent)
+        two = at_least_in_two(movement(self.source, self.target), self.item, self.machine, sent)
         if min(direct.seconds, most) <= two * (1 + _SAME):
             return direct
         return next(self._routes(below=min(direct.seconds, most)), direct)
@@ -462,5 +463,5 @@ def _bound(before: Distribution, after: Distribution, times: Times) -> float:
     """A lower bound on the seconds from one layout to another."""
     item, machine, wire = times
     with suppress(TooManyPiecesError):
-        return at_least(before, after, item, machine, 0 if wire is None else wire.itemsize)
+        return at_least(movement(before, after), item, machine, 0 if wire is None else wire.itemsize)
     return 0.0

@@ -20,6 +20,7 @@ from ..grammar.errors import nearest
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.refine import with_components
+from .movement import Movement, movement
 
 __all__ = [
     "KINDS",
@@ -85,6 +86,11 @@ class Step:
     after: Distribution
     grid_modes: tuple[int, ...]
     wire: np.dtype[Any] | None = None
+
+    @property
+    def movement(self) -> Movement:
+        """What goes from where to where."""
+        return movement(self.before, self.after)
 
     @property
     def across(self) -> bool:

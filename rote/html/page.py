@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..compiler.messages import sends
+from ..compiler.movement import SENDS
 from ..compiler.plan import Plan, figures, grids, in_bytes, in_seconds, kinds, on_machine
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
-from ..compiler.volumes import from_others, message_matrix
 from ..errors import LayoutError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout
@@ -278,9 +277,9 @@ def _messages(scene: Scene) -> list[Markup]:
     tables = []
     if step.before.grid.size <= MOST_RANKS:
         tables.append(_matrix(step, step.sent(scene.item)))
-    sent = np.broadcast_to(from_others(step.before, step.after, sending=True)[0], step.ranks.shape)
+    sent = np.broadcast_to(step.movement.traffic(SENDS).elements, step.ranks.shape)
     busiest = int(sent.argmax())
-    mine = [message for message in sends(step.before, step.after, busiest) if message.peer != busiest and len(message)]
+    mine = [message for message in step.movement.messages(busiest, SENDS) if message.peer != busiest and len(message)]
     alike = step.before.digits == step.after.digits
     rows: list[Row] = []
     for message in mine[:_LISTED]:
@@ -303,7 +302,7 @@ def _messages(scene: Scene) -> list[Markup]:
 def _matrix(step: Step, item: int) -> Markup:
     """The bytes from each rank to each; bytes that a rank keeps are in brackets."""
     rows: list[Row] = []
-    for sender, counts in enumerate(message_matrix(step.before, step.after).tolist()):
+    for sender, counts in enumerate(step.movement.matrix().tolist()):
         cells = [in_bytes(count * item) if count else "-" for count in counts]
         cells[sender] = f"({cells[sender]})"
         rows.append(({"data_rank": sender}, [str(sender), *cells]))

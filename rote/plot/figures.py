@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..compiler.movement import movement
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
-from ..compiler.volumes import message_matrix
 from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
 from . import drawing
@@ -227,7 +227,7 @@ def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
             )
         moves = moves[step - 1 : step]
     moves = moves or [("nothing to do", plan.source, plan.target)]
-    return [(name, message_matrix(before, after) * plan.dtype.itemsize) for name, before, after in moves]
+    return [(name, movement(before, after).matrix() * plan.dtype.itemsize) for name, before, after in moves]
 
 
 def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legend: bool = True) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..compiler.components import Component, components
-from ..compiler.messages import Group, Message, receives, sends
+from ..compiler.factor import Group
+from ..compiler.movement import RECEIVES, SENDS, Message, Movement, Part, movement
 from ..lattice import Lattice, Shape
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
@@ -157,30 +157,28 @@ def _reduced(first: Contribution, second: Contribution, target: Array, op: str) 
     return copies
 
 
-def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+def send_regions(move: Movement, rank: int) -> tuple[Region, ...]:
     """The regions from a rank's block to the messages that it sends, by receiver, including the one to itself."""
-    ends, block = _ends(components(source, target), _OWN, _MESSAGE), row_major(source.local_shape(rank))
-    return tuple([_region(message, ends, block, None) for message in sends(source, target, rank)])
+    ends, block = _ends(move.parts, _OWN, _MESSAGE), row_major(move.source.local_shape(rank))
+    return tuple([_region(message, ends, block, None) for message in move.messages(rank, SENDS)])
 
 
-def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+def receive_regions(move: Movement, rank: int) -> tuple[Region, ...]:
     """The regions from messages to a rank's new block, by sender, including the one from itself."""
-    ends, block = _ends(components(source, target), _MESSAGE, _OWN), row_major(target.local_shape(rank))
-    return tuple([_region(message, ends, None, block) for message in receives(source, target, rank)])
+    ends, block = _ends(move.parts, _MESSAGE, _OWN), row_major(move.target.local_shape(rank))
+    return tuple([_region(message, ends, None, block) for message in move.messages(rank, RECEIVES)])
 
 
-def direct_regions(
-    source: Distribution, target: Distribution, rank: int
-) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+def direct_regions(move: Movement, rank: int) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """The outgoing and incoming regions of a rank, if the elements that it keeps go straight from block to block."""
-    parts = components(source, target)
-    before, after = row_major(source.local_shape(rank)), row_major(target.local_shape(rank))
+    parts = move.parts
+    before, after = row_major(move.source.local_shape(rank)), row_major(move.target.local_shape(rank))
     leaving, coming, staying = _ends(parts, _OWN, _MESSAGE), _ends(parts, _MESSAGE, _OWN), _ends(parts, _OTHER, _OWN)
     outgoing, incoming = list[Region](), list[Region]()
-    for message in sends(source, target, rank):
+    for message in move.messages(rank, SENDS):
         if message.peer != rank:
             outgoing.append(_region(message, leaving, before, None))
-    for message in receives(source, target, rank):
+    for message in move.messages(rank, RECEIVES):
         if message.peer == rank:
             incoming.append(_region(message, staying, before, after))
         else:
@@ -188,12 +186,12 @@ def direct_regions(
     return tuple(outgoing), tuple(incoming)
 
 
-def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+def read_regions(move: Movement, rank: int) -> tuple[Region, ...]:
     """The regions from all ranks' blocks straight to a rank's new block, by sender: for ranks that share memory."""
-    ends, after = _ends(components(source, target), _OTHER, _OWN), row_major(target.local_shape(rank))
+    ends, after = _ends(move.parts, _OTHER, _OWN), row_major(move.target.local_shape(rank))
     regions = list[Region]()
-    for message in receives(source, target, rank):
-        regions.append(_region(message, ends, row_major(source.local_shape(message.peer)), after))
+    for message in move.messages(rank, RECEIVES):
+        regions.append(_region(message, ends, row_major(move.source.local_shape(message.peer)), after))
     return tuple(regions)
 
 
@@ -211,10 +209,10 @@ def file_region(dist: Distribution, rank: int, fortran_order: bool, writing: boo
     shape = dist.shape
     if not fortran_order and not is_reordered(dist):  # the file is read by the same view, of which few lattices are
         whole, shape = Layout(((),) * len(dist.digits), dist.layout.view), dist.view_shape
-    file = whole.on(dist.shape, dist.grid)
+    move = movement(whole.on(dist.shape, dist.grid), dist)
     strides = row_major(shape[::-1])[::-1] if fortran_order else row_major(shape)
-    ends, block = _ends(components(file, dist), _OTHER, _OWN), row_major(dist.local_shape(rank))
-    for message in receives(file, dist, rank, rank):
+    ends, block = _ends(move.parts, _OTHER, _OWN), row_major(dist.local_shape(rank))
+    for message in move.messages(rank, RECEIVES, rank):
         if writing:
             return _region(message, [(after, before) for before, after in ends], block, strides)
         return _region(message, ends, strides, block)
@@ -257,12 +255,11 @@ def lattices_of(held: IndexSet) -> Iterator[Lattice]:
         first += (count - 1) * width
 
 
-def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
+def offsets(move: Movement, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
     """The offsets of messages' elements in a rank's block before, by receiver, and in the block after, by sender.
 
     The offsets of a message are the sums of one offset per component, in bytes, in the order of the message.
     """
-    parts = components(source, target)
 
     def places(
         message: Message, modes: Sequence[tuple[int, ...]], shape: Shape
@@ -270,10 +267,10 @@ def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int
         strides = tuple([itemsize * n for n in row_major(shape)])
         return tuple([_offsets(each, along, strides) for each, along in zip(message.groups, modes, strict=True)])
 
-    before, after = [part.before for part in parts], [part.after for part in parts]
-    shapes = source.local_shape(rank), target.local_shape(rank)
-    leaving = {message.peer: places(message, before, shapes[0]) for message in sends(source, target, rank)}
-    coming = {message.peer: places(message, after, shapes[1]) for message in receives(source, target, rank)}
+    before, after = [part.before for part in move.parts], [part.after for part in move.parts]
+    shapes = move.source.local_shape(rank), move.target.local_shape(rank)
+    leaving = {message.peer: places(message, before, shapes[SENDS]) for message in move.messages(rank, SENDS)}
+    coming = {message.peer: places(message, after, shapes[RECEIVES]) for message in move.messages(rank, RECEIVES)}
     return leaving, coming
 
 
@@ -288,7 +285,7 @@ def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Stri
     return tuple(places)
 
 
-def _ends(parts: Sequence[Component], source: int, target: int) -> Ends:
+def _ends(parts: Sequence[Part], source: int, target: int) -> Ends:
     """The two ends of a copy between these kinds of arrays, per component."""
     ends: Ends = []
     for k, part in enumerate(parts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rote.compiler.movement import movement
 from rote.runtime.regions import identity, receive_regions, send_regions
 
 
@@ -25,7 +26,7 @@ def _step(step, blocks):
     source, target, dtype = step.before, step.after, blocks[0].dtype
     messages = {}
     for rank, block in enumerate(blocks):
-        for region in send_regions(source, target, rank):
+        for region in send_regions(movement(source, target), rank):
             message = packed(region, block)
             # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
             if step.wire is not None and (region.peer != rank or step.kind == "allgather"):
@@ -34,7 +35,7 @@ def _step(step, blocks):
     results = []
     for rank in range(target.grid.size):
         block = np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype)
-        for region in receive_regions(source, target, rank):
+        for region in receive_regions(movement(source, target), rank):
             message = messages.pop((region.peer, rank))
             region.copy(message.astype(dtype, copy=False), block, source.layout.op)
         results.append(block)

@@ -6,7 +6,6 @@ are counted rank by rank and message by message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -15,8 +14,7 @@ from math import ceil, prod
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.components import components
-from rote.compiler.messages import Message, receives, sends
+from rote.compiler.movement import RECEIVES, SENDS, Message, movement
 from rote.compiler.step import LOCAL, Step
 from rote.errors import PlanError
 from rote.layout.distribution import Distribution
@@ -26,7 +24,6 @@ from rote.layout.view import to_tensor
 __all__ = ["Figures", "figures", "meaning", "verify"]
 
 Ints = npt.NDArray[np.int64]
-Side = Callable[[Distribution, Distribution, int], list[Message]]  # `sends` or `receives`
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...]) 
 
 def _verify_step(name: str, step: Step) -> None:
     source, target, grid = step.before, step.after, step.before.grid
-    lists = {rank: list(sends(source, target, rank)) for rank in range(grid.size)}
+    lists = {rank: list(movement(source, target).messages(rank, SENDS)) for rank in range(grid.size)}
     sent = {rank: {m.peer: m for m in messages} for rank, messages in lists.items()}
     arrived = 0
     delivered = np.zeros(prod(source.shape), np.int64)
@@ -61,7 +58,7 @@ def _verify_step(name: str, step: Step) -> None:
         needed = _elements(target, rank)
         times = np.zeros(needed.size, np.int64)
         first = np.zeros(needed.size, np.int64)
-        for message in receives(source, target, rank):
+        for message in movement(source, target).messages(rank, RECEIVES):
             twin = sent[message.peer].get(rank)
             if twin is None or len(twin) != len(message):
                 raise PlanError(f"{name}: rank {rank} waits for a message that rank {message.peer} does not send")
@@ -141,7 +138,7 @@ def _elements(dist: Distribution, rank: int) -> Ints:
 def _positions(source: Distribution, target: Distribution, message: Message, rank: int, sending: bool) -> Ints:
     """The flat positions of a message in a rank's block, in the order of the message."""
     dist = source if sending else target
-    parts = components(source, target)
+    parts = movement(source, target).parts
     local: list[Ints] = [np.zeros((), np.int64)] * dist.order
     for axis, (part, group) in enumerate(zip(parts, message.groups, strict=True)):
         modes = part.before if sending else part.after
@@ -176,7 +173,7 @@ def figures(source: Distribution, target: Distribution, steps: tuple[Step, ...],
 def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
     """Of one rank: elements received, ranks heard from, elements in its send buffer and in its receive buffer."""
     kind, before, after = step.kind, _size(step.before, rank), _size(step.after, rank)
-    come, gone = (_others(side, step.before, step.after, rank) for side in (receives, sends))
+    come, gone = (_others(side, step.before, step.after, rank) for side in (RECEIVES, SENDS))
     others = len(_sub_grid(step.before.grid, step.grid_modes, rank)) - 1
     if kind in LOCAL:
         return 0, 0, 0, 0
@@ -197,9 +194,9 @@ def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
 
 
 @lru_cache(maxsize=65536)
-def _others(side: Side, before: Distribution, after: Distribution, rank: int) -> dict[int, int]:
+def _others(side: int, before: Distribution, after: Distribution, rank: int) -> dict[int, int]:
     """The elements of each message that is no rank's own: the same, whatever a step between the two is called."""
-    return {m.peer: len(m) for m in side(before, after, rank) if m.peer != rank and len(m)}
+    return {m.peer: len(m) for m in movement(before, after).messages(rank, side) if m.peer != rank and len(m)}
 
 
 @lru_cache(maxsize=65536)

@@ -16,8 +16,7 @@ from compiler import by_messages
 from layout import definition
 
 import rote
-from rote.compiler.components import components
-from rote.compiler.messages import receives
+from rote.compiler.movement import RECEIVES, movement
 from rote.compiler.rules import ANY
 
 __all__ = ["I8", "LAWS", "Seen", "key", "see"]
@@ -107,8 +106,8 @@ def arriving(step, rank, numbers):
     """What the messages to a rank bring, one by one, its own to itself included."""
     source, target = step.before, step.after
     contribution = definition.contributors(source.layout, source.grid.shape)
-    parts, found = components(source, target), []
-    for message in receives(source, target, rank):
+    parts, found = movement(source, target).parts, []
+    for message in movement(source, target).messages(rank, RECEIVES):
         index = [None] * numbers.ndim
         for axis, (part, group) in enumerate(zip(parts, message.groups, strict=True)):
             for mode, positions in zip(part.after, group.positions, strict=True):

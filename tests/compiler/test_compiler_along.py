@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rote
-from rote.compiler import along, volumes
-from rote.compiler.components import components, overlaps, readings, splits_of
+from rote.compiler import factor
+from rote.compiler.along import along_of
+from rote.compiler.movement import movement
+from rote.compiler.overlaps import overlaps, splits_of
 from rote.compiler.verify import proof
 
 TRANSITIONS = (
@@ -40,7 +42,7 @@ def pairs(draw):
     )
     tiles = st.builds("cyclic({},at={})".format, st.integers(1, 12), st.integers(0, p - 1))
     ends = [rote.parse(f"[(0:{draw(kinds | tiles)})]").on((n,), (p,)) for _ in range(2)]
-    return readings(*ends, components(*ends)[0])
+    return movement(*ends).parts[0].factor.sides
 
 
 FUSED = ("(a b) c", "(b a) c", "(a c) b", "(c a) b", "(b c) a", "(a b c)", "(c b a)")
@@ -55,10 +57,10 @@ def test_counts_of_fused_modes_along_one_grid_mode_are_those_of_the_table(views,
     kind = st.sampled_from(["block", "block", "block(ceil)", "cyclic", "cyclic(3)"])
     texts = [f"{view}: [(0:{data.draw(kind)}){',()' if view[-1] != ')' else ''}]" for view in views]
     source, target = (rote.parse(text).on(shape, (p,)) for text in texts)
-    for part in components(source, target):
-        sides = readings(source, target, part)
+    for part in movement(source, target).parts:
+        sides = part.factor.sides
         if len(splits_of(*sides)) == 2:
-            counts = along.along.__wrapped__(*sides)
+            counts = along_of(*sides)
             table = sizes(*sides)
             if counts is not None:
                 assert counts.sent.tolist() == np.count_nonzero(table, axis=1).tolist()
@@ -69,7 +71,7 @@ def test_counts_of_fused_modes_along_one_grid_mode_are_those_of_the_table(views,
 @given(pairs())
 def test_counts_along_one_grid_mode_are_those_of_the_table(sides):
     """Law: messages and kept elements of each coordinate are sums over the table of pairs, which no long grid makes."""
-    counts, table = along.along.__wrapped__(*sides), sizes(*sides)
+    counts, table = along_of(*sides), sizes(*sides)
     if counts is not None:
         assert counts.sent.tolist() == np.count_nonzero(table, axis=1).tolist()
         assert counts.received.tolist() == np.count_nonzero(table, axis=0).tolist()
@@ -112,7 +114,7 @@ def test_ranges_prove_the_figures_of_all_pairs(text, monkeypatch):
     monkeypatch.setattr(proof, "_MANY", 16)
     rote.clear_caches()
     ends = plan.source, plan.target
-    assert proof.prove(ends, *components(*ends)).proof.ranges is not None
+    assert proof.prove(ends, *movement(*ends).parts).proof.ranges is not None
     certify(plan, claimed)
     for name in ("bytes", "messages"):
         assert refused(plan, replace(claimed, **{name: getattr(claimed, name) - 1}))
@@ -131,7 +133,7 @@ def test_ranges_prove_steps_between_grids(monkeypatch):
     rote.clear_caches()
     step = next(step for step in plan.steps if step.across)
     ends = step.before, step.after
-    assert proof.prove(ends, *components(*ends)).proof.ranges is not None
+    assert proof.prove(ends, *movement(*ends).parts).proof.ranges is not None
     certify(plan, claimed)
     rote.clear_caches()
 
@@ -140,7 +142,7 @@ def test_ranges_prove_steps_between_grids(monkeypatch):
 def test_a_wrong_claim_of_a_long_grid_mode_is_refused(lost, monkeypatch):
     """Law: the proof counts again: volumes that are wrong are no claim that it accepts."""
 
-    right = along.along
+    right = factor.along_of
 
     def wrong(*sides):
         counts = right(*sides)
@@ -148,7 +150,7 @@ def test_a_wrong_claim_of_a_long_grid_mode_is_refused(lost, monkeypatch):
         return counts._replace(**{lost: changed})
 
     rote.clear_caches()
-    monkeypatch.setattr(volumes, "along", wrong)
+    monkeypatch.setattr(factor, "along_of", wrong)
     with pytest.raises(rote.PlanError, match="the plan claims"):
         rote.compile("block[(0)] -> [(0)]", shape=(2**28,), grid=(1024,)).verify()
     rote.clear_caches()

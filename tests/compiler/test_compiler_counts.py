@@ -13,11 +13,12 @@ from hypothesis import given
 from strategies import pairs, pairs_across
 
 import rote
-from rote.compiler import along, components, halo, volumes
-from rote.compiler import pairs as pairs_of
+from rote.compiler import along, factor, halo, overlaps, volumes
+from rote.compiler import movement as movements
+from rote.compiler.movement import RECEIVES, SENDS, movement
 from rote.compiler.verify import proof, recount
 
-COUNTING = (along, components, halo, pairs_of, proof, recount, volumes)
+COUNTING = (along, factor, halo, movements, overlaps, proof, recount, volumes)
 TIMES = ("latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_time")
 
 
@@ -55,11 +56,11 @@ def test_small_counts_are_the_same_by_integers_of_any_size(seed):
 @given(pairs() | pairs_across())
 def test_matrices_are_the_same_by_integers_of_any_size(ends):
     """Law: messages between all pairs, and their sums, on one grid and between two."""
-    usual = volumes.message_matrix(*ends).tolist()
-    assert counted(lambda: volumes.message_matrix(*ends).tolist(), 0) == usual
-    for sending in (False, True):
-        sums = [each.tolist() for each in volumes.from_others(*ends, sending)]
-        assert [each.tolist() for each in counted(lambda: volumes.from_others(*ends, sending), 0)] == sums  # noqa: B023
+    usual = movement(*ends).matrix().tolist()
+    assert counted(lambda: movement(*ends).matrix().tolist(), 0) == usual
+    for side in (SENDS, RECEIVES):
+        sums = [each.tolist() for each in movement(*ends).traffic(side)]
+        assert [each.tolist() for each in counted(lambda: movement(*ends).traffic(side), 0)] == sums  # noqa: B023
 
 
 def shared(held, others):

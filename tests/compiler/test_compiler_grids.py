@@ -25,10 +25,9 @@ from strategies import pairs_across
 
 import rote
 from rote.compiler.cost import at_least, duration, flow
-from rote.compiler.messages import receives, sends
+from rote.compiler.movement import RECEIVES, SENDS, movement
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
-from rote.compiler.volumes import from_others, message_matrix
 from rote.errors import LayoutError, PlanError
 from rote.grammar.nodes import Kind
 
@@ -101,7 +100,7 @@ def check_cost(plan):
     source, target = plan.source, plan.target
     matrix = expected(source, target)
     others = matrix - np.diag(matrix.diagonal())
-    assert np.array_equal(message_matrix(source, target), matrix), plan
+    assert np.array_equal(movement(source, target).matrix(), matrix), plan
     have, need = held(source), held(target)
     needs = max(min(others[:, rank].sum(), len(need[rank])) for rank in range(len(need)))
     elements = len(set().union(*have))
@@ -150,15 +149,16 @@ def test_the_matrix_is_the_messages(pair):
     source, target = pair
     matrix, lists = expected(source, target), np.zeros((2, source.grid.size, source.grid.size), np.int64)
     for rank in range(source.grid.size):
-        for message in sends(source, target, rank):
+        for message in movement(source, target).messages(rank, SENDS):
             lists[0, rank, message.peer] += len(message)
-        for message in receives(source, target, rank):
+        for message in movement(source, target).messages(rank, RECEIVES):
             lists[1, message.peer, rank] += len(message)
-    assert np.array_equal(lists, [matrix, matrix]) and np.array_equal(message_matrix(source, target), matrix)
+    assert np.array_equal(lists, [matrix, matrix]) and np.array_equal(movement(source, target).matrix(), matrix)
     np.fill_diagonal(matrix, 0)
-    for sending, axis in ((True, 1), (False, 0)):
+    for side, axis in ((SENDS, 1), (RECEIVES, 0)):
         ranks = source.grid.refine(target.grid).shape
-        elements, messages = (np.broadcast_to(each, ranks).reshape(-1) for each in from_others(source, target, sending))
+        traffic = movement(source, target).traffic(side)
+        elements, messages = (np.broadcast_to(each, ranks).reshape(-1) for each in traffic)
         assert np.array_equal(elements, matrix.sum(axis=axis))
         assert np.array_equal(messages, (matrix > 0).sum(axis=axis))
 
@@ -188,9 +188,11 @@ def test_the_best_found(pair, name):
     machine = MACHINES[name]
     plan, one = rote.compile(source, target, machine=machine), one_step(source, target)
     alone = duration(one, ITEM, machine).seconds
-    two = machine.step_time + at_least(source, target, ITEM, machine)
+    two = machine.step_time + at_least(movement(source, target), ITEM, machine)
     assert plan.optimality == ("best found" if alone > two * (1 + 1e-12) else "optimal")
-    assert plan.cost.seconds <= alone * (1 + 1e-12) and at_least(source, target, ITEM, machine) <= alone * (1 + 1e-12)
+    assert plan.cost.seconds <= alone * (1 + 1e-12) and at_least(movement(source, target), ITEM, machine) <= alone * (
+        1 + 1e-12
+    )
     if plan.optimality == "optimal":
         assert plan.steps == (one,)
     fastest, *others = rote.tradeoff(source, target, machine=machine)
@@ -235,7 +237,10 @@ def test_the_bound_is_consistent(data):
     for machine in MACHINES.values():
         step = one_step(a, b)
         taken = duration(step, ITEM, machine).seconds if step else 0.0
-        assert at_least(a, c, ITEM, machine) <= (taken + at_least(b, c, ITEM, machine)) * (1 + 1e-9) + 1e-15
+        assert (
+            at_least(movement(a, c), ITEM, machine)
+            <= (taken + at_least(movement(b, c), ITEM, machine)) * (1 + 1e-9) + 1e-15
+        )
 
 
 def mixed(parts, extents):

@@ -13,8 +13,9 @@ from marks import PARTS
 from parts import share
 
 import rote
-from rote.compiler import components
-from rote.compiler.messages import PeerRule
+from rote.compiler import overlaps
+from rote.compiler.movement import Movement
+from rote.compiler.peers import RECEIVES, SENDS, PeerRule
 from rote.compiler.verify import certificate
 
 # Transitions over one long grid mode. No component is split by it on both sides, or nothing moves along it.
@@ -77,17 +78,17 @@ def test_a_rule_is_its_table(rule):
     """Law: counts, peers and the diagonal of a rule are those of the table of all pairs, which no plan makes."""
     table = rule.table(range(rule.number))
     assert rule.itself().tolist() == table.diagonal().tolist()
-    assert rule.counts(sending=True).tolist() == table.sum(axis=1).tolist()
-    assert rule.counts(sending=False).tolist() == table.sum(axis=0).tolist()
+    assert rule.counts(SENDS).tolist() == table.sum(axis=1).tolist()
+    assert rule.counts(RECEIVES).tolist() == table.sum(axis=0).tolist()
     for c in range(rule.number):
-        assert [*rule.peers(c, sending=True)] == np.flatnonzero(table[c]).tolist()
-        assert [*rule.peers(c, sending=False)] == np.flatnonzero(table[:, c]).tolist()
+        assert [*rule.peers(c, SENDS)] == np.flatnonzero(table[c]).tolist()
+        assert [*rule.peers(c, RECEIVES)] == np.flatnonzero(table[:, c]).tolist()
     assert not rule.everywhere or table.all()
 
 
 def test_too_many_pieces_are_an_error_that_says_what_to_do(monkeypatch):
     """Law: tiles that make more pieces than memory should hold are refused with a cure, before they are made."""
-    monkeypatch.setattr(components, "_MOST", 2000)
+    monkeypatch.setattr(overlaps, "_MOST", 2000)
     ends = [rote.parse(text).on((2**40 - 1,), (64, 64)) for text in ("[(0,1:cyclic(7,at=9))]", "[(1:cyclic(11),0)]")]
     rote.clear_caches()
     with pytest.raises(rote.PlanError, match="more than 2000 pieces\\nwrite tiles or extents that divide each other"):
@@ -101,6 +102,7 @@ def test_messages_between_some_pairs_prove_a_large_world(text, monkeypatch):
     plan = rote.compile(text, shape=(60, 70), grid=(12,))
     monkeypatch.setattr(certificate, "WHOLE", 11)
     plan.verify()
-    monkeypatch.setattr(certificate, "receives", lambda *asked: [])
+    messages = Movement.messages
+    monkeypatch.setattr(Movement, "messages", lambda *asked: [] if asked[2] == RECEIVES else messages(*asked))
     with pytest.raises(rote.PlanError, match="receives 0 messages"):
         plan.verify()

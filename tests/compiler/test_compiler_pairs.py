@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from strategies import pairs, pairs_across
 
 import rote
-from rote.compiler import components as parts
 from rote.compiler import pairs as digits
 from rote.compiler import volumes
-from rote.compiler.components import components, few_overlaps, overlaps, readings, segments, splits_of
+from rote.compiler.factor import Factor
+from rote.compiler.movement import RECEIVES, SENDS, movement
+from rote.compiler.overlaps import FEW, Intervals, extents_of, intervals, one_by_one, overlaps_below, splits_of
 from rote.compiler.verify import certificate, proof
 from rote.errors import PlanError
 from rote.lattice import Lattice
@@ -26,8 +27,8 @@ RUNS = st.sampled_from(["block", "block(ceil)", "block(floor)"])
 
 def sizes(source, target):
     """The number of elements at each pair of coordinates, one by one: an axis per split, the source's first."""
-    extents, shape = parts.extents_of(source), splits_of(source, target)
-    rows = [row for side in (source, target) for row in parts.one_by_one(side, extents)[0]]
+    extents, shape = extents_of(source), splits_of(source, target)
+    rows = [row for side in (source, target) for row in one_by_one(side, extents)[0]]
     cells = np.zeros(prod(extents.values()), np.int64)
     for number, at in zip(shape, rows, strict=True):
         cells = cells * number + at
@@ -42,14 +43,14 @@ def test_sums_over_peers_are_those_of_the_matrix(ends, large):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digits, "_LARGE", large)
         rote.clear_caches()
-        others = volumes.message_matrix(source, target) * (1 - np.eye(source.grid.size, dtype=np.int64))
+        others = movement(source, target).matrix() * (1 - np.eye(source.grid.size, dtype=np.int64))
         same = [at[:, None] == at for at in volumes.coordinates(np.arange(len(others)), source.grid)]
         some = [(g,) for g in range(source.grid.order)] if source.grid == target.grid else []
         for equal in [(), *some]:
             sent = others * np.all([same[g] for g in equal], axis=0)
-            for sending in (False, True):
-                found = volumes.from_others(source, target, sending, equal)
-                expected = sent.sum(axis=int(sending)), np.count_nonzero(sent, axis=int(sending))
+            for side, axis in ((SENDS, 1), (RECEIVES, 0)):
+                found = movement(source, target).traffic(side, equal)
+                expected = sent.sum(axis=axis), np.count_nonzero(sent, axis=axis)
                 for counts, right in zip(found, expected, strict=True):
                     assert np.broadcast_to(counts, ranks).reshape(-1).tolist() == right.tolist()
     rote.clear_caches()
@@ -58,29 +59,27 @@ def test_sums_over_peers_are_those_of_the_matrix(ends, large):
 @given(st.one_of(pairs(), pairs_across()))
 def test_pairs_have_the_elements_of_the_table(ends):
     """Law: so has each pair of coordinates."""
-    for part in components(*ends):
-        sides = readings(*ends, part)
-        table = sizes(*sides)
-        found = digits.pairs_of(*sides)
-        elements, pairs = found.met(dict(enumerate(np.indices(splits_of(*sides), sparse=True))))
+    for part in movement(*ends).parts:
+        table = sizes(*part.factor.sides)
+        elements, pairs = part.factor.pairs.met(dict(enumerate(np.indices(part.factor.parts, sparse=True))))
         assert np.array_equal(elements, table) and np.array_equal(pairs, table > 0)
 
 
 @given(st.lists(RUNS, min_size=1, max_size=3), st.lists(RUNS, min_size=1, max_size=3), st.integers(0, 200), st.data())
-def test_segments_are_the_lattices_of_runs(before, after, n, data):
-    """Law: the segments of nested runs have the coordinates and local indices of all elements, each in its place."""
+def test_intervals_are_the_lattices_of_runs(before, after, n, data):
+    """Law: the intervals of nested runs have the coordinates and local indices of all elements, each in its place."""
     ends = []
     for kinds in (before, after):
         grid = [data.draw(st.integers(2, 5)) for _ in kinds]
         text = ",".join(f"{g}:{kind}" for g, kind in enumerate(kinds))
         ends.append(rote.parse(f"[({text})]").on((n,), grid))
-    (part,) = components(*ends)
-    sides = readings(*ends, part)
-    found = segments(*sides)
+    (part,) = movement(*ends).parts
+    sides = part.factor.sides
+    found = intervals(*sides)
     assert found is not None and len(found) <= n
     if n:
         rows = [table for _, table in Lattice.listing([*found]).rows]
-        (at, local), (other_at, other_local) = (parts.one_by_one(side, {0: n}) for side in sides)
+        (at, local), (other_at, other_local) = (one_by_one(side, {0: n}) for side in sides)
         assert np.array_equal(rows, [*at, *other_at, *local, *other_local])
         for side, number in ((0, 0), (1, len(before))):
             for k in range(len(found)):
@@ -105,12 +104,12 @@ def test_proofs_by_digits_count_the_same(ends):
     assert counted[0] == counted[1]
 
 
-def test_wrong_segments_are_refused(monkeypatch):
-    """Law: the proof refuses segments that are shorter, elsewhere, or at another coordinate."""
+def test_wrong_intervals_are_refused(monkeypatch):
+    """Law: the proof refuses intervals that are shorter, elsewhere, or at another coordinate."""
     plan = plan_of("block(floor)[(0)] -> block(ceil)[(0)]", (1234,), (101,))
-    sides = readings(plan.source, plan.target, *components(plan.source, plan.target))
-    found, rng = overlaps(*sides), random.Random(1)
-    assert isinstance(found, parts.Segments) and few_overlaps(*sides) is None
+    (part,) = movement(plan.source, plan.target).parts
+    found, rng = part.factor.lattices, random.Random(1)
+    assert isinstance(found, Intervals) and overlaps_below(*part.factor.sides, FEW) is None
     certify(plan, figures(plan))
     monkeypatch.setattr(proof, "_proof", proof._proof.__wrapped__)
     for row in (-1, 0, 1, 2, 3):
@@ -118,8 +117,7 @@ def test_wrong_segments_are_refused(monkeypatch):
             lengths, rows, k = found.lengths.copy(), found.rows.copy(), rng.randrange(len(found))
             line = lengths if row < 0 else rows[row]
             line[k] += -1 if line[k] > 0 else 1
-            monkeypatch.setattr(
-                proof, "overlaps", lambda *asked, made=(lengths, rows): parts.Segments(*made, found.shapes)
-            )
+            wrong = Intervals(lengths, rows, found.shapes)
+            monkeypatch.setattr(Factor, "lattices", property(lambda self, wrong=wrong: wrong))
             with pytest.raises(PlanError):
                 certify(plan, None)

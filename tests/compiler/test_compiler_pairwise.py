@@ -30,15 +30,15 @@ from test_compiler_verify import (
     step_repeated,
     turned_back,
     unknown_kind,
+    with_groups,
     with_step,
     wrong_op,
     wrong_root,
 )
 
 import rote
-from rote.compiler import messages as movement
-from rote.compiler.messages import Group, receives, sends
-from rote.compiler.verify import certificate
+from rote.compiler.factor import Group
+from rote.compiler.movement import RECEIVES, SENDS, Message, Movement
 from rote.errors import LayoutError, PlanError
 from rote.lattice import Lattice
 
@@ -77,8 +77,8 @@ def relisted(change):
     def mutate(rng, plan, patch):
         step = plan.steps[crossing(rng, plan)]
         ranks = range(step.before.grid.size)
-        sent = {(a, m.peer): m for a in ranks for m in sends(step.before, step.after, a)}
-        heard = {(m.peer, b): m for b in ranks for m in receives(step.before, step.after, b)}
+        sent = {(a, m.peer): m for a in ranks for m in step.movement.messages(a, SENDS)}
+        heard = {(m.peer, b): m for b in ranks for m in step.movement.messages(b, RECEIVES)}
         lists = {pair: (sent[pair].groups, heard[pair].groups) for pair in sorted(sent)}
         new = change(rng, step, dict(lists)) if lists else None
         if new is None:
@@ -87,18 +87,15 @@ def relisted(change):
         told, awaited = {rank: [] for rank in ranks}, {rank: [] for rank in ranks}
         for (a, b), (cut, taken) in sorted(new.items()):
             place = b, *(tuple(p.tolist()) for group in taken for p in group.positions)
-            told[a].append(movement.Message(b, cut, place in begun))
-            awaited[b].append(movement.Message(a, taken, place in begun))
+            told[a].append(Message(b, cut, place in begun))
+            awaited[b].append(Message(a, taken, place in begun))
             begun.add(place)
-        for side, found in (("sends", told), ("receives", awaited)):
-            whole = getattr(movement, side)
-            patch.setattr(
-                certificate,
-                side,
-                lambda a, b, rank, peer=None, found=found, whole=whole: (
-                    found[rank] if (a, b) == (step.before, step.after) else whole(a, b, rank, peer)
-                ),
-            )
+        whole, lists = Movement.messages, (told, awaited)
+
+        def messages(move, rank, side, peer=None):
+            return lists[side][rank] if move is step.movement else whole(move, rank, side, peer)
+
+        patch.setattr(Movement, "messages", messages)
         return True
 
     return mutate
@@ -171,7 +168,7 @@ def sent_to_a_stranger(rng, step, lists):
 def nothing_sent(rng, step, lists):
     """A message more, of no elements, between ranks that have nothing for each other."""
     free = [pair for pair in product(range(step.before.grid.size), repeat=2) if pair not in lists]
-    modes = [(part.before, part.after) for part in movement.components(step.before, step.after)]
+    modes = [(part.before, part.after) for part in step.movement.parts]
     if not free or not modes:
         return None
     lists[rng.choice(free)] = tuple(
@@ -214,21 +211,8 @@ def regrouped(change):
     def mutate(rng, plan, patch):
         if 0 in plan.source.shape:
             return False  # no message is made of them
-        step, whole, sending = plan.steps[crossing(rng, plan)], movement.groups, rng.random() < 0.5
-        ends = (step.before, step.after) if sending else (step.after, step.before)
-        done = []
-
-        def mutated(mine, other, part, own, sends, only=None):
-            found = whole(mine, other, part, own, sends)
-            new = change(found) if (mine, other, sends) == (*ends, sending) else found
-            done.append(new is not found)
-            return new
-
-        for rank, part in product(range(ends[0].grid.size), movement.components(step.before, step.after)):
-            me, over = ends[0].grid.coordinates(rank), movement.splitting(ends[0], part.modes(sending))
-            mutated(*ends, part, tuple(me[g] for g in over), sending)
-        patch.setattr(movement, "groups", mutated)
-        return any(done)
+        move, wrong = plan.steps[crossing(rng, plan)].movement, rng.choice([SENDS, RECEIVES])
+        return with_groups(move, wrong, change, patch)
 
     return mutate
 
@@ -323,7 +307,7 @@ def mutated(name, rng, plan, claimed, patch):
         plan = ON_PLANS[name](rng, plan)
     elif name in ON_LISTS:
         part = replace(plan, steps=(plan.steps[crossing(rng, plan)],))
-        plan = plan if mutate_list(patch, rng, part, ON_LISTS[name], (certificate,)) else None
+        plan = plan if mutate_list(patch, rng, part, ON_LISTS[name]) else None
     else:
         plan = plan if (ON_BOTH | ON_GROUPS)[name](rng, plan, patch) else None
     return plan and (plan, None)

@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import rote
-from rote.compiler.components import components, overlaps, readings
-from rote.compiler.messages import sends
+from rote.compiler.movement import SENDS, movement
 from rote.compiler.verify.proof import surplus
 from rote.errors import PlanError
 from rote.lattice import Lattice
@@ -135,8 +134,8 @@ def test_a_plan_of_many_pieces_takes_so_many_calls_for_each():
     for n in (2**30 - 1, 2**55 - 1):
         plan = plan_of(MANY, (n,), (4, 5))
         ends = plan.source, plan.target
-        (part,) = components(*ends)
-        sizes.append(len(overlaps(*readings(*ends, part))))
+        (part,) = movement(*ends).parts
+        sizes.append(len(part.factor.lattices))
         rote.clear_caches()
         assert calls(lambda plan=plan: certify(plan)) < 500 * sizes[-1]
     assert 1000 < min(sizes) <= max(sizes) < 2 * min(sizes), sizes
@@ -147,9 +146,9 @@ def test_ranks_find_their_pieces_without_looking_through_all():
     rote.clear_caches()
     plan = plan_of(MANY, (2**40 - 1,), (8, 8))
     ends = plan.source, plan.target
-    (part,) = components(*ends)
-    number = len(overlaps(*readings(*ends, part)))
-    assert calls(lambda: [sends(*ends, rank) for rank in range(64)]) < 80 * number
+    (part,) = movement(*ends).parts
+    number = len(part.factor.lattices)
+    assert calls(lambda: [movement(*ends).messages(rank, SENDS) for rank in range(64)]) < 80 * number
 
 
 @pytest.mark.parametrize("text", INTERLOCKED)

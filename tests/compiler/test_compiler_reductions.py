@@ -15,7 +15,8 @@ from marks import PARTS
 from parts import share
 
 import rote
-from rote.compiler.cost import at_least, flow, lower_bound, steps_cost
+from rote.compiler.cost import at_least, flow, steps_cost
+from rote.compiler.movement import movement
 from rote.compiler.rules import one_step
 from rote.compiler.search import Search
 from rote.grammar.nodes import Kind
@@ -130,7 +131,7 @@ def test_no_algorithm_receives_less_than_the_bound(world):
     """Law: the bound is what the best of all algorithms receives, or less where the target is partial."""
     tight = number = 0
     for source, target in reductions(*world):
-        bound, true = lower_bound(source, target), least(source, target)
+        bound, true = movement(source, target).lower_bound, least(source, target)
         assert bound <= true and (bound == true or target.partial), (source, target)
         number, tight = number + 1, tight + (bound == true)
     assert tight > 0.7 * number > 0
@@ -144,7 +145,10 @@ def test_no_plan_goes_below_the_bounds(world, part):
     pairs = [*reductions(*world)]
     for source, target in share(pairs[:: len(pairs) // 150 + 1], part, 2):
         for machine in MACHINES if len(grid) == len(other) == 2 else MACHINES[:2]:
-            bytes_, seconds = ITEM * lower_bound(source, target), at_least(source, target, ITEM, machine)
+            bytes_, seconds = (
+                ITEM * movement(source, target).lower_bound,
+                at_least(movement(source, target), ITEM, machine),
+            )
             for route in Search(source, target, ITEM, machine).front():
                 cost = steps_cost(source, target, route.steps, ITEM, machine)
                 assert cost.bytes >= bytes_ and cost.seconds >= seconds * (1 - 1e-12), (source, target, route.steps)
@@ -161,7 +165,7 @@ def test_one_step_receives_the_bound(op):
             source, target = on(f"[()]{sign}({modes})", (extent,), grid), on(text, (extent,), grid)
             cost = steps_cost(source, target, (one_step(source, target),), ITEM, MACHINES[0])
             passes = 2 if text == "[()]" else 1
-            assert cost.bytes == ITEM * lower_bound(source, target) == ITEM * ceil(passes * extent * 5 / 6)
+            assert cost.bytes == ITEM * movement(source, target).lower_bound == ITEM * ceil(passes * extent * 5 / 6)
 
 
 @pytest.mark.parametrize("ranks", range(2, 8))
@@ -188,7 +192,7 @@ def test_an_algorithm_receives_what_is_counted(n, ranks):
         wanted = held if root is None else held[[root]]
         assert (wanted == given.sum(axis=0)).all()
         counted = np.broadcast_to(flow(one_step(source, target)).elements, ranks)
-        assert received.max() == counted.max() == lower_bound(source, target), (received, counted)
+        assert received.max() == counted.max() == movement(source, target).lower_bound, (received, counted)
         assert (received <= counted).all()
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from layout import definition
 
 import rote
+from rote.compiler.movement import movement
 from rote.compiler.relabel import assign, common_elements
-from rote.compiler.volumes import message_matrix
 
 ITEM = 8
 
@@ -151,7 +151,7 @@ def test_bytes_are_the_fewest(pair):
     if len(before) <= 6:
         assert found.bytes == min(map(travel, permutations(numbers)))
     if pair[0].grid == pair[1].grid:
-        matrix = message_matrix(*pair)
+        matrix = movement(*pair).matrix()
         assert found.bytes_before == ITEM * int(matrix.sum() - matrix.trace())
 
 

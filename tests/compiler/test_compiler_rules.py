@@ -20,7 +20,7 @@ from parts import REST, SOME, share
 from strategies import pairs
 
 import rote
-from rote.compiler.messages import receives
+from rote.compiler.movement import RECEIVES, movement
 from rote.compiler.rules import ANY, RULES, one_step, rule_of
 from rote.compiler.step import LOCAL
 from rote.grammar.nodes import Kind
@@ -231,7 +231,7 @@ def test_digits_move_where_they_divide(p, b, k):
     for fine, coarse in product((f"[(0:cyclic({b}))]",), (f"[(0:cyclic({k * b}))]", "block[(0)]")):
         for ends in permutations(rote.parse(text).on(n, p) for text in (fine, coarse)):
             for rank in range(p):
-                heard = [len(message) for message in receives(*ends, rank)]
+                heard = [len(message) for message in movement(*ends).messages(rank, RECEIVES)]
                 assert heard == [n // p // k] * k, (ends, rank)
 
 

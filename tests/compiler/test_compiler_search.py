@@ -15,7 +15,8 @@ from parts import share
 from strategies import pairs
 
 import rote
-from rote.compiler.cost import at_least, at_least_in_two, duration, lower_bound
+from rote.compiler.cost import at_least, at_least_in_two, duration
+from rote.compiler.movement import movement
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.search import Search, layouts
@@ -51,7 +52,7 @@ def compare(shape, grid, machine):
             assert search.exact
         assert walk.seconds == pytest.approx(least[a, b], rel=1e-9), (source, target, walk.steps)
         if machine == MACHINES["bytes"]:
-            assert walk.seconds == lower_bound(source, target) * ITEM, (source, target, walk.steps)
+            assert walk.seconds == movement(source, target).lower_bound * ITEM, (source, target, walk.steps)
         several += len(walk.steps) > 1
     return several
 
@@ -85,7 +86,7 @@ def test_the_cost_is_a_distance(shape, grid):
     number = range(len(dists))
     cost = np.array([[Search(a, b, ITEM, machine).cheapest().seconds for b in dists] for a in dists])
     steps = np.array([[duration(one_step(a, b), ITEM, machine).seconds if a != b else 0 for b in dists] for a in dists])
-    bound = np.array([[at_least(a, b, ITEM, machine) for b in dists] for a in dists])
+    bound = np.array([[at_least(movement(a, b), ITEM, machine) for b in dists] for a in dists])
     assert (np.diag(cost) == 0).all()
     assert (bound <= cost * (1 + 1e-12)).all(), "the bound is admissible"
     for b in number:
@@ -101,7 +102,7 @@ def test_no_plan_of_two_steps_is_below_the_bound(machine):
         dists = [rote.parse(notation(each)).on(shape, grid) for each in world(shape, grid).lists]
         dists += [rote.parse(text).on(shape, grid) for text in ("block[(0,1)" + ",()" * (len(shape) - 1) + "]",)]
         for source, target in [*permutations(dists, 2)][::7]:
-            bound = at_least_in_two(source, target, ITEM, machine)
+            bound = at_least_in_two(movement(source, target), ITEM, machine)
             direct = Search(source, target, ITEM, machine).direct()
             decided += direct.seconds <= bound
             for between in layouts(source, target)[0]:

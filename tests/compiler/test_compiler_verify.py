@@ -21,8 +21,10 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler import components
-from rote.compiler import messages as movement
+from rote.compiler import factor as factors
+from rote.compiler import peers
+from rote.compiler.factor import Factor
+from rote.compiler.movement import RECEIVES, SENDS, Movement
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -213,25 +215,25 @@ ON_LISTS = {
 }
 
 
-def mutate_list(monkeypatch, rng, plan, change, modules=(certificate,)):
+def mutate_list(monkeypatch, rng, plan, change):
     """Change the list of one rank of one step, on one side; whether that was possible."""
-    side = "receives" if change is combine_flipped else rng.choice(["receives", "sends"])
-    step = rng.choice(plan.steps)
-    right = getattr(movement, side)
-    lists = {rank: list(right(step.before, step.after, rank)) for rank in range(plan.source.grid.size)}
+    wrong = RECEIVES if change is combine_flipped else rng.choice([RECEIVES, SENDS])
+    wrong_move = rng.choice(plan.steps).movement
+    lists = {rank: wrong_move.messages(rank, wrong) for rank in range(plan.source.grid.size)}
     ranks = [rank for rank, messages in lists.items() if messages]
     if not ranks:
         return False
-    rank = rng.choice(ranks)
-    found = change(rng, lists[rank], plan, rank)
+    changed = rng.choice(ranks)
+    found = change(rng, lists[changed], plan, changed)
     if found is None:
         return False
-    for module in modules:
-        monkeypatch.setattr(
-            module,
-            side,
-            lambda a, b, r, peer=None: found if (a, b, r) == (step.before, step.after, rank) else right(a, b, r, peer),
-        )
+    right = Movement.messages
+
+    def messages(move, rank, side, peer=None):
+        same = move is wrong_move and (rank, side) == (changed, wrong)
+        return found if same else right(move, rank, side, peer)
+
+    monkeypatch.setattr(Movement, "messages", messages)
     return True
 
 
@@ -245,7 +247,7 @@ def meets_flipped(rng, plan, monkeypatch):
     if g is None:
         return False
     p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
-    wrong, right = rng.choice([{"sender": rng.randrange(p)}, {"receiver": rng.randrange(p)}, {}]), movement.peer_rule
+    wrong, right = rng.choice([{"sender": rng.randrange(p)}, {"receiver": rng.randrange(p)}, {}]), peers.peer_rule
 
     def mutated(source, target, changes, number):
         met = right(source, target, changes, number)
@@ -261,7 +263,8 @@ def meets_flipped(rng, plan, monkeypatch):
     mutated(*roles, step.before.layout.op != step.after.layout.op, p)
     if harmless[0]:
         return False
-    monkeypatch.setattr(movement, "peer_rule", mutated)
+    monkeypatch.setattr(peers, "peer_rule", mutated)
+    monkeypatch.setattr(Movement, "_rules", property(lambda move: peers.peer_rules(*move.ends)))  # none are kept
     return True
 
 
@@ -271,24 +274,28 @@ def groups_changed(change):
     def mutate(rng, plan, monkeypatch):
         if 0 in plan.source.shape:
             return False  # no message is made of them
-        step, right, wrong = rng.choice(plan.steps), movement.groups, rng.random() < 0.5
-        done = []
-
-        def mutated(mine, other, part, own, sending, only=None):
-            found = right(mine, other, part, own, sending)
-            new = change(found) if sending == wrong and (step.before, step.after)[not sending] == mine else found
-            done.append(new is not found)
-            return new
-
-        ends = (step.before, step.after) if wrong else (step.after, step.before)
-        for rank, part in product(range(plan.source.grid.size), movement.components(step.before, step.after)):
-            if ends[0].holds(rank):
-                me, over = plan.source.grid.coordinates(rank), components.splitting(ends[0], part.modes(wrong))
-                mutated(*ends, part, tuple(me[g] for g in over), wrong)
-        monkeypatch.setattr(movement, "groups", mutated)
-        return any(done)
+        return with_groups(rng.choice(plan.steps).movement, rng.choice([SENDS, RECEIVES]), change, monkeypatch)
 
     return mutate
+
+
+def with_groups(move, wrong, change, patch):
+    """Change the groups of one side of the factors of a movement; whether that changes any."""
+    right, factors_of, done = Factor.at, {part.factor for part in move.parts}, []
+
+    def mutated(factor, side, own, only=()):
+        found = right(factor, side, own)
+        new = change(found) if side == wrong and factor in factors_of else found
+        done.append(new is not found)
+        return new
+
+    mine = move.ends[wrong]
+    for rank, part in product(range(mine.grid.size), move.parts):
+        if mine.holds(rank):
+            me = mine.grid.coordinates(rank)
+            mutated(part.factor, wrong, tuple(me[g] for g in part.over[wrong]))
+    patch.setattr(Factor, "at", mutated)
+    return any(done)
 
 
 def first_group(change):
@@ -316,32 +323,21 @@ def overlaps_changed(change):
     """The boxes of elements from which all messages of a component are made, on both sides alike."""
 
     def mutate(rng, plan, monkeypatch):
-        step, right = rng.choice(plan.steps), movement.overlaps
-        wrong = rng.choice(movement.components(step.before, step.after) or (None,))
-        if wrong is None:
+        parts = rng.choice(plan.steps).movement.parts
+        if not parts:
             return False
-        key, done = components.readings(step.before, step.after, wrong), []
-        given, taken = (len(components.splits_of(side)) for side in key)
-        end, last = given + taken, given + taken + len(key[0])
-        at, local = (range(given), range(given, end)), (range(end, last), range(last, last + len(key[1])))
-        places = at, local  # of the rows of both sides
+        wrong, right = rng.choice(parts).factor, Factor.lattices
+        at, (before, after) = [range(rows.start, rows.stop) for rows in wrong.rows], map(len, wrong.sides)
+        end, last = at[1].stop, at[1].stop + before
+        places = at, (range(end, last), range(last, last + after))  # of the rows of both sides
 
-        def mutated(source, target):
-            found = right(source, target)
-            new = (
-                change(rng, found, places)
-                if (source, target) == key and not any(box.listed for box in found)
-                else found
-            )
-            done.append(new is not found)
-            return new
-
-        new = mutated(*key)
-        if new is right(*key):
+        found = wrong.lattices
+        new = found if any(box.listed for box in found) else change(rng, found, places)
+        if new is found:
             return False
-        for module in (movement, proof):
-            monkeypatch.setattr(module, "overlaps", lambda *ends: new if ends == key else right(*ends))
-        for module, name in ((movement, "groups"), (movement, "_elements_at"), (proof, "_proof")):
+        lattices = property(lambda factor: new if factor is wrong else right.fget(factor))
+        monkeypatch.setattr(Factor, "lattices", lattices)
+        for module, name in ((factors, "_groups"), (factors, "_by_place"), (proof, "_proof")):
             monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
         return True
 
@@ -442,7 +438,7 @@ def met_over(step):
     return {
         g
         for rank in range(grid.size)
-        for message in movement.receives(step.before, step.after, rank)
+        for message in step.movement.messages(rank, RECEIVES)
         for g, (a, b) in enumerate(zip(grid.coordinates(rank), grid.coordinates(message.peer), strict=True))
         if a != b
     }
@@ -726,7 +722,7 @@ def test_it_agrees_with_looking_at_every_element(part):
         exhaustive_verify.verify(plan.source, plan.target, plan.steps)
         for name in rng.sample(seen_by_both, 2):
             with pytest.MonkeyPatch.context() as patch:
-                mutate_list(patch, rng, plan, ON_LISTS[name], (certificate, exhaustive_verify))
+                mutate_list(patch, rng, plan, ON_LISTS[name])
                 found = refused(plan)
                 try:
                     exhaustive_verify.verify(plan.source, plan.target, plan.steps)
@@ -803,17 +799,17 @@ def test_it_says_what_is_wrong_with_a_step(text, changes, said):
 def test_it_says_what_is_wrong_with_a_message(monkeypatch):
     """Errors name the ranks and the first element that goes astray."""
     plan = plan_of("[(0),()] -> [(),(0)]", (6, 4), (2,))
-    right = proof.overlaps
+    right = Factor.lattices
 
-    def reordered(source, target):
-        found = right(source, target)
-        if len(source[0][1]) == 1 and not target[0][1]:  # the mode that is split before
+    def reordered(factor):
+        found = right.fget(factor)
+        if [len(side[0].splits) for side in factor.sides] == [1, 0]:  # the mode that is split before
             (box,) = found
             start, step, *others = box.rows[1]  # the local index before, after the coordinate
             found = (with_row(box, 1, (start + step * (box.shape[0] - 1), -step, *others)),)
         return found
 
-    monkeypatch.setattr(proof, "overlaps", reordered)
+    monkeypatch.setattr(Factor, "lattices", property(reordered))
     monkeypatch.setattr(proof, "_proof", proof._proof.__wrapped__)
     with pytest.raises(PlanError) as caught:
         certify(plan)

@@ -26,7 +26,7 @@ from execute.recording import REDUCING, Recording
 
 import rote
 from rote.compiler.cost import flow
-from rote.compiler.messages import receives
+from rote.compiler.movement import RECEIVES
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.errors import PlanError
@@ -91,6 +91,11 @@ def of_rank(array, grid, rank):
     return int(np.broadcast_to(array, grid.shape)[grid.coordinates(rank)])
 
 
+def receives(step, rank):
+    """The messages that a rank receives in a step, as the compiler lists them."""
+    return step.movement.messages(rank, RECEIVES)
+
+
 def amiss(plan, rank, calls):
     """What is wrong with one rank's calls during a plan, step by step: "" if they are as the compiler counts them."""
     steps = [step for step in plan.steps if step.kind not in LOCAL]
@@ -102,7 +107,7 @@ def amiss(plan, rank, calls):
         got = call.elements, call.messages
         if got != (of_rank(claim.elements, *at), of_rank(claim.messages, *at)):
             return f"{step}: {got} elements and messages, but {claim}"
-        listed = {m.peer: prod(map(len, m.groups)) for m in receives(step.before, step.after, rank)}
+        listed = {m.peer: prod(map(len, m.groups)) for m in receives(step, rank)}
         listed.pop(rank, None)
         if call.heard != {peer: size for peer, size in listed.items() if size}:
             return f"{step}: hears {call.heard}, but the plan lists {listed}"

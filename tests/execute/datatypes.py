@@ -14,7 +14,7 @@ import numpy as np
 from compiler import by_messages
 
 import rote
-from rote.compiler.messages import sends
+from rote.compiler.movement import SENDS, movement
 from rote.runtime import world
 from rote.runtime.exchange.collective import Alltoallw
 from rote.runtime.exchange.messages import Messages
@@ -54,7 +54,7 @@ def datatypes(comm, text, shape):
 
     def make(n):
         ends = [rote.parse(each).on(shape(n), (2, 2)) for each in text.split(" -> ")]
-        places = [each for side in offsets(*ends, 3, 16) for each in side.values()]
+        places = [each for side in offsets(movement(*ends), 3, 16) for each in side.values()]
         made = [comm.product(kind, modes) for modes in places]
         assert sum(each.kind.Get_size() for each in made[: len(made) // 2]) == 16 * prod(ends[0].local_shape(3))
 
@@ -75,13 +75,13 @@ PACKED = [
 def packs(comm, text, shape, grid, listed):
     """MPI packs the very messages that regions pack, of every rank; from lattices, and where need be from lists."""
     before, after = (rote.parse(each).on(shape, grid) for each in text.split(" -> "))
-    every = sends(before, after, 0)[0].groups
+    every = movement(before, after).messages(0, SENDS)[0].groups
     assert any(group.listed == listed for group in every), text
     kind = comm.datatype(np.dtype("f8"))
     for rank in range(before.grid.size):
         block = np.random.default_rng(rank).random(before.local_shape(rank))
-        leaving, _ = offsets(before, after, rank, 8)
-        for region in send_regions(before, after, rank):
+        leaving, _ = offsets(movement(before, after), rank, 8)
+        for region in send_regions(movement(before, after), rank):
             packed = np.empty(region.shape)
             datatype = comm.product(kind, leaving[region.peer])
             memory = block.reshape(-1).view("u1")[datatype.start :]

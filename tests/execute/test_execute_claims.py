@@ -208,8 +208,8 @@ def test_a_message_from_a_stranger_is_found_out(monkeypatch):
     """The same number of elements and messages, from another rank than the plan lists."""
     plan, right = rote.compile("[()]|(0) -> [()]|(0@1)", shape=5, grid=3), claims.receives
 
-    def receives(source, target, rank):
-        return [replace(message, peer=2) for message in right(source, target, rank)]
+    def receives(step, rank):
+        return [replace(message, peer=2) for message in right(step, rank)]
 
     monkeypatch.setattr(claims, "receives", receives)
     assert all("rank 1, permute" in text and "hears {0: 5}" in text for text in rote.run(claim, 3, (plan,)))

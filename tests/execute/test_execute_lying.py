@@ -11,6 +11,7 @@ from compiler.by_messages import packed
 from execute import lying
 
 import rote
+from rote.compiler.movement import movement
 from rote.runtime.regions import long_runs, receive_regions, send_regions
 
 
@@ -33,12 +34,12 @@ def test_runs_are_the_message(seed, monkeypatch):
         source, target = (pick_layout(pick, shape, (2, 2)).on(shape, (2, 2)) for _ in range(2))
         for rank in range(4):
             block = np.random.default_rng(rank).random(source.local_shape(rank))
-            for region in send_regions(source, target, rank):
+            for region in send_regions(movement(source, target), rank):
                 places = long_runs(region, 8, packs=True)
                 if places is not None:
                     number += 1
                     assert _bytes_at(block, places) == packed(region, block).tobytes(), (source, target, rank)
-            for region in receive_regions(source, target, rank):
+            for region in receive_regions(movement(source, target), rank):
                 places = long_runs(region, 8, packs=False)
                 if places is not None:
                     number += 1
@@ -54,7 +55,7 @@ def test_short_and_many_runs_are_none():
 
     def runs(text, shape):
         before, after = (rote.parse(each).on(shape, 2) for each in text.split(" -> "))
-        region = next(region for region in send_regions(before, after, 0) if region.peer == 1)
+        region = next(region for region in send_regions(movement(before, after), 0) if region.peer == 1)
         return long_runs(region, 8, packs=True)
 
     swap = "block[(0),()] -> block[(),(0)]"

@@ -11,7 +11,7 @@ from execute.recording import Recording
 from marks import mpi_parts, parts_on
 
 import rote
-from rote.compiler.volumes import message_matrix
+from rote.compiler.movement import movement
 from rote.errors import CommError, LayoutError
 from rote.runtime.plans import bind
 
@@ -71,7 +71,7 @@ def test_in_process_ranks_go_to_other_grids(ranks, number):
             held = comm.allgather_object(mine.nbytes + found.nbytes + bound.workspace_bytes)
             assert max(held) == plan.cost.peak_bytes, plan
             if len(plan.steps) == 1:
-                matrix = message_matrix(source, target)
+                matrix = movement(source, target).matrix()
                 sent, heard = (
                     {rank: size for rank, size in enumerate(sizes.tolist()) if size and rank != comm.rank}
                     for sizes in (matrix[comm.rank], matrix[:, comm.rank])

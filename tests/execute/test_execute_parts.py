@@ -9,6 +9,7 @@ import pytest
 from compiler.by_messages import packed
 from execute import moves
 
+from rote.compiler.movement import movement
 from rote.runtime.regions import cut, part_of, reach, receive_regions, send_regions
 
 
@@ -35,7 +36,7 @@ def test_parts_of_messages_are_the_messages(seed):
         blocks = [cut(array, source, rank) for rank in range(source.grid.size)]
         messages = {}
         for rank, block in enumerate(blocks):
-            for region in send_regions(source, target, rank):
+            for region in send_regions(movement(source, target), rank):
                 whole = packed(region, block)
                 parts = ranges_of(region.shape, rng)
                 taken = [part_of(region, ranges, packs=True) for ranges in parts]
@@ -50,7 +51,7 @@ def test_parts_of_messages_are_the_messages(seed):
                         assert [low, high - 1] == np.flatnonzero(here)[[0, -1]].tolist()
         for rank in range(target.grid.size):
             found = np.zeros(target.local_shape(rank), array.dtype)
-            for region in receive_regions(source, target, rank):
+            for region in receive_regions(movement(source, target), rank):
                 for ranges, message in zip(*messages[region.peer, rank], strict=True):
                     part = part_of(region, ranges, packs=False)
                     part.copy(message, found)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import rote
-from rote.compiler.messages import Group
+from rote.compiler.factor import Group
+from rote.compiler.movement import movement
 from rote.lattice import Lattice
 from rote.layout.grid import row_major
 from rote.runtime import copies, regions
@@ -175,7 +176,7 @@ def test_layouts_give_few_views(text, shape, grid, most):
     """Kinds and views of all sorts, of extents that they do not divide: a few strided views for each message."""
     plan = rote.compile(text, shape=shape, grid=grid)
     for rank in range(plan.source.grid.size):
-        at = plan.source, plan.target, rank
+        at = movement(plan.source, plan.target), rank
         for region in (*send_regions(*at), *receive_regions(*at), *sum(direct_regions(*at), ())):
             assert len(region.pieces) <= most and isinstance(region.pieces[0], StridedCopy), (rank, region.peer)
 
@@ -184,10 +185,10 @@ def test_views_keep_no_lists_of_indices():
     """A block of a million elements, read through another view: what is kept for it is a few kilobytes."""
     plan = rote.compile("(a b): block[(0)] -> a b: cyclic(3)[(),(0)]", shape=(1000, 1000), grid=2)
     for rank in range(2):
-        direct_regions(plan.source, plan.target, rank)
+        direct_regions(movement(plan.source, plan.target), rank)
         gc.collect()
         tracemalloc.start()
-        kept = direct_regions(plan.source, plan.target, rank)
+        kept = direct_regions(movement(plan.source, plan.target), rank)
         gc.collect()
         taken = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
@@ -202,7 +203,7 @@ def test_where_there_are_too_many_views_elements_are_picked():
     found = rote.simulate.run(plan, blocks)
     for block, right in zip(found, rote.simulate.scatter(array, plan.target), strict=True):
         assert np.array_equal(block, right)
-    outgoing, _ = direct_regions(plan.source, plan.target, 0)
+    outgoing, _ = direct_regions(movement(plan.source, plan.target), 0)
     assert all(isinstance(region.pieces[0], IndexedCopy) for region in outgoing)
     message = np.empty(outgoing[0].shape)
     tracemalloc.start()
@@ -220,7 +221,7 @@ def test_messages_that_are_alike_share_their_pieces():
     transition = rote.parse_transition("[(0),(1),(2)] -> block[(0),(1),(2)]")
     source, target = (layout.on((16,) * 3, (4,) * 3) for layout in (transition.source, transition.target))
     for side in (send_regions, receive_regions):
-        regions = [region for rank in range(64) for region in side(source, target, rank)]
+        regions = [region for rank in range(64) for region in side(movement(source, target), rank)]
         assert len(regions) == 64 * 64
         assert len({piece for region in regions for piece in region.pieces}) == 64
 

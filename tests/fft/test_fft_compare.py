@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 
 import rote
 from rote.compiler import pairs as listed
+from rote.compiler.movement import RECEIVES, SENDS, movement
 from rote.compiler.plan import in_bytes
-from rote.compiler.volumes import traffic
 from rote.errors import CommError
 from rote.fft import FFT, compare
 from rote.fft.families.choose import compared
@@ -101,8 +101,8 @@ def test_many_ranks_along_one_grid_mode_need_no_table_of_pairs() -> None:
 
 
 @pytest.mark.parametrize("kind", ["block", "cyclic(2)", "block(ceil)", "block(7,0,1)"])
-@pytest.mark.parametrize("sending", [False, True])
-def test_what_stays_counts_as_it_does_by_pairs(kind: str, sending: bool) -> None:
+@pytest.mark.parametrize("side", [SENDS, RECEIVES])
+def test_what_stays_counts_as_it_does_by_pairs(kind: str, side: int) -> None:
     """Of a mode that both sides split alike, a rank gets and gives its own part, whichever peers count: by brute force
     over all pairs of ranks."""
     shape, grid = (8, 5, 6), (3, 2)
@@ -110,8 +110,9 @@ def test_what_stays_counts_as_it_does_by_pairs(kind: str, sending: bool) -> None
     numbers = np.arange(8 * 5 * 6).reshape(shape)
     held = [[{*numbers[np.ix_(*end.indices(rank))].reshape(-1).tolist()} for rank in range(6)] for end in ends]
     pairs = np.array([[len(mine & theirs) for theirs in held[1]] for mine in held[0]])
-    volumes = traffic(ends[0], ends[1], sending, ())
-    axis = 1 if sending else 0
+    np.fill_diagonal(pairs, 0)
+    volumes = movement(ends[0], ends[1]).traffic(side)
+    axis = 1 if side == SENDS else 0
     for counted, wanted in ((volumes.elements, pairs.sum(axis)), (volumes.messages, (pairs > 0).sum(axis))):
         assert_array_equal(np.broadcast_to(counted, grid).reshape(-1), wanted)
 

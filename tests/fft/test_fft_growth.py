@@ -11,6 +11,7 @@ import pytest
 from growth import effort
 
 import rote
+from rote.compiler.movement import movement
 from rote.fft import FFT
 
 TIMES = (2**4, 2**8, 2**12)
@@ -71,8 +72,8 @@ def test_compiling_and_binding_a_move_does_not_grow(text: str, grid: object, sha
     def plan(n: int) -> None:
         found = rote.compile(text, shape=shape(n), grid=grid, dtype="c16")
         for step in found.steps:
-            direct_regions(step.before, step.after, 1)
-            read_regions(step.before, step.after, 0)
+            direct_regions(movement(step.before, step.after), 1)
+            read_regions(movement(step.before, step.after), 0)
 
     check(plan, 3 * 2**16)  # from there on bytes outweigh latency: the search looks at as many layouts
 

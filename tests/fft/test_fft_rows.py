@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from rote.compiler.volumes import message_matrix
+from rote.compiler.movement import movement
 from rote.fft.families import transpose
 from rote.fft.families.choose import compare, walk_of
 from rote.fft.families.transpose import row_layout
@@ -31,7 +31,7 @@ def moved(orders, shape, ranks):
     """What the busiest rank of each move receives, summed over the moves, and what all ranks do: in 1 / T of all."""
     most = total = 0
     for here, there in pairwise(orders):
-        matrix = message_matrix(*(row_layout(order).on(shape, ranks) for order in (here, there))).copy()
+        matrix = movement(*(row_layout(order).on(shape, ranks) for order in (here, there))).matrix().copy()
         np.fill_diagonal(matrix, 0)
         most, total = most + matrix.sum(axis=0).max(), total + matrix.sum()
     return most, total / np.prod(shape)

@@ -305,7 +305,7 @@ def test_the_costly_imports_wait() -> None:
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
     shared = [found.target for module, found in all_imports() if within(module, "rote.compiler.verify")]
-    names = "along compile cost halo plan relabel rules search volumes"
+    names = "along compile cost halo pairs plan relabel rules search volumes"
     searching = [f"rote.compiler.{name}" for name in names.split()]
     assert [name for name in shared if any(within(name, place) for place in searching)] == []
 

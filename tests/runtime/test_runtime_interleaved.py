@@ -10,6 +10,7 @@ import numpy as np
 from cases import pick_layout, pick_shape
 
 import rote
+from rote.compiler.movement import movement
 from rote.runtime import copies as module
 from rote.runtime import regions
 from rote.runtime.copies import interleaved
@@ -36,7 +37,9 @@ def test_blocks_are_the_same():
             continue
         blocks = [np.random.default_rng(rank).random(source.local_shape(rank)) for rank in range(source.grid.size)]
         for rank in range(len(blocks)):
-            parts = [(region, blocks[region.peer], ()) for region in regions.read_regions(source, target, rank)]
+            parts = [
+                (region, blocks[region.peer], ()) for region in regions.read_regions(movement(source, target), rank)
+            ]
             together, apart = (np.zeros(target.local_shape(rank)) for _ in range(2))
             with patch.object(regions, "LARGE", 0), patch.object(module, "_PART", 1):
                 copies = regions.joined(parts, together, "sum")
@@ -53,7 +56,8 @@ def test_what_lies_apart_is_copied_one_after_the_other():
     def copies(text, shape=(64, 128, 128)):
         before, after = (rote.parse(each).on(shape, 2) for each in text.split(" -> "))
         parts = [
-            (region, np.zeros(before.local_shape(region.peer)), ()) for region in regions.read_regions(before, after, 0)
+            (region, np.zeros(before.local_shape(region.peer)), ())
+            for region in regions.read_regions(movement(before, after), 0)
         ]
         return len(regions.joined(parts, np.zeros(after.local_shape(0)), "sum"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, zip_longest
 from operator import itemgetter
 from typing import Any
@@ -15,11 +15,12 @@ from ...lattice import Lattice
 from ...layout.distribution import Distribution, Role
 from ...layout.grid import row_major
 from ...layout.kinds import dealings
-from ..components import components
-from ..messages import Group, Message, PeerRule, receives, rules_of, sends
+from ..factor import Group
+from ..movement import Message, Movement
+from ..peers import RECEIVES, SENDS, PeerRule, Rules
 from ..step import LOCAL, Step
-from .proof import RECEIVES, SENDS, Ends, ProvedComponent, prove, rank_at
-from .recount import Recount, Rules, figures, recount
+from .proof import Ends, ProvedComponent, prove, rank_at
+from .recount import Recount, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
@@ -79,7 +80,7 @@ def verify(
 
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
-    (source, target), grid = (ends := (step.before, step.after)), step.before.grid
+    source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
     if (source.shape, grid.size) != (target.shape, target.grid.size):
@@ -88,15 +89,14 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
     if step.wire is not None:
         _check_wire(step, dtype)
-    shared = components(source, target)
-    for dist, before in ((source, True), (target, False)):
-        modes = [part.modes(before) for part in shared]
+    move = step.movement
+    for dist, modes in (source, [part.before for part in move.parts]), (target, [part.after for part in move.parts]):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(chain(*modes)) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
-    parts, rules = [prove(ends, part) for part in shared], _proved_rules(ends)
-    sent, received = (_check_lists(ends, parts, rules, side) for side in (SENDS, RECEIVES))
+    parts, rules = [prove(move.ends, part) for part in move.parts], _proved_rules(move)
+    sent, received = (_check_lists(move, parts, rules, side) for side in (SENDS, RECEIVES))
     if received is not None and sent is not None:
         _check_pairs(received, sent)
     if step.across:
@@ -123,13 +123,13 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
 # --- between which coordinates data goes -------------------------------------------------------------------------
 
 
-def _proved_rules(ends: Ends) -> Rules:
+def _proved_rules(move: Movement) -> Rules:
     """Per side and grid mode, between which coordinates data goes, proved from the roles on both sides.
 
     Between two grids, a rule is about one side. Of a mode of the source's grid, a rank hears from all coordinates that
     have different data, as it would if the mode split the target; to one of the target's, ranks send contributions.
     """
-    (source, target), rules = ends, rules_of(*ends)
+    (source, target), rules = move.ends, (move.rules(SENDS), move.rules(RECEIVES))
     if source.grid == target.grid:
         rules = rules[SENDS], rules[SENDS]
         roles = [(source.roles, target.roles, source.layout.op != target.layout.op)]
@@ -137,7 +137,7 @@ def _proved_rules(ends: Ends) -> Rules:
         split, partial = (Role("split"),) * source.grid.order, (Role("partial"),) * target.grid.order
         roles = [(source.roles, split, True), (partial, target.roles, True)]
     for side, (before, after, changes) in enumerate(roles):
-        for g, each in enumerate(zip(rules[side], ends[side].grid.shape, before, after, strict=True)):
+        for g, each in enumerate(zip(rules[side], move.ends[side].grid.shape, before, after, strict=True)):
             _prove_rule(g, *each, changes)
     return rules
 
@@ -180,7 +180,7 @@ def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
     partners = list[range]()
     for end in (1 - side,) if rules[SENDS] is rules[RECEIVES] else (side, 1 - side):
         at = ends[end].grid.coordinates(rank)
-        partners = [*map(PeerRule.peers, rules[end], at, repeat(side == SENDS))]
+        partners = [*map(PeerRule.peers, rules[end], at, repeat(side))]
         if not all(partners):
             break
     return partners
@@ -237,14 +237,14 @@ def _expected(
 
 
 def _check_lists(
-    ends: Ends, parts: list[ProvedComponent], rules: Rules, side: int
+    move: Movement, parts: list[ProvedComponent], rules: Rules, side: int
 ) -> list[tuple[int, list[Expected]]] | None:
     """Compare the messages of the first ranks, one by one, with the products of the proved elements.
 
     Returns:
         These products for all ranks; None if they are so many that some were not compared.
     """
-    size, listed = ends[side].grid.size, (sends, receives)[side]
+    ends, size = move.ends, move.ends[side].grid.size
     most = LISTED if ends[SENDS].grid == ends[RECEIVES].grid else ACROSS
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
     equal: dict[Group, Elements] = {}
@@ -256,7 +256,7 @@ def _check_lists(
         if seen and seen + len(expected) > most:
             return None
         seen += max(len(expected), 1)
-        _compare(rank, side, listed(*ends, rank, peer), expected, equal)
+        _compare(rank, side, move.messages(rank, side, peer), expected, equal)
         compared.append((rank, expected))
     return compared if size <= WHOLE else None
 
@@ -319,7 +319,7 @@ def _check_pairs(received: list[tuple[int, list[Expected]]], sent: list[tuple[in
 # --- what a kind of step can do ----------------------------------------------------------------------------------
 
 
-def _check_kind(step: Step, parts: list[ProvedComponent], rules: list[PeerRule]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], rules: Sequence[PeerRule]) -> None:
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
@@ -383,10 +383,10 @@ def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     return bool(some and (len(senders) + len(receivers) > 2 or senders[0] != receivers[0]))
 
 
-def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: list[PeerRule]) -> bool:
+def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: Sequence[PeerRule]) -> bool:
     """Whether some block goes to several ranks, comes from several, or changes its role."""
     for (before, after), rule in zip(roles, rules, strict=True):
-        several = before.name != "split" and max(rule.counts(sending).max() for sending in (True, False)) > 1
+        several = before.name != "split" and max(rule.counts(side).max() for side in (SENDS, RECEIVES)) > 1
         if several or before.name != after.name:
             return True
     for part in parts:

@@ -30,17 +30,18 @@ from ...layout.distribution import Distribution
 from ...layout.grid import row_major, unravel
 from ...layout.kinds import Split, Stretch, extent, mode_set, part_extents, run_starts, stretches
 from ...layout.view import to_tensor
-from ..components import Component, Reading, Segments, counting, extents_of, overlaps, readings, splits_of, splitting
+from ..factor import Factor
+from ..movement import Part
+from ..overlaps import Intervals, Reading, counting, extents_of, splits_of
+from ..peers import RECEIVES, SENDS
 
-__all__ = ["RECEIVES", "SENDS", "Ends", "Proof", "ProvedComponent", "prove", "rank_at", "surplus"]
+__all__ = ["Ends", "Proof", "ProvedComponent", "prove", "rank_at", "surplus"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 Ends = tuple[Distribution, Distribution]
 Box = tuple[At, Row]  # a shape of digits, and a number that is linear in them
 Differences = dict[int, int]  # by place; 0 at all other places
-
-SENDS, RECEIVES = 0, 1  # the two sides of a step: places in pairs such as `Ends`
 
 _MANY = 1 << 18  # pairs of coordinates that share elements: more are counted as ranges, where they are ranges
 _LARGE = 1 << 12  # pairs in a lattice of which not all pairs are listed
@@ -107,7 +108,7 @@ class Proof:
         if len(self.lattices) <= _FEW:
             return self.lattices
         near = np.full(len(self.lattices), True)
-        if isinstance(self.lattices, Segments):
+        if isinstance(self.lattices, Intervals):
             for k, c in wanted.items():
                 near &= self.lattices.rows[k] == c
         else:
@@ -159,7 +160,7 @@ class Proof:
         Raises:
             PlanError: the other pairs are too many to list.
         """
-        if isinstance(self.lattices, Segments):
+        if isinstance(self.lattices, Intervals):
             return ()
         numbers = [self._pairs_of(lattice) for lattice in self.lattices]
         if sum(numbers) <= _MANY:
@@ -199,7 +200,7 @@ class Proof:
     @cached_property
     def pairs(self) -> tuple[tuple[Array, ...], Array]:
         """The pairs of coordinates with elements in common that are not large, per split, and how many elements."""
-        if isinstance(self.lattices, Segments):  # the coordinates of some side change from each to the next
+        if isinstance(self.lattices, Intervals):  # the coordinates of some side change from each to the next
             return tuple(self.lattices.rows[:-2]), self.lattices.lengths.astype(self.counter)
         keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, self.counter)]
         large = {*map(id, self.large)}
@@ -269,7 +270,7 @@ class Proof:
     def ranges(self) -> Ranges | None:
         """The numbers of pairs, if one split on each side makes too many to list, and they are ranges; else None."""
         if (
-            isinstance(self.lattices, Segments)
+            isinstance(self.lattices, Intervals)
             or self.at != (slice(0, 1), slice(1, 2))
             or self.parts[0] != self.parts[1]
             or self.parts[0] ** 2 <= _MANY
@@ -291,15 +292,17 @@ class ProvedComponent(NamedTuple):
         return int(self.proof.at[side].start) + self.over[side].index(g)
 
 
-def prove(ends: Ends, part: Component) -> ProvedComponent:
+def prove(ends: Ends, part: Part) -> ProvedComponent:
     """Prove that the lattices of a component contain each element once, and that both sides have the same ones in each.
 
     Raises:
         PlanError: the proof fails; the text names the ranks and the first element.
     """
-    over = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
+    sides = zip(ends, (part.before, part.after), strict=True)
+    before, after = (tuple([split.grid_mode for m in modes for split in dist.splits[m]]) for dist, modes in sides)
+    over = before, after
     try:
-        return ProvedComponent(over, _proof(*readings(*ends, part)))
+        return ProvedComponent(over, _proof(part.factor))
     except _DifferError as error:
         *at, element = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, over, at, strict=True))
@@ -312,11 +315,13 @@ class _DifferError(Exception):
 
 
 @memoized(4096)  # the steps of other plans have components in common with these
-def _proof(source: Reading, target: Reading) -> Proof:
-    proof = Proof(source, target, overlaps(source, target))
-    if isinstance(proof.lattices, Segments):
-        _check_segments(source, target, proof.lattices)
+def _proof(factor: Factor) -> Proof:
+    source, target = factor.sides
+    proof = Proof(source, target, factor.lattices)
+    if isinstance(proof.lattices, Intervals):
+        _check_intervals(source, target, proof.lattices)
         return proof
+
     boxes: list[Box] = []
     for lattice in proof.lattices:
         _check_coordinates(lattice, proof)
@@ -342,8 +347,8 @@ def _proof(source: Reading, target: Reading) -> Proof:
     return proof
 
 
-def _check_segments(source: Reading, target: Reading, found: Segments) -> None:
-    """Refuse segments that are not, one after the other, all indices of a mode, and each a part of a run on both sides.
+def _check_intervals(source: Reading, target: Reading, found: Intervals) -> None:
+    """Refuse intervals that are not, in order, all indices of a mode, and each a part of a run on both sides.
 
     A run begins after those of all coordinates before its own, and has as many indices as splits leave there.
     """
@@ -359,7 +364,9 @@ def _check_segments(source: Reading, target: Reading, found: Segments) -> None:
         wrong |= np.cumsum(found.lengths) - found.lengths != index
         if wrong.any() or int(found.lengths.sum()) != n:
             k = int(np.argmax(wrong))
-            raise PlanError(f"elements, {index[k : k + 1].tolist()} first, are not in one segment at their coordinates")
+            raise PlanError(
+                f"elements, {index[k : k + 1].tolist()} first, are not in one interval at their coordinates"
+            )
         row += len(shape)
 
 

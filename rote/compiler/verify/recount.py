@@ -17,15 +17,14 @@ import numpy.typing as npt
 from ...layout.distribution import Distribution
 from ...layout.grid import Grid
 from ...layout.kinds import extent
-from ..components import counting
-from ..messages import PeerRule
+from ..overlaps import counting
+from ..peers import RECEIVES, SENDS, PeerRule, Rules
 from ..step import LOCAL, Step
-from .proof import RECEIVES, SENDS, Ends, ProvedComponent
+from .proof import Ends, ProvedComponent
 
-__all__ = ["Recount", "Rules", "figures", "recount"]
+__all__ = ["Recount", "figures", "recount"]
 
 Array = npt.NDArray[Any]
-Rules = tuple[list[PeerRule], list[PeerRule]]  # of the grid modes of both sides
 Places = tuple[Sequence[Array], Sequence[Array]]  # per side and grid mode, the coordinates of all ranks
 
 _AT_ONCE = 1 << 20  # pairs of ranks
@@ -89,7 +88,7 @@ def _number(dist: Distribution, name: str) -> int:
 def _served(ends: Ends, parts: Sequence[ProvedComponent], rules: Rules, places: Places, ones: Array) -> Array:
     """The elements that every rank sends if it is one of several replicas, each for the ranks at its coordinates."""
     grid, at, number = ends[SENDS].grid, places, np.zeros_like(ones)
-    takes = _active(rules[RECEIVES], at[RECEIVES], sending=False)
+    takes = _active(rules[RECEIVES], at[RECEIVES], RECEIVES)
     replicas = [g for g, rule in enumerate(rules[SENDS]) if rule.equal]
     several = [grid.shape[g] for g in replicas]
     replica = np.ravel_multi_index([at[SENDS][g] for g in replicas], several)
@@ -103,7 +102,7 @@ def _served(ends: Ends, parts: Sequence[ProvedComponent], rules: Rules, places: 
                 after = {part.row(RECEIVES, g): at[RECEIVES][g][receivers] for g in part.over[RECEIVES]}
                 sizes = sizes * part.proof.shared(before | after)[0]
             number[some] = sizes.sum(axis=1)
-    return number * _active(rules[SENDS], at[SENDS], sending=True)
+    return number * _active(rules[SENDS], at[SENDS], SENDS)
 
 
 def figures(
@@ -149,7 +148,7 @@ def _totals(
 
     What is kept is counted for receivers only.
     """
-    other, active = 1 - side, _active(rules[side], places[side], side == SENDS)
+    other, active = 1 - side, _active(rules[side], places[side], side)
     elements, peers, kept = ones * active, ones * active, ones * active
     free = {*range(len(places[other]))}
     for part in parts:
@@ -158,16 +157,16 @@ def _totals(
         elements, peers, kept = elements * sums[0], peers * sums[1], kept * sums[2]
     for g in free:
         rule, at = rules[other][g], places[other][g]
-        number = rule.counts(side == SENDS)[at]
+        number = rule.counts(side)[at]
         elements, peers, kept = elements * number, peers * number, kept * rule.itself()[at]
     return elements, peers, kept
 
 
-def _active(rules: Sequence[PeerRule], places: Sequence[Array], sending: bool) -> Array:
+def _active(rules: Sequence[PeerRule], places: Sequence[Array], side: int) -> Array:
     """Whether every rank exchanges data at all, by its coordinates along the grid modes of one side."""
     active: Array = np.ones((), bool)
     for rule, at in zip(rules, places, strict=True):
-        own = rule.sender if sending else rule.receiver
+        own, _ = rule.only(side)
         if own is not None:
             active = active & (at == own)
     return active
@@ -185,7 +184,7 @@ def _sums(part: ProvedComponent, rules: Sequence[PeerRule], places: Places, side
         if rule.everywhere:
             continue
         keeps = keeps & rule.at(place, place)
-        own, peer = (rule.sender, rule.receiver) if side == SENDS else (rule.receiver, rule.sender)
+        own, peer = rule.only(side)
         if rule.equal:
             here, known[row] = here & rule.at(place, place), place
         elif peer is not None:

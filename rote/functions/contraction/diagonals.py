@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.cost import lower_bound
+from ...compiler.movement import movement
 from ...grammar.nodes import BLOCK, Entry
 from ...layout.distribution import Distribution
 from ...layout.indexset import Ints
@@ -51,7 +51,7 @@ def plain_in(dist: Distribution) -> Distribution:
     entries = tuple([Entry(g, BLOCK) for g in range(dist.grid.order)])
     split = [tuple([entries if mode == at else () for mode in range(len(dist.shape))]) for at in range(len(dist.shape))]
     ends = [Distribution(Layout(modes), dist.shape, dist.grid) for modes in split]
-    return min(ends, key=lambda end: lower_bound(dist, end))
+    return min(ends, key=lambda end: movement(dist, end).lower_bound)
 
 
 def diagonal_in(dist: Distribution, term: str) -> Distribution:

@@ -35,8 +35,9 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.components import TooManyPiecesError
-from ...compiler.cost import at_least, at_least_in_two, lower_bound, steps_cost
+from ...compiler.cost import at_least, at_least_in_two, steps_cost
+from ...compiler.movement import movement
+from ...compiler.overlaps import TooManyPiecesError
 from ...compiler.search import Route
 from ...compiler.search import Search as Moves
 from ...compiler.volumes import largest_block
@@ -289,7 +290,7 @@ class Search:
         key = (refined(target) if source is None else source, target, itemsize)
         if key not in self._bounds:
             try:
-                self._bounds[key] = at_least(*key, self.request.machine)
+                self._bounds[key] = at_least(movement(*key[:2]), itemsize, self.request.machine)
             except TooManyPiecesError:  # no plan is found for such a move either
                 self._bounds[key] = inf
         return self._bounds[key]
@@ -306,7 +307,8 @@ class Search:
     def _price(self, key: _Key, most: float = 0.0) -> float:
         """The seconds of the plan of a move, or a lower bound; if most is given, one of at least so many seconds."""
         if key not in self._floors:
-            direct, two = Moves(*key, self.request.machine).direct(), at_least_in_two(*key, self.request.machine)
+            direct = Moves(*key, self.request.machine).direct()
+            two = at_least_in_two(movement(*key[:2]), key[2], self.request.machine)
             self._floors[key] = min(direct.seconds, two)
             if direct.seconds <= two or not direct.steps:
                 self._floors[key], self._routes[key] = direct.seconds, direct
@@ -319,7 +321,7 @@ class Search:
 
     def least_received(self, node: Node) -> int:
         """A lower bound on the bytes that the busiest rank receives in each move, added up."""
-        return sum([each * lower_bound(*key[:2]) * key[2] for each, key in self._moves(node)])
+        return sum([each * movement(*key[:2]).lower_bound * key[2] for each, key in self._moves(node)])
 
     def received(self, node: Node) -> tuple[int, int]:
         """The bytes that the busiest rank receives in all moves of a priced contraction, and the most that it holds.

@@ -131,7 +131,7 @@ class Alltoallw(Method):
                 "write method='auto' or 'alltoallv', or leave wire out"
             )
         self._ends = list[_Datatypes]()  # of the old block and the new one
-        places = offsets(messages.step.before, messages.step.after, messages.rank, messages.dtype.itemsize)
+        places = offsets(messages.step.movement, messages.rank, messages.dtype.itemsize)
         for parts, of_ranks in zip((messages.leaving, messages.coming), places, strict=True):
             found = {part.peer: of_ranks[part.region.peer] for part in parts if part.region.size}
             self._ends.append(_Datatypes.of(comm, messages.dtype, found))

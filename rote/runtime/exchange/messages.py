@@ -76,13 +76,13 @@ class Messages:
         grid, rank = step.before.grid, comm.rank
         carried = carried or step.kind in ("allgather", "reduce_scatter")
         sub = comm if step.kind in LOCAL else sub_comm(comm, grid, step.grid_modes)
-        ends = step.before, step.after, rank
+        move = step.movement
         outgoing: tuple[Region, ...] = ()
         incoming: tuple[Region, ...] = ()
         if carried:
-            outgoing, incoming = send_regions(*ends), receive_regions(*ends)
+            outgoing, incoming = send_regions(move, rank), receive_regions(move, rank)
         elif step.kind not in WHOLE:
-            outgoing, incoming = direct_regions(*ends)
+            outgoing, incoming = direct_regions(move, rank)
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
         kept = None

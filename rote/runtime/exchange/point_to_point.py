@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.components import components
 from ..comm.protocol import Array
 from ..comm.reductions import chunks
 from ..copies import Copy, run
@@ -149,7 +148,7 @@ class Chunks(NamedTuple):
 
     def parts(self, messages: Messages) -> list[dict[int, Parts]]:
         """For each chunk, its part of each mode that is cut."""
-        both = components(messages.step.before, messages.step.after)
+        both = messages.step.movement.parts
         early = next((k for k, part in enumerate(both) if self.early in part.before), None)
         late = next((k for k, part in enumerate(both) if self.late in part.after), None)
         number = self.number

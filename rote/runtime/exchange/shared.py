@@ -58,7 +58,7 @@ class Reading:
 
     def __init__(self, step: Step, rank: int) -> None:
         self.step: Step = step
-        self.regions: tuple[Region, ...] = read_regions(step.before, step.after, rank)
+        self.regions: tuple[Region, ...] = read_regions(step.movement, rank)
 
     def places(self) -> dict[int, int]:
         """By the ranks of all peers in the whole grid, their ranks along the step's grid modes."""

@@ -1,10 +1,9 @@
-"""The components of a transition, and the lattices of elements that the two sides of each have in common.
+"""The elements that two readings of some digits have in common, as lattices.
 
-A component is the view modes of both sides that read the same digits of the tensor. An index is a number with digits,
-and a layout assigns its digits to coordinates and local indices. So the elements of a component form a few lattices, in
-which the coordinates and local indices of both sides are linear. The number of lattices depends on how the tiles and
-extents of the two sides fit each other, not on the number of elements or ranks. Where tiles fit badly, the elements are
-listed one by one.
+An index is a number with digits, and a layout assigns its digits to coordinates and local indices. So elements form a
+few lattices, in which the coordinates and local indices of both sides are linear. The number of lattices depends on how
+the tiles and extents of the two sides fit each other, not on the number of elements or ranks. Where tiles fit badly,
+the elements are listed one by one.
 """
 
 from __future__ import annotations
@@ -18,117 +17,46 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
 from ..errors import PlanError
 from ..grammar.nodes import Kind
 from ..lattice import Lattice, Row
-from ..layout.distribution import Distribution
 from ..layout.kinds import FLOOR, Split, Stretch, extent, locate, run_starts, split, stretches
 from ..layout.view import Digit, from_tensor
 
-__all__ = [
-    "Component",
-    "Reading",
-    "Segments",
-    "TooManyPiecesError",
-    "components",
-    "counting",
-    "extents_of",
-    "few_overlaps",
-]
-__all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "readings", "segments", "splits_of", "splitting"]
+__all__ = ["FEW", "Intervals", "ModeReading", "Reading", "TooManyPiecesError", "counting", "extents_of", "intervals"]
+__all__ += ["number_of", "one_by_one", "overlaps", "overlaps_below", "splits_of"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 
 _COUNT, _LARGE_COUNT = np.dtype(np.int64), np.dtype(object)
-_FEW = 64  # up to this number, lattices are used whatever the number of elements
 _WORTH = 64  # elements that take as long one by one as one lattice, to plan, prove and move
 _MOST = 1 << 19  # lattices, which take about a gigabyte
 
-Digits = tuple[tuple[Digit, ...], ...]
-Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
-"""The data of some view modes that decide where elements lie: digits, kinds and parts of the splits, extent."""
+FEW = 64
+"""Up to this number, lattices are used whatever the number of elements."""
+
+
+class ModeReading(NamedTuple):
+    """The data of a view mode that decide where elements lie along it.
+
+    Attributes:
+        digits: the digits of the tensor's modes that it reads.
+        splits: the kind and the number of parts of each split, the outermost first.
+        extent: the number of its indices.
+    """
+
+    digits: tuple[Digit, ...]
+    splits: tuple[tuple[Kind, int], ...]
+    extent: int
+
+
+Reading = tuple[ModeReading, ...]
+"""How one side reads some digits: mode by mode."""
 
 
 class TooManyPiecesError(PlanError):
     """Tiles that make more pieces than memory should hold."""
-
-
-class Component(NamedTuple):
-    """View modes of the source and of the target that read the same digits of the tensor."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    def modes(self, before: bool) -> tuple[int, ...]:
-        """The modes of the source if `before`, else those of the target."""
-        return self.before if before else self.after
-
-
-def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
-    """The components of a transition, ordered by the first digit of the tensor that they read."""
-    return _components(source.digits, target.digits)
-
-
-@memoized(4096)
-def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
-    alike = _one_to_one(before, after, range(len(before)), range(len(after)))
-    if alike is not None:
-        return tuple(alike)
-    groups: list[set[int]] = []  # modes of the tensor that view modes read together
-    for digits in (*before, *after):
-        modes = {digit.mode for digit in digits}
-        joined = [group for group in groups if group & modes]
-        groups = [group for group in groups if group not in joined] + [modes.union(*joined)]
-    parts: list[Component] = []
-    for group in sorted(groups, key=min):
-        sources = [m for m, digits in enumerate(before) if digits[0].mode in group]
-        targets = [m for m, digits in enumerate(after) if digits[0].mode in group]
-        alike = _one_to_one(before, after, sources, targets)
-        parts += alike or [Component(tuple(sources), tuple(targets))]
-    return tuple(parts)
-
-
-def _one_to_one(
-    before: Digits, after: Digits, sources: Sequence[int], targets: Sequence[int]
-) -> list[Component] | None:
-    """A component for each of some modes, ordered by first digit, if both sides read the same digits; else None."""
-    source_of = {before[m]: m for m in sources}
-    target_of = {after[m]: m for m in targets}
-    if source_of.keys() != target_of.keys() or not len(source_of) == len(sources) == len(targets):
-        return None
-    return [Component((source_of[digits],), (target_of[digits],)) for digits in sorted(source_of, key=_first)]
-
-
-def splitting(dist: Distribution, modes: Iterable[int]) -> tuple[int, ...]:
-    """The grid modes that split some view modes of a distribution, one mode after the other."""
-    grid_modes = []
-    for mode in modes:
-        for each in dist.splits[mode]:
-            grid_modes.append(each.grid_mode)
-    return tuple(grid_modes)
-
-
-@memoized(16384)
-def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
-    """The readings of both sides of a component; if both read the same digits, each mode counts as one digit."""
-    alike = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
-    return _reading(source, part.before, alike), _reading(target, part.after, alike)
-
-
-@memoized(16384)
-def _reading(dist: Distribution, modes: tuple[int, ...], alike: bool) -> Reading:
-    reading = []
-    for number, m in enumerate(modes):
-        digits = (Digit(number, 1, dist.view_shape[m]),) if alike else dist.digits[m]
-        splits = tuple([(split.kind, split.parts) for split in dist.splits[m]])
-        reading.append((digits, splits, dist.view_shape[m]))
-    return tuple(reading)
-
-
-def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
-    return digits[0].mode, -digits[0].weight
 
 
 def extents_of(reading: Reading) -> dict[int, int]:
@@ -175,14 +103,14 @@ def splits_of(*readings: Reading) -> list[int]:
     return [parts for reading in readings for _, splits, _ in reading for _, parts in splits]
 
 
-class Segments(Sequence[Lattice]):
+class Intervals(Sequence[Lattice]):
     """The lattices of a mode that both sides cut into one run of indices for each coordinate, in arrays.
 
-    Each is a segment between two ends of runs, of either side. Coordinates ascend with the segments:
+    Each is an interval between two ends of runs, of either side. Coordinates ascend with the intervals:
 
         source     | 0     | 1     | 2     |
         target     | 0    | 1   | 2        |
-        segments   |      ||    |  |       |
+        intervals  |      ||    |  |       |
 
     Attributes:
         lengths: the number of elements of each.
@@ -212,100 +140,114 @@ class Segments(Sequence[Lattice]):
         return before, after
 
     def near(self, side: int, at: Sequence[int]) -> range:
-        """The numbers of the segments at some coordinates of one side."""
+        """The numbers of the intervals at some coordinates of one side."""
         place, places = int(np.ravel_multi_index(tuple(at), self.shapes[side])), self.places[side]
         return range(int(places.searchsorted(place)), int(places.searchsorted(place, "right")))
 
 
-@memoized(8)
-def segments(source: Reading, target: Reading) -> Segments | None:
-    """The segments of a component, if it is a mode that both sides cut into a run for each coordinate; else None."""
-    if len(source) != 1 or len(target) != 1 or source[0][0] != target[0][0]:
+def intervals(source: Reading, target: Reading) -> Intervals | None:
+    """The intervals of one mode that both sides cut into a run of indices for each coordinate; None if it is not so."""
+    if len(source) != 1 or len(target) != 1 or source[0].digits != target[0].digits:
         return None
-    if not all(splits for _, splits, _ in (*source, *target)):
+    sides = source[0].splits, target[0].splits
+    if not all(sides):
         return None
-    sides = [tuple([Split(g, *split) for g, split in enumerate(splits)]) for _, splits, _ in (*source, *target)]
-    n = source[0][2]
-    starts = [run_starts(splits, n) for splits in sides]
+
+    n = source[0].extent
+    splits = [tuple([Split(g, *split) for g, split in enumerate(side)]) for side in sides]
+    starts = [run_starts(side, n) for side in splits]
     if starts[0] is None or starts[1] is None:
         return None
-    edges = np.unique(np.concatenate([each for each in starts if each is not None]))
+
+    edges = np.unique(np.concatenate([start for start in starts if start is not None]))
     edges = edges[edges < n]
-    (at, local), (other_at, other_local) = (locate(splits, n, edges) for splits in sides)
+    (at, local), (other_at, other_local) = (locate(side, n, edges) for side in splits)
     rows = np.array([*at.values(), *other_at.values(), local, other_local], np.int64)
-    shapes = [tuple([split.parts for split in splits]) for splits in sides]
-    return Segments(np.diff(edges, append=n), rows, (shapes[0], shapes[1]))
+    shapes = [tuple([split.parts for split in side]) for side in splits]
+    return Intervals(np.diff(edges, append=n), rows, (shapes[0], shapes[1]))
 
 
-@memoized(8)  # enough for one step: results may be large, and `few_overlaps` caches the small ones
 def overlaps(source: Reading, target: Reading) -> Sequence[Lattice]:
-    """The elements of a component under two distributions, each in one lattice; a single list if they would be many.
+    """The elements of two readings, each in one lattice; a single list if lattices would be many.
 
     The rows of a lattice are the coordinate along each split of the source's modes, then of the target's; the local
     index along each mode of the source, then of the target. Elements ascend in the tensor. If a coordinate depends on
     several digits, each step is larger than all smaller ones can add up to.
 
+    >>> from .movement import movement
     >>> from rote.layout.layout import parse
     >>> ends = (parse(text).on(2**40, 4) for text in ("[(0)]", "block[(0)]"))
-    >>> overlaps(*readings(*ends, Component((0,), (0,))))
+    >>> overlaps(*movement(*ends).parts[0].factor.sides)
     (Lattice(shape=(4, 68719476736, 4), rows=((0, 0, 0, 1), (0, 1, 0, 0), (0, 68719476736, 1, 0), (0, 0, 4, 1))),)
+
+    Raises:
+        TooManyPiecesError: the tiles of the two sides fit each other too badly.
     """
-    fitting: Sequence[Lattice] | None = few_overlaps(source, target)
+    fitting: Sequence[Lattice] | None = overlaps_below(source, target, FEW)
     if fitting is None:
-        fitting = segments(source, target)
-    if fitting is None:
-        extents = extents_of(source)
-        worth = _FEW + prod(extents.values()) // _WORTH
-        fitting = overlaps_below(source, target, min(worth, _MOST))
-        if fitting is None and worth > _MOST:
-            raise TooManyPiecesError(
-                f"the tiles of the two layouts fit each other so badly that they make more than {_MOST} pieces\n"
-                "write tiles or extents that divide each other, or a layout between the two, or use fewer ranks"
-            )
-        if fitting is None:
-            (at, local), (other_at, other_local) = one_by_one(source, extents), one_by_one(target, extents)
-            tables = (*at, *other_at, *local, *other_local)
-            return (Lattice((len(tables[-1]),), tuple([(0, table) for table in tables])),)
-    return fitting
+        fitting = intervals(source, target)
+    if fitting is not None:
+        return fitting
 
+    extents = extents_of(source)
+    worth = FEW + prod(extents.values()) // _WORTH
+    fitting = overlaps_below(source, target, min(worth, _MOST))
+    if fitting is not None:
+        return fitting
+    if worth > _MOST:
+        raise TooManyPiecesError(
+            f"the tiles of the two layouts fit each other so badly that they make more than {_MOST} pieces\n"
+            "write tiles or extents that divide each other, or a layout between the two, or use fewer ranks"
+        )
 
-@memoized(4096)
-def few_overlaps(source: Reading, target: Reading) -> tuple[Lattice, ...] | None:
-    """The overlaps of a component; None if they are many."""
-    return overlaps_below(source, target, _FEW)
+    (at, local), (other_at, other_local) = one_by_one(source, extents), one_by_one(target, extents)
+    tables = (*at, *other_at, *local, *other_local)
+    return (Lattice((len(tables[-1]),), tuple([(0, table) for table in tables])),)
 
 
 def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice, ...] | None:
-    """The overlaps of a component; None if they are more than `most`."""
+    """The elements of two readings as lattices; None if these are more than `most`."""
     extents = extents_of(source)
     if 0 in extents.values():
         return ()
-    for _, splits, n in (*source, *target):
-        if splits and splits[0][0] == FLOOR and n % splits[0][1] and min(splits[0][1], n) > most:
+    for mode in (*source, *target):
+        if _has_lengths(mode) and min(mode.splits[0][1], mode.extent) > most:
             return None  # each part has another length than some before it, and makes a lattice
+
     sides = (source,) if source == target else (source, target)
     places = {mode: k for k, mode in enumerate(extents)}
     indices = np.eye(len(extents), len(extents) + 1, 1, np.int64).tolist()  # the digits are those of the tensor's modes
-    found: Iterable[Lattice] = (Lattice(tuple(extents.values()), tuple(map(tuple, indices))),)
+    lattices: Iterable[Lattice] = (Lattice(tuple(extents.values()), tuple(map(tuple, indices))),)
     for digits, splits, n in chain(*sides):
-        read = chain.from_iterable(_read(lattice, digits, places) for lattice in found)
-        found = [*islice(chain.from_iterable(_deal(lattice, splits, n) for lattice in read), most + 1)]
-        if len(found) > most:
+        read = chain.from_iterable(_read(lattice, digits, places) for lattice in lattices)
+        lattices = [*islice(chain.from_iterable(_deal(lattice, splits, n) for lattice in read), most + 1)]
+        if len(lattices) > most:
             return None
-    at, local, k = list[list[int]](), list[list[int]](), len(places)  # positions of rows, by side
+
+    order = _order_of_rows(sides, len(places))
+    joined = [lattice.join() for lattice in lattices]
+    return tuple([Lattice(each.shape, tuple([each.rows[k] for k in order])) for each in joined])
+
+
+def _has_lengths(mode: ModeReading) -> bool:
+    """Whether its parts are of many lengths, in no simple order."""
+    return bool(mode.splits) and mode.splits[0][0] == FLOOR and mode.extent % mode.splits[0][1] != 0
+
+
+def _order_of_rows(sides: Sequence[Reading], first: int) -> list[int]:
+    """Where the rows of `overlaps` come from: modes were read one by one, each with its coordinates and local index.
+
+    If both sides read alike, they were read once.
+    """
+    at, local, k = list[list[int]](), list[list[int]](), first
     for side in sides:
         at.append([])
         local.append([])
-        for _, splits, _ in side:
-            at[-1] += range(k, k + len(splits))
-            k += len(splits) + 1
+        for mode in side:
+            at[-1] += range(k, k + len(mode.splits))
+            k += len(mode.splits) + 1
             local[-1].append(k - 1)
-    order = at[0] + at[-1] + local[0] + local[-1]
-    overlaps = []
-    for lattice in found:
-        joined = lattice.join()
-        overlaps.append(Lattice(joined.shape, tuple([joined.rows[k] for k in order])))
-    return tuple(overlaps)
+    return at[0] + at[-1] + local[0] + local[-1]
 
 
 def _read(lattice: Lattice, digits: tuple[Digit, ...], places: dict[int, int]) -> list[Lattice]:
