@@ -17,10 +17,10 @@ ranks find the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from functools import partial
 from itertools import chain, combinations, product
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..layout.view import View
 from ..machines.machine import Machine
+from .best_first import Draft, best_first
 from .cost import at_least, at_least_in_two, duration, peak
 from .movement import movement
 from .overlaps import TooManyPiecesError
@@ -248,6 +249,7 @@ def _place(dist: Distribution, g: int) -> object:
 Edge = tuple[int, int]
 Times = tuple[int, Machine, np.dtype[Any] | None]  # bytes of an element, the machine, and the dtype while they travel
 _SOURCE, _TARGET = 0, 1  # the numbers of the two ends among the layouts
+_BY_SIZES, _BY_LACK = -2, -1  # what bounds a step without a price; a path has its number of steps in their place
 _SAME = 1e-12  # relative tolerance, for sums of the same times in another order
 
 
@@ -260,18 +262,14 @@ class Route:
     steps: tuple[Step, ...]
 
 
-class _Draft(NamedTuple):
-    """Steps that may become a route; the search continues from the smallest draft."""
+class _Path(NamedTuple):
+    """Steps from the source to a layout, which may become a route."""
 
-    least: float  # a lower bound on the seconds of routes that begin with these steps
-    length: int
-    peak: int
-    layout: int  # the number of the layout that they reach
-    done: bool  # whether they have a step of the required kind
-    number: int  # the draft's number among all drafts
     seconds: float
+    peak: int
+    layout: int  # the number of the layout
+    done: bool  # whether they have a step of the required kind
     steps: tuple[Step, ...]
-    following: int = -1  # the layout that the next step reaches, if that is not priced yet
 
 
 @dataclass(slots=True, eq=False)
@@ -338,7 +336,7 @@ class Search:
             if step is not None:
                 duration(step, self.item, self.machine)
         steps = () if step is None else (step,)
-        return self._route(seconds, steps)
+        return self.route(seconds, steps)
 
     def _number(self, dist: Distribution) -> int:
         return next(n for n, other in enumerate(self._all()) if other.meaning == dist.meaning)
@@ -349,7 +347,8 @@ class Search:
             self.exact = self.exact and exact
         return self._layouts
 
-    def _route(self, seconds: float, steps: tuple[Step, ...]) -> Route:
+    def route(self, seconds: float, steps: tuple[Step, ...]) -> Route:
+        """Some steps as a route, with their peak."""
         if not steps:
             return Route(seconds, 2 * largest_block(self.source), steps)
         last = len(steps) - 1
@@ -379,69 +378,117 @@ class Search:
             if kind is None and without is None and direct.peak <= most:
                 yield direct
             return
-        every, times = self._all(), (self.item, self.machine, self.wire)
-        left: dict[int, float] = {_SOURCE: _bound(self.source, self.target, times)}
-        # A lower bound on a step to each layout and on to the target, by the sizes of blocks: both steps copy one.
-        along, whole = self.machine.at_best_along(self.source.grid, self.target.grid), largest_block(self.target)
-        copying, moving = self.item * min(along.copy_time), self.item * min(along.byte_time)
-        if self.target.partial or self.wire is not None:
+        yield from _Opened(self, self._all(), below * (1 - _SAME), both, most, kind, without).routes()
+
+
+class _Opened:
+    """One search for routes: the drafts of `best_first`, and what they learn from each other.
+
+    A draft is a path, which opens to the next steps; or a path and a step that has no price yet. Its bound is first one
+    by the sizes of blocks, then one by what ranks lack, and last its price, which makes the path longer.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        every: Sequence[Distribution],
+        limit: float,
+        both: bool,
+        most: float,
+        kind: str | None,
+        without: Edge | None,
+    ) -> None:
+        self.search, self.every, self.limit, self.both, self.most = search, every, limit, both, most
+        self.kind, self.without = kind, without
+        self.times = search.item, search.machine, search.wire
+        self.first, self.aside = self._by_sizes()
+        self.left = {_SOURCE: _bound(search.source, search.target, self.times)}  # seconds from a layout on, at least
+        self.peaks: dict[tuple[int, bool], list[int]] = {}  # with which a layout was reached, in falling order
+        self.looked = 0
+
+    def routes(self) -> Iterator[Route]:
+        """The routes in order of seconds."""
+        start = _Path(0.0, 0, _SOURCE, self.kind is None, ())
+        drafts = [(self.left[_SOURCE], (0,), partial(self.onward, start))]
+        return (route for _, route in best_first(drafts, Route))
+
+    def onward(self, path: _Path) -> Iterator[Draft]:
+        """Open a path: the route, if it is at the target; else the steps from there, bounded by the sizes of blocks."""
+        peaks = self.peaks.setdefault((path.layout, path.done), [])
+        if peaks and (not self.both or peaks[-1] <= path.peak):
+            return  # an earlier path to this layout is as good
+        peaks.append(path.peak)
+        if path.layout == _TARGET:
+            if path.done:
+                yield path.seconds, (), self.search.route(path.seconds, path.steps)
+            return
+
+        spent = self.looked >= self.search.most  # then only steps straight to the target are tried
+        self.search.exact = self.search.exact and not spent
+        for following in (_TARGET,) if spent else range(_TARGET, len(self.every)):
+            if following == path.layout or (path.layout, following) == self.without:
+                continue
+            rest = max(self.aside[following], self.first[following] + self.left.get(following, 0.0))
+            yield from self._draft(path.seconds + rest, _BY_SIZES, path, self.sharpened, following)
+
+    def sharpened(self, path: _Path, following: int) -> Iterator[Draft]:
+        """Open a step without a price: by what ranks lack, first from its end on, then from its beginning."""
+        if self.looked >= self.search.most and following != _TARGET:
+            self.search.exact = False
+            return
+        rough = following not in self.left
+        if rough:
+            self.left[following] = _bound(self.every[following], self.search.target, self.times)
+        if rough or self.both:
+            step = self.first[following]
+        else:
+            step = _bound(self.every[path.layout], self.every[following], self.times)
+
+        sharp = self.both or not rough  # if memory counts, nearly every step is priced
+        self.looked += sharp
+        stage, opened = (_BY_LACK, self.priced) if sharp else (_BY_SIZES, self.sharpened)
+        yield from self._draft(path.seconds + step + self.left[following], stage, path, opened, following)
+
+    def priced(self, path: _Path, following: int) -> Iterator[Draft]:
+        """Open a step with its price: a longer path."""
+        search = self.search
+        seconds, step = _price(self.every[path.layout], self.every[following], self.times)
+        if step is None:
+            return
+        most = path.peak
+        if self.both:
+            ends = path.layout == _SOURCE, following == _TARGET
+            most = max(most, peak(step, search.source, search.target, *ends))
+        if most <= self.most:
+            done = path.done or step.kind == self.kind
+            longer = _Path(path.seconds + seconds, most, following, done, (*path.steps, step))
+            yield from self._draft(longer.seconds + self.left[following], len(longer.steps), longer, self.onward)
+
+    def _draft(
+        self, bound: float, stage: int, path: _Path, opened: Callable[..., Iterator[Draft]], *following: int
+    ) -> Iterator[Draft]:
+        """The draft, if it may stay below the limit. Of equal bounds, steps come before paths, short ones first."""
+        if bound < self.limit:
+            yield bound, (stage, path.peak, path.layout, path.done), partial(opened, path, *following)
+
+    def _by_sizes(self) -> tuple[list[float], list[float]]:
+        """Lower bounds on a step to each layout, and on it and another one to the target: both copy a block."""
+        search = self.search
+        along, whole = (
+            search.machine.at_best_along(search.source.grid, search.target.grid),
+            largest_block(search.target),
+        )
+        copying, moving = search.item * min(along.copy_time), search.item * min(along.byte_time)
+        if search.target.partial or search.wire is not None:
             moving = 0.0
+
         first, aside = [], []
-        for dist in every:
+        for dist in self.every:
             size = largest_block(dist)
-            first.append(self.machine.step_time + copying * size)
-            aside.append(first[-1] + self.machine.step_time + copying * whole + moving * max(whole - size, 0))
+            first.append(search.machine.step_time + copying * size)
+            aside.append(first[-1] + search.machine.step_time + copying * whole + moving * max(whole - size, 0))
         aside[_TARGET] = first[_TARGET]
-        limit = below * (1 - _SAME)
-        heap = [_Draft(left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())]
-        best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, in falling order
-        drawn = looked = 0
-        while heap:
-            draft = heappop(heap)
-            current = draft.layout
-            spent = looked >= self.most  # then only steps straight to the target are tried
-            if (following := draft.following) >= 0:  # a step that has no price yet: first its bound becomes sharper
-                if draft.length < -1:
-                    if spent and following != _TARGET:
-                        self.exact = False
-                        continue
-                    rough = following not in left
-                    if rough:
-                        left[following] = _bound(every[following], self.target, times)
-                    least = first[following] if rough or both else _bound(every[current], every[following], times)
-                    least = max(draft.least, draft.seconds + least + left[following])
-                    sharp = both or not rough  # if memory counts, nearly every step is priced
-                    looked += sharp
-                    if least < limit:
-                        heappush(heap, draft._replace(least=least, length=-1 if sharp else -2))
-                    continue
-                taken, step = _price(every[current], every[following], times)
-                least = draft.seconds + taken + left[following]
-                if least >= limit or step is None:
-                    continue
-                held = draft.peak
-                if both:
-                    held = max(held, peak(step, self.source, self.target, current == _SOURCE, following == _TARGET))
-                if held <= most:
-                    done, seconds, steps = draft.done or step.kind == kind, draft.seconds + taken, (*draft.steps, step)
-                    heappush(heap, _Draft(least, len(steps), held, following, done, draft.number, seconds, steps))
-                continue
-            reached = best.setdefault((current, draft.done), [])
-            if reached and (not both or reached[-1] <= draft.peak):
-                continue
-            reached.append(draft.peak)
-            if current == _TARGET:
-                if draft.done:
-                    yield self._route(draft.seconds, draft.steps)
-                continue
-            self.exact = self.exact and not spent
-            for following in (_TARGET,) if spent else range(_TARGET, len(every)):
-                if following == current or (current, following) == without:
-                    continue
-                least = draft.seconds + max(aside[following], first[following] + left.get(following, 0.0))
-                if least < limit:
-                    drawn += 1
-                    heappush(heap, draft._replace(least=least, length=-2, number=drawn, following=following))
+        return first, aside
 
 
 @memoized(65536)

@@ -28,13 +28,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from heapq import heapify, heappop, heappush
-from itertools import chain, combinations, count, product
+from itertools import chain, combinations, product
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 
+from ...compiler.best_first import Draft, best_first
 from ...compiler.cost import at_least, at_least_in_two, steps_cost
 from ...compiler.movement import movement
 from ...compiler.overlaps import TooManyPiecesError
@@ -58,24 +58,6 @@ _ALL_SPLITS = 5  # the most operands for which outer products are tried where ot
 _EXACT = 8  # the most operands for which all trees are tried
 
 Modes = tuple[tuple[Entry, ...], ...]
-
-
-Draft = tuple[float, "Node | Callable[[], Iterable[Draft]]"]
-"""A lower bound, with a product or what gives further drafts."""
-
-
-def _in_order(drafts: Iterable[Draft]) -> Iterator[tuple[float, Node]]:
-    """Products in the order of their lower bounds. A draft opens when its bound is the least."""
-    number = count()
-    heap = [(bound, next(number), each) for bound, each in drafts]
-    heapify(heap)
-    while heap:
-        bound, _, each = heappop(heap)
-        if isinstance(each, Node):
-            yield bound, each
-        else:
-            for more, other in each():
-                heappush(heap, (max(bound, more), next(number), other))
 
 
 class Search:
@@ -107,7 +89,7 @@ class Search:
 
     def ranked(self) -> Iterator[tuple[float, Node]]:
         """Complete contractions with lower bounds of their seconds, cheapest first."""
-        return ((bound, node) for bound, node in _in_order(self._last()) if self.has_wanted(node))
+        return ((bound, node) for bound, node in best_first(self._last(), Node) if self.has_wanted(node))
 
     def has_wanted(self, node: Node) -> bool:
         """Whether a contraction has a product that is wanted."""
@@ -215,7 +197,7 @@ class Search:
     def _cheapest(self, drafts: Iterable[Draft], most: float) -> list[Node]:
         """The cheapest products of distinct layouts; of wanted ones as many again."""
         found: dict[bool, dict[Distribution | None, Node]] = {True: {}, False: {}}
-        for _, node in _in_order(drafts):
+        for _, node in best_first(drafts, Node):
             kept = found[self.has_wanted(node)]
             if len(kept) < most:
                 kept.setdefault(node.dist, node)
@@ -238,7 +220,7 @@ class Search:
                 least = work + sum([side.least(each) for side, each in zip(sides, modes, strict=True)])
                 if last:
                     least += self._adding(summed_modes(assignment, term), term)
-                yield least, partial(products, assignment, work, modes)
+                yield least, (), partial(products, assignment, work, modes)
 
         def products(assignment: Assignment, work: float, modes: Sequence[Modes]) -> Iterator[Draft]:
             entries, summed = dict(assignment), summed_modes(assignment, term)
@@ -249,9 +231,9 @@ class Search:
                 dist = self.dist(shape, result, (*summed, *chain(*partials)))
                 seconds = work + sum(prices)
                 node = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
-                yield seconds + (self._ending(node) if last else 0.0), node
+                yield seconds + (self._ending(node) if last else 0.0), (), node
 
-        return self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides]), assigned
+        return self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides]), (), assigned
 
     def _adding(self, summed: Sequence[int], term: str) -> float:
         """A lower bound on the seconds in which an average rank receives and adds contributions to the result."""
