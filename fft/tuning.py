@@ -15,7 +15,6 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
-from rote.compiler.plan import in_seconds, table
 from rote.layout.grid import Grid
 from rote.runtime.choose import (
     BETTER,
@@ -32,6 +31,7 @@ from rote.runtime.choose import (
 )
 from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
+from rote.units import in_seconds, table
 
 from .families.choose import Choice, reread, walks
 from .program.program import Pair, bind_pair

@@ -17,7 +17,7 @@ import numpy as np
 from rote.caches import memoized
 from rote.compiler.compile import compile
 from rote.compiler.movement import SENDS, movement
-from rote.compiler.plan import Plan, in_bytes
+from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step, as_wire, rounded
 from rote.compiler.tasks import Task, Tasks, transfers
@@ -30,6 +30,7 @@ from rote.layout.refine import unfused_ends
 from rote.lazy import late
 from rote.machines.machine import DEFAULT, Machine
 from rote.machines.work import Work
+from rote.units import in_bytes
 
 from .transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 

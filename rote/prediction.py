@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .compiler.plan import in_bytes, in_seconds, on_machine, table
+from .compiler.plan import on_machine
 from .compiler.tasks import Planned, Task, Tasks, Transfer, task_seconds
 from .errors import counted
 from .machines.machine import Machine, as_machine
 from .machines.network import Network
+from .units import in_bytes, in_seconds, table
 
 __all__ = ["TIE", "Prediction", "deciders", "machine_name", "predict"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from .compiler.plan import in_bytes, in_seconds
 from .errors import counted
 from .lazy import late
 from .machines.machine import Machine
 from .prediction import TIE, Prediction, deciders, machine_name
+from .units import in_bytes, in_seconds
 
 __all__ = ["Candidates", "Row", "Scaling", "scaling_of"]
 

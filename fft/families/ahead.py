@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from rote.compiler.plan import in_bytes, in_seconds
 from rote.compiler.step import as_dtype
 from rote.errors import LayoutError, PlanError, counted
 from rote.layout.grid import Grid, integer, tensor_shape
@@ -19,6 +18,7 @@ from rote.machines.profile import Profile
 from rote.machines.work import Work, work_seconds
 from rote.prediction import Prediction
 from rote.scaling import Candidates, Scaling, scaling_of
+from rote.units import in_bytes, in_seconds
 
 from ..request import Arguments, TransformRequest, planned_request
 from .choose import Choice, compare, crowded, idle, ranking, walk_for

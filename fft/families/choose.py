@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rote.caches import memoized
 from rote.compiler.cost import flow
-from rote.compiler.plan import in_bytes, in_seconds, on_machine
+from rote.compiler.plan import on_machine
 from rote.compiler.tasks import Transfer, task_seconds
 from rote.errors import GatherWarning, LayoutError, PlanError, counted
 from rote.grammar import StageSyntax
@@ -31,6 +31,7 @@ from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT, Machine, as_machine
 from rote.prediction import Prediction
 from rote.runtime.comm.protocol import Comm
+from rote.units import in_bytes, in_seconds
 
 from ..check import build
 from ..request import Arguments, TransformRequest, as_arguments, components, planned_request

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.plan import in_seconds, table
 from ..plot.figures import new_figure
+from ..units import in_seconds, table
 from .cases import SPAN, Timing
 
 if TYPE_CHECKING:

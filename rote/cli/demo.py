@@ -15,10 +15,10 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.plan import in_bytes
 from ..plot.figures import add_legend, row
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm
+from ..units import in_bytes
 from .options import force_option, ranks_option, refuse_target
 from .output import on_ranks, say
 from .transform import Request, refuse_wrong, transform

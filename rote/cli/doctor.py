@@ -26,9 +26,9 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import __version__
-from ..compiler.plan import in_bytes
 from ..errors import CommError, RoteError
 from ..host import answer, cores, family, fits, installed, launchers, memory
+from ..units import in_bytes
 from .output import Answer, coloured, give, json_option, on_rank_0
 from .transform import available_memory, largest_error
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..compiler.compile import compile
-from ..compiler.plan import Plan, figures, in_bytes, table
+from ..compiler.plan import Plan, figures
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError
 from ..functions.contraction.compile import compile_einsum
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse, parse_transition
 from ..machines.machine import as_machine
+from ..units import in_bytes, table
 from .options import (
     Bytes,
     Integers,

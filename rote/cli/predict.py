@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..compiler.plan import in_bytes, in_seconds, on_machine, table
+from ..compiler.plan import on_machine
 from ..errors import counted
 from ..layout.grid import Grid
 from ..machines.machine import Machine, as_machine
 from ..prediction import machine_name
+from ..units import in_bytes, in_seconds, table
 from .options import (
     Counts,
     Integers,

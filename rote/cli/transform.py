@@ -20,7 +20,6 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.plan import in_bytes
 from ..errors import LayoutError, RoteError
 from ..host import memory
 from ..io.transfer import Draft
@@ -29,6 +28,7 @@ from ..layout.grid import check_grid
 from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
+from ..units import in_bytes
 from .options import Integers, force_option, ranks_option, refuse_target, refuse_too_many, threads_option
 from .output import Answer, Watch, give, json_option, on_ranks, say
 

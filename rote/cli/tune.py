@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import wisdom
-from ..compiler.plan import in_bytes, in_seconds, table
 from ..errors import counted
 from ..host import cores
 from ..layout.distribution import Distribution, distribute
@@ -26,6 +25,7 @@ from ..layout.layout import Entry, Layout
 from ..runtime.choose import mpi_library
 from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
+from ..units import in_bytes, in_seconds, table
 from .options import TRANSFORMED, Integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
 from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
 

@@ -14,7 +14,8 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, grid_shape, integer, tensor_shape
 from ..layout.layout import Layout, Transition, parse_transition
 from ..machines.machine import DEFAULT, Machine, as_machine
-from .plan import Plan, in_bytes
+from ..units import in_bytes
+from .plan import Plan
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, as_wire
 

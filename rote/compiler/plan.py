@@ -15,31 +15,30 @@ must be exactly as printed.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import floor, inf, log10
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..errors import NotationError, PlanError, counted
-from ..grammar.errors import nearest
+from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute
-from ..layout.grid import Grid, integers
-from ..layout.layout import as_layout, parse_transition
+from ..layout.grid import integers
+from ..layout.layout import as_layout
 from ..lazy import late
 from ..machines.machine import DEFAULT, Machine, as_machine
+from ..units import in_bytes, in_seconds, table
 from .cost import Cost, duration, flow, peak, steps_cost
 from .movement import movement
 from .rules import rule_of
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_of
 from .tasks import Tasks, transfers
+from .text import NOTHING, read_text
 from .verify.certificate import verify
 
-__all__ = ["FORMAT", "OnPage", "Plan", "StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds"]
-__all__ += ["on_machine", "read_json", "table", "versus"]
+__all__ = ["FORMAT", "OnPage", "Plan", "StepFigures", "explain", "figures", "grids", "kinds"]
+__all__ += ["on_machine", "read_json", "versus"]
 
 T = TypeVar("T")
 
@@ -266,12 +265,12 @@ class Plan(OnPage):
         >>> Plan.from_text("\\n".join(lines)).cost.bytes
         24
         """
-        return Plan(*_read(text), as_machine(machine))
+        return Plan(*read_text(text), as_machine(machine))
 
     def __str__(self) -> str:
         grid = grids(self.source, self.target)
         lines = [f"{self.source.layout} -> {self.target.layout} of {self.source.shape} {self.dtype} on grid {grid}"]
-        lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)] or [_NOTHING]
+        lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)] or [NOTHING]
         return "\n".join(lines)
 
 
@@ -325,127 +324,6 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     check_steps(source, target, steps)
     machine = Machine(**tree["machine"])
     return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, str(tree["found"]))
-
-
-Parts = tuple[Distribution, Distribution, np.dtype[Any], tuple[Step, ...]]
-_NOTHING = "  nothing to do: every rank holds its block already"
-_NUMBER = "(?:0|[1-9][0-9]{0,18})"
-_SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
-_GRID = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*|\(\)")
-_TO = re.compile(r"(.*) to grid ([^ ]*)")
-_OVER = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
-# Some types are equal on this machine, such as long and long long; the last one here is read.
-_DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
-
-
-def _read(text: str) -> Parts:
-    """Source, target, dtype and steps of the plan in a text; the inverse of `Plan.__str__`.
-
-    Raises:
-        PlanError: the text is not one that `str` writes, or its steps do not lead from the source to the target.
-        NotationError: a layout in it is not in the language.
-        LayoutError: a layout in it does not fit the shape or the grid.
-    """
-    if not isinstance(text, str):
-        raise PlanError(f"a plan is read from text, not from {type(text).__name__}; write str(plan)")
-    first, *rest = text.removesuffix("\n").split("\n")
-    source, target, dtype = _head(first)
-    if rest == [_NOTHING]:
-        return source, target, dtype, ()
-    if not rest:
-        hint = f"write the steps, or {_NOTHING!r}"
-        raise _damage(first, len(first), "a plan must say its steps below its first line", hint)
-    steps: list[Step] = []
-    at = source
-    for number, line in enumerate(rest, 1):
-        steps.append(_step(number, line, at, dtype))
-        at = steps[-1].after
-    check_steps(source, target, steps)
-    return source, target, dtype, tuple(steps)
-
-
-def _read_grid(text: str, line: str, end: int) -> Grid:
-    """Read a grid whose text ends at position `end` of a line."""
-    if not _GRID.fullmatch(text):
-        raise _damage(line, end - len(text), f"{text!r} is no grid", "write 2x2, 4, or () for order 0")
-    return Grid(tuple(map(int, re.findall(_NUMBER, text))))
-
-
-def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
-    """Read another grid with the same number of ranks, whose text ends at position `end` of a line."""
-    other = _read_grid(text, line, end)
-    if other == grid:
-        hint = "name a grid once, and again where the tensor goes to another one"
-        raise _damage(line, end - len(text), f"the tensor lies on grid {grid} already", hint)
-    if other.size != grid.size:
-        rule = f"grid {other} is of {other.size} ranks, but grid {grid} is of {grid.size}"
-        raise _damage(line, end - len(text), rule, f"write a grid of {grid.size} ranks, which a plan stays on")
-    return other
-
-
-def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
-    """Read the first line from its end, because the names of a view may be any words."""
-    rest, separator, written = line.rpartition(" on grid ")
-    if not separator:
-        raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
-    first, to, second = written.partition(" to ")
-    grid = _read_grid(first, line, len(line) - len(to + second))
-    other = _other_grid(second, line, len(line), grid) if to else grid
-    rest, _, dtype = rest.rpartition(" ")
-    if dtype not in _DTYPES:
-        hint = nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
-        raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", hint)
-    transition, separator, shape = rest.rpartition(" of ")
-    if not separator or not _SHAPE.fullmatch(shape):
-        at = len(rest) - len(shape) if separator else len(rest)
-        raise _damage(line, at, "the first line of a plan must name a shape", "write 'of (6, 4)', 'of (5,)' or 'of ()'")
-    extents = tuple(map(int, re.findall(_NUMBER, shape)))
-    source, target = _sides(transition, extents, grid, other)
-    return source, target, _DTYPES[dtype]
-
-
-def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Step:
-    """Read the line of a step that starts from distribution `at`."""
-    prefix = f"  {number}. "
-    if not line.startswith(prefix):
-        raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
-    head, separator, transition = line.removeprefix(prefix).partition(": ")
-    if not separator:
-        raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
-    head, _, wire = head.partition(" as ")
-    place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
-    if to:
-        head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
-    name, over, modes = head.partition(" over ")
-    try:
-        kind = as_kind(name)
-    except PlanError as error:
-        rule, hint = str(error).split("\n")
-        raise _damage(line, place, rule, hint) from None
-    place += len(name) + len(over)
-    if over and not _OVER.fullmatch(modes):
-        raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
-    grid_modes = tuple(map(int, modes.split(","))) if over else ()
-    if any(g >= at.grid.order for g in grid_modes):
-        raise _damage(line, place, f"grid {at.grid} has order {at.grid.order}", "name grid modes below that")
-    step = Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
-    try:
-        return sent_as(step, wire or None, dtype)
-    except PlanError as error:
-        rule, hint = str(error).split("\n")
-        raise _damage(line, line.index(" as ") + 4, rule, hint) from None
-
-
-def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:
-    if "->" not in text:
-        raise _damage(text, len(text), "a plan and its steps go from one layout to another", "write 'A -> B'")
-    transition = parse_transition(text)
-    return distribute(transition.source, shape, before), distribute(transition.target, shape, after)
-
-
-def _damage(line: str, position: int, rule: str, hint: str) -> PlanError:
-    """The error for a line that `str` would not write, shown with a caret, like mistakes in layouts."""
-    return PlanError(str(NotationError("plan-text", line, position, rule, hint)))
 
 
 class StepFigures(NamedTuple):
@@ -550,54 +428,6 @@ def versus(cost: Cost, best: Cost) -> str:
         ratio = cost.seconds / best.seconds
         times += f", {ratio:.2f} times as long" if abs(ratio - 1) >= 0.005 else ", as long"
     return f"{times}: a rank {', '.join(why)}" if why else f"{times}: more steps or rounds of messages"
-
-
-def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]:
-    """Rows as lines of a table: texts are aligned to the left, the columns of `figures` to the right.
-
-    >>> table([("a", "1"), ("bc", "12")], {1})
-    ['  a    1', '  bc  12']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        line = ""
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            aligned = cell.rjust(width) if column in figures else cell.ljust(width)
-            line += f"  {aligned}"
-        lines.append(line.rstrip())
-    return lines
-
-
-def in_bytes(count: int) -> str:
-    """A number of bytes in a suitable unit.
-
-    >>> in_bytes(12), in_bytes(1536), in_bytes(3 << 30)
-    ('12 B', '1.5 KiB', '3.0 GiB')
-    """
-    if count < 1024:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1024:.1f} TiB"
-
-
-def in_seconds(time: float, digits: int = 2) -> str:
-    """A time in a suitable unit, rounded to some digits; a model knows no more than two.
-
-    >>> in_seconds(9.153e-4), in_seconds(9.96e-4), in_seconds(1.504e-10, 3), in_seconds(0)
-    ('920 us', '1.0 ms', '150 ps', '0 s')
-    """
-    if not 0 < time < inf:
-        return f"{time:g} s"
-    time = float(f"{time:.{digits - 1}e}")
-    units = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12}
-    unit, scale = next((each for each in units.items() if time * each[1] >= 1 - 1e-9), ("ps", 1e12))
-    places = digits - 1 - floor(log10(time * scale) + 1e-9)
-    return f"{time * scale:.{max(places, 0)}f} {unit}"
 
 
 def on_machine(machine: Machine) -> str:

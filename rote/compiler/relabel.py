@@ -19,9 +19,9 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import ranks_at
 from ..layout.layout import Transition
+from ..units import in_bytes
 from .compile import Ranks, Shape, check_ends, ends
 from .movement import RECEIVES, SENDS, Movement, movement
-from .plan import in_bytes
 from .step import as_dtype
 from .volumes import block_sizes, coordinates
 

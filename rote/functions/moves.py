@@ -24,7 +24,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from ..compiler.plan import in_bytes
 from ..errors import GatherWarning, LayoutError, MoveWarning
 from ..host import memory
 from ..layout.distribution import Distribution, distribute
@@ -33,6 +32,7 @@ from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import CHECKS, INSIDE, agree, gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
+from ..units import in_bytes
 from .distributed import Distributed, is_foreign, shape_of
 
 __all__ = ["AtWork", "DataMove", "Policy", "agree_on_call", "announce", "because", "config", "redistributed"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ..compiler.plan import in_bytes, in_seconds, kinds
+from ..compiler.plan import kinds
 from ..functions.contraction.plan import Contraction
 from ..functions.contraction.stages import Move, Product
+from ..units import in_bytes, in_seconds
 from .page import Scene, card, cost_facts, page, start_scene, step_scenes
 
 __all__ = ["contraction_card", "contraction_page"]

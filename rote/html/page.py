@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..compiler.movement import SENDS
-from ..compiler.plan import Plan, figures, grids, in_bytes, in_seconds, kinds, on_machine
+from ..compiler.plan import Plan, figures, grids, kinds, on_machine
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, counted
@@ -26,6 +26,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout
 from ..plot import drawing
 from ..plot.drawing import GAP, MOST_RANKS, brief, mode_names
+from ..units import in_bytes, in_seconds
 from .maps import Markup, Plane, data_table, element, join, owner_cube, owner_map, planes
 
 if TYPE_CHECKING:

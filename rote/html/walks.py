@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler.plan import in_bytes, in_seconds, on_machine
+from ..compiler.plan import on_machine
 from ..errors import counted
 from ..fft.walk import Stage, Walk
+from ..units import in_bytes, in_seconds
 from .page import Scene, card, page, start_scene, step_scenes
 
 __all__ = ["walk_card", "walk_page"]

@@ -23,8 +23,8 @@ from math import comb, inf, sqrt
 from statistics import median
 from typing import Any, Literal
 
-from rote.compiler.plan import in_seconds, table
 from rote.errors import RoteError, counted
+from rote.units import in_seconds, table
 
 __all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
 

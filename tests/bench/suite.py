@@ -56,13 +56,13 @@ from rote.bench.libraries import (
     within_one_process,
 )
 from rote.bench.machine import build, machine
-from rote.compiler.plan import in_seconds, table
 from rote.errors import RoteError
 from rote.layout.grid import Grid
 from rote.runtime import Comm, world
 from rote.runtime.comm import segments
 from rote.runtime.comm.agreement import collective_errors
 from rote.runtime.comm.protocol import Array
+from rote.units import in_seconds, table
 
 _BOTH = ((64, 64, 64), (128, 128, 128), (96, 160, 224), (256, 256, 256), (384, 384, 384))  # c2c and r2c
 _COMPLEX = ((48, 48, 48, 48), (243, 243, 243), (250, 250, 250), (512, 512, 64))

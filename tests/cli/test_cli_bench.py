@@ -20,9 +20,9 @@ from rote.bench.cases import Case, Round, Timing, Work, oversubscribed
 from rote.bench.machine import build, fftw_text
 from rote.bench.report import figure
 from rote.cli import main
-from rote.compiler.plan import in_seconds
 from rote.plot import figures
 from rote.runtime.comm.protocol import Comm
+from rote.units import in_seconds
 
 ROTE = Path(sys.executable).with_name("rote")
 PEERS = {"mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft"}

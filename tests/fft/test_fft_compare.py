@@ -12,10 +12,10 @@ from numpy.testing import assert_array_equal
 import rote
 from rote.compiler import pairs as listed
 from rote.compiler.movement import RECEIVES, SENDS, movement
-from rote.compiler.plan import in_bytes
 from rote.errors import CommError
 from rote.fft import FFT, compare
 from rote.fft.families.choose import compared
+from rote.units import in_bytes
 
 
 @pytest.mark.parametrize("layout", [None, "block[(0),(1),()]", "[(),(0),(1)]"])

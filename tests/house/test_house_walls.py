@@ -32,30 +32,33 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.lazy": (),  # names that are imported on first use, of doors and of what is made above
     "rote.layout": _rooms("grammar errors lazy"),
     "rote.lattice": (),
+    "rote.units": (),
     "rote.wisdom": _rooms("errors host version"),
     "rote.machines": _rooms("errors layout wisdom"),
-    "rote.compiler": _rooms("grammar errors lazy layout lattice machines"),
+    "rote.compiler": _rooms("units grammar errors lazy layout lattice machines"),
     "rote.compiler.verify": _rooms("grammar errors layout lattice compiler machines"),
     "rote.plot.drawing": _rooms("grammar errors layout"),
-    "rote.prediction": _rooms("errors layout compiler machines"),
-    "rote.scaling": _rooms("errors lazy compiler machines prediction"),
+    "rote.prediction": _rooms("units errors layout compiler machines"),
+    "rote.scaling": _rooms("units errors lazy compiler machines prediction"),
     "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
     "rote.io": _rooms("errors layout compiler machines runtime"),
     "rote.simulate": _rooms("errors layout compiler machines runtime"),
-    "rote.functions": _rooms("grammar errors lazy host layout compiler machines prediction scaling runtime simulate"),
+    "rote.functions": _rooms(
+        "units grammar errors lazy host layout compiler machines prediction scaling runtime simulate"
+    ),
     "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy host layout runtime tensor"),
     "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
     "rote.fft": _rooms(
-        "grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
+        "units grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
     "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction fft"),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
-    "rote.bench": _rooms("rote errors host layout compiler machines runtime tensor plot fft"),
+    "rote.bench": _rooms("units rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(
-        "rote errors host layout compiler machines prediction scaling wisdom runtime io functions.contraction tensor "
-        "plot html fft bench"
+        "units rote errors host layout compiler machines prediction scaling wisdom runtime io functions.contraction "
+        "tensor plot html fft bench"
     ),
     "rote.compat": _rooms("rote"),  # names of other packages, over the public ones
     "rote.__main__": _rooms("cli"),
@@ -68,7 +71,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 
 NUMBERLESS = (
     *("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.host"),
-    *("rote.caches", "rote.lazy", "rote.version"),
+    *("rote.caches", "rote.lazy", "rote.units", "rote.version"),
 )
 
 # The decorator of all functions that remember: every room may import it but those that import nothing of the house.

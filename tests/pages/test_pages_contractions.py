@@ -10,8 +10,8 @@ from markup_tree import read
 from test_pages_plans import facts, scenes
 
 import rote
-from rote.compiler.plan import in_bytes
 from rote.functions.contraction.stages import Move
+from rote.units import in_bytes
 
 TILES = "block[(0),(1)]"
 PLANS: list[dict[str, Any]] = [

@@ -17,9 +17,10 @@ from markup_tree import Node, read
 from strategies import pairs, pairs_across
 
 import rote
-from rote.compiler.plan import explain, in_bytes
+from rote.compiler.plan import explain
 from rote.compiler.rules import one_step
 from rote.layout.distribution import Distribution
+from rote.units import in_bytes
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'"
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.compile import compile
-from ...compiler.plan import FORMAT, OnPage, Plan, in_bytes, in_seconds, kinds, on_machine, read_json, table
+from ...compiler.plan import FORMAT, OnPage, Plan, kinds, on_machine, read_json
 from ...compiler.step import LOCAL, Step, as_dtype
 from ...compiler.tasks import Task, Tasks, transfers
 from ...errors import counted
@@ -32,6 +32,7 @@ from ...lazy import late
 from ...machines.machine import DEFAULT, Machine
 from ...machines.work import Work
 from ...prediction import Prediction, predict
+from ...units import in_bytes, in_seconds, table
 from .algorithms import family, reason
 from .algorithms import wanted as wanted_by
 from .bounds import contraction_bound
