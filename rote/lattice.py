@@ -68,7 +68,7 @@ class Lattice:
         start, *steps = self.rows[k]
         if self.listed:
             return np.asarray(start + steps[0], np.int64)
-        values = np.full((), start, np.int64)
+        values = np.array(start, np.int64)
         for n, step in zip(self.shape, steps, strict=True):
             values = np.add.outer(values, step * np.arange(n))
         return values.reshape(-1)
@@ -201,21 +201,24 @@ class Lattice:
                     return []
             if left:
                 return []
+
+        # Of the other digits, those on which the first rows depend make a part for each of their values.
         number, free, varied = len(wanted), list[int](), list[int]()
-        for axis in range(len(self.shape)):
+        firsts, *columns = [*zip(*self.rows, strict=True)] or [()] * (len(self.shape) + 1)
+        for axis, steps in enumerate(columns):
             if axis not in digits:
-                several = any(row[axis + 1] for row in self.rows[:number])
-                (varied if several else free).append(axis)
-        shape = tuple([self.shape[axis] for axis in free])
-        steps_left = [[row[axis + 1] for axis in free] for row in self.rows]
+                (varied if any(steps[:number]) else free).append(axis)
+
+        shape = tuple(map(self.shape.__getitem__, free))
+        left = [columns[axis][number:] for axis in free]
         fixed, parts = [*digits, *varied], list[tuple[Shape, Lattice]]()
-        for values in product(*[range(self.shape[axis]) for axis in varied]):
-            starts = [row[0] for row in self.rows]
+        for values in product(*map(range, map(self.shape.__getitem__, varied))):
+            starts: Sequence[int] = firsts
             for axis, digit in zip(fixed, (*digits.values(), *values), strict=True):
                 if digit:
-                    starts = [start + digit * row[axis + 1] for start, row in zip(starts, self.rows, strict=True)]
-            rows = [(start, *steps) for start, steps in zip(starts[number:], steps_left[number:], strict=True)]
-            parts.append((tuple(starts[:number]), Lattice(shape, tuple(rows))))
+                    starts = [start + digit * step for start, step in zip(starts, columns[axis], strict=True)]
+            rows = tuple(zip(starts[number:], *left, strict=True))
+            parts.append((tuple(starts[:number]), Lattice(shape, rows)))
         return parts
 
     def _picked(self, wanted: Sequence[int | None]) -> list[tuple[Shape, Lattice]]:

@@ -22,7 +22,8 @@ T = TypeVar("T")
 def best_first(drafts: Iterable[Draft], result: type[T]) -> Iterator[tuple[float, T]]:
     """The results of some type, with their bounds, in the order of these.
 
-    Of drafts whose bounds and numbers are equal, the one that was made first is opened first.
+    A draft may only lead to bounds that are no lower than its own. Of drafts whose bounds and numbers are equal, the
+    one that was made first is opened first.
 
     >>> def halves(n):
     ...     return [(n / 2, (), "half"), (n, (), "whole")]
@@ -38,4 +39,4 @@ def best_first(drafts: Iterable[Draft], result: type[T]) -> Iterator[tuple[float
             yield bound, draft
             continue
         for more, ties, child in draft():
-            heappush(heap, (max(bound, more), ties, next(number), child))
+            heappush(heap, (more, ties, next(number), child))

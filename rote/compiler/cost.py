@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized, memoized_arrays
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..machines.machine import Machine, Slowest, Times, slowest_of
@@ -82,11 +82,6 @@ class Flow:
     send_buffer: Ints
     receive_buffer: Ints
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the arrays."""
-        return sum([each.nbytes for each in (self.elements, self.messages, self.send_buffer, self.receive_buffer)])
-
 
 @dataclass(frozen=True, slots=True)
 class Duration:
@@ -97,29 +92,33 @@ class Duration:
     algorithm: str
 
 
-@memoized_arrays(16384)
 def flow(step: Step) -> Flow:
     """Count what every rank receives in a step, and the buffers that it needs."""
     source, target = step.before, step.after
-    zero = np.zeros((1,) * step.ranks.order, np.int64)
     if step.kind in LOCAL:
+        zero = _zero(step)
         return Flow(zero, zero, zero, zero)
-    others = prod(source.grid.shape[g] for g in step.grid_modes) - 1
+    others = prod([source.grid.shape[g] for g in step.grid_modes]) - 1
     before, after = block_sizes(source), block_sizes(target)
     # The contributions to an element pass through all ranks one after another, and the sum passes back. Only the first
     # and the last rank receive nothing in one of the two, and each is so for its part of the elements.
     if step.kind == "allreduce":
-        return Flow(2 * after - 2 * after // (others + 1), others * (after > 0), zero, zero)
+        return Flow(2 * after - 2 * after // (others + 1), others * (after > 0), _zero(step), _zero(step))
     if step.kind == "reduce":  # the root is last for all, each other rank first for its part
         sent = before * (after == 0)
-        return Flow(after + sent - sent // max(others, 1), others * (after > 0), sent, zero)
+        return Flow(after + sent - sent // max(others, 1), others * (after > 0), sent, _zero(step))
     if step.kind == "broadcast":
         needed = after * (before == 0)
-        return Flow(needed, (needed > 0).astype(np.int64), zero, zero)
-    elements, messages = step.movement.traffic(RECEIVES)
+        return Flow(needed, (needed > 0).astype(np.int64), _zero(step), _zero(step))
+    move = step.movement
+    elements, messages = move.traffic(RECEIVES)
     if step.kind in ("allgather", "reduce_scatter"):
         return Flow(elements, messages, before, after)
-    return Flow(elements, messages, step.movement.traffic(SENDS).elements, elements)
+    return Flow(elements, messages, move.traffic(SENDS).elements, elements)
+
+
+def _zero(step: Step) -> Ints:
+    return np.zeros((1,) * step.ranks.order, np.int64)
 
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
@@ -155,16 +154,17 @@ def at_least(move: Movement, item: int, machine: Machine, sent: int = 0) -> floa
     The bound never exceeds the cost of a plan, and is consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
     """
     source, target = move.ends
-    if source.meaning == target.meaning:
+    needed = move.needed
+    if not needed.any() and source.meaning == target.meaning:
         return 0.0
     times, copied = machine.at_best_along(source.grid, target.grid), move.stored
-    seconds = float(_arriving(move.needed, copied, times, item, sent).max())
+    seconds = float(_arriving(needed, copied, times, item, sent).max())
 
     if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
         given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
         added = prod(source.shape) * max(given - left, 0) / source.grid.size
         received = move.receipts / source.grid.size * (sent or item) * min(times.byte_time)
-        copies = 0.0 if move.across else float(np.broadcast_to(copied, target.grid.shape or 1).mean())
+        copies = 0.0 if move.across else float(copied.mean())
         seconds = max(seconds, received + item * (added * min(times.reduce_time) + copies * min(times.copy_time)))
     return machine.step_time + seconds
 
@@ -214,23 +214,23 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
     slowest = slowest_of(times, tuple(modes))
     copied = (flow(step).send_buffer + move.stored) * (item * slowest.copy)
-    ranks = prod(source.grid.shape[g] for g in step.grid_modes)
+    ranks = prod([source.grid.shape[g] for g in step.grid_modes])
     rounds = (ranks - 1).bit_length()
     if step.kind in LOCAL:
         return [(float(copied.max()), 0, "")]
     if step.kind in ("allreduce", "reduce", "broadcast"):
         return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
     sent = step.sent(item)
-    received = _weighted(step, sent, times.byte_time, modes, RECEIVES, _ELEMENTS)
+    received = _weighted(move, sent, times.byte_time, modes, RECEIVES, _ELEMENTS)
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
         combined = move.received * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
-        received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, SENDS, _ELEMENTS))
-    heard = _weighted(step, 1, times.latency, modes, RECEIVES, _MESSAGES)
-    waits = np.maximum(heard, _weighted(step, 1, times.latency, modes, SENDS, _MESSAGES))
+        received = np.maximum(received, _weighted(move, sent, times.byte_time, modes, SENDS, _ELEMENTS))
+    heard = _weighted(move, 1, times.latency, modes, RECEIVES, _MESSAGES)
+    waits = np.maximum(heard, _weighted(move, 1, times.latency, modes, SENDS, _MESSAGES))
     most = max([int(move.traffic(side).messages.max()) for side in (SENDS, RECEIVES)])
     return [(float((waits + received + combined + copied).max()), most, "pairwise")]
 
@@ -245,13 +245,12 @@ def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Sl
     return [(whole, rounds, "tree"), (parts, 2 * rounds, "in parts")]
 
 
-def _weighted(step: Step, item: int, times: tuple[float, ...], modes: list[int], side: int, volume: int) -> Floats:
+def _weighted(move: Movement, item: int, times: tuple[float, ...], modes: list[int], side: int, volume: int) -> Floats:
     """The time of elements or messages with other ranks, each at the slowest grid mode between the two ranks."""
-    move = step.movement
     if move.across:  # no mode of either grid tells which ranks are far from each other
         return np.asarray(move.traffic(side)[volume] * (item * max(times)), np.float64)
 
-    total: Floats = np.zeros((1,) * step.before.grid.order)
+    total: Floats = np.zeros((1,) * len(move.source.grid.shape))
     below: Ints = np.zeros(total.shape, np.int64)
     for time in sorted({times[g] for g in modes}):
         slower = tuple([g for g in modes if times[g] > time])

@@ -34,6 +34,8 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 Wanted = tuple[int | None, ...]
+Places = tuple[dict[Wanted, list[int]], list[int]]  # numbers of lattices: by coordinates, and at several places
+Indexed = tuple[Sequence[Lattice], Places, Places]  # lattices, and their numbers by places on both sides
 
 _LOOKED_AT = 4  # lattices: among so few, none is looked up
 _LONG = 256  # coordinates of a grid mode: up to so many, a list of pairs is faster
@@ -84,38 +86,27 @@ class Group:
         return True
 
 
-@dataclass(eq=False)  # one object for equal readings, which is compared by identity
 class Factor:
     """The digits of a tensor that some modes of both sides read. `factor` makes it.
 
-    It keeps what is small. What may be large is in caches of few entries, keyed by the factor.
+    Equal readings have one object, which is compared by identity. It keeps what is small; what may be large is in
+    caches of few entries, keyed by the factor.
 
     Attributes:
         sides: how the source and the target read the digits.
+        parts: the number of coordinates of each split of the source, then of the target.
+        rows: where lattices and `parts` have the coordinates of each side.
+        is_same: whether both sides read the digits alike.
+        counter: the dtype of numbers of elements.
     """
 
-    sides: tuple[Reading, Reading]
-
-    @cached_property
-    def parts(self) -> At:
-        """The number of coordinates of each split of the source, then of the target."""
-        return tuple(splits_of(*self.sides))
-
-    @cached_property
-    def rows(self) -> tuple[slice, slice]:
-        """Where lattices and `parts` have the coordinates of each side."""
-        middle = len(splits_of(self.sides[SENDS]))
-        return slice(0, middle), slice(middle, len(self.parts))
-
-    @cached_property
-    def is_same(self) -> bool:
-        """Whether both sides read the digits alike."""
-        return self.sides[SENDS] == self.sides[RECEIVES]
-
-    @cached_property
-    def counter(self) -> np.dtype[Any]:
-        """The dtype of numbers of elements."""
-        return counting(number_of(self.sides[SENDS]))
+    def __init__(self, sides: tuple[Reading, Reading]) -> None:
+        self.sides = sides
+        before, after = splits_of(sides[SENDS]), splits_of(sides[RECEIVES])
+        self.parts: At = (*before, *after)
+        self.rows = slice(0, len(before)), slice(len(before), len(self.parts))
+        self.is_same: bool = sides[SENDS] == sides[RECEIVES]
+        self.counter: np.dtype[Any] = counting(number_of(sides[SENDS]))
 
     # --- who has what ------------------------------------------------------------------------------------------------
 
@@ -127,27 +118,50 @@ class Factor:
             TooManyPiecesError: the tiles of the two sides fit each other too badly.
         """
         few = self._few
-        return _many(self) if few is None else few
+        return _many(self)[0] if few is None else few
 
     @cached_property
     def _few(self) -> tuple[Lattice, ...] | None:
         return overlaps_below(*self.sides, FEW)
 
+    @cached_property
+    def _index(self) -> Indexed:
+        return _indexed(self, self.lattices)
+
+    @memoized(16384)
     def at(self, side: int, own: At, only: Wanted = ()) -> tuple[Group, ...]:
         """The elements at coordinates `own` of one side, grouped by the coordinates of the other side.
 
         `only` has the coordinates there of the groups that are wanted, None for any; if it is empty, all are wanted.
         """
-        return _groups(self, side, own, only)
+        other = self.rows[1 - side]
+        only = only or (None,) * (other.stop - other.start)
 
-    def near(self, side: int, at: At) -> Sequence[int]:
-        """The numbers of the lattices that may have elements at some coordinates of one side."""
+        # Each side may know which lattices have elements there; the shorter list is looked through.
         lattices = self.lattices
-        if isinstance(lattices, Intervals):
+        near: Sequence[int] = range(len(lattices))
+        if len(lattices) > _LOOKED_AT:
+            near = self._near(side, own)
+            if only and None not in only:
+                near = min(near, self._near(1 - side, cast("At", only)), key=len)
+
+        wanted = (*own, *only) if side == SENDS else (*only, *own)
+        found = dict[At, list[Lattice]]()
+        for k in sorted(near):
+            for at, lattice in lattices[k].fix(wanted):
+                found.setdefault(at[other], []).append(lattice)
+
+        middle = len(self.sides[SENDS])
+        local = slice(middle), slice(middle, None)
+        groups = [Group(at, tuple(some), local[side], local[1 - side]) for at, some in found.items()]
+        return tuple(sorted(groups, key=attrgetter("coordinates")))
+
+    def _near(self, side: int, at: At) -> Sequence[int]:
+        """The numbers of the lattices that may have elements at some coordinates of one side."""
+        lattices, *index = _many(self) if self._few is None else self._index
+        if type(lattices) is Intervals:
             return lattices.near(side, at)
-        if len(lattices) <= _LOOKED_AT:
-            return range(len(lattices))
-        single, several = _by_place(self, side)
+        single, several = index[side]
         return [*single.get(at, ()), *several]
 
     # --- how many ----------------------------------------------------------------------------------------------------
@@ -168,11 +182,12 @@ class Factor:
 
     def sizes(self, side: int) -> Ints:
         """The number of elements at the coordinates of one side: an axis per split."""
-        table: Ints = np.ones((), self.counter)
+        table: Ints = np.array(1, self.counter)
         for mode in self.sides[side]:
             table = np.asarray(np.multiply.outer(table, extents_along(mode.splits, mode.extent)), self.counter)
         return table
 
+    @memoized_arrays(16384, few=8)
     def volumes(self, side: int, over: tuple[At, At], rules: tuple[PeerRule, ...], order: int) -> Traffic:
         """The elements and messages by coordinates of one side, summed over their peers, on a grid of this order.
 
@@ -180,7 +195,17 @@ class Factor:
             over: on both sides, the grid modes that split the factor.
             rules: those of the grid modes that split it on the other side.
         """
-        return _volumes(self, side, over, rules, order)
+        own, theirs = over[side], over[1 - side]
+        if not theirs or (self.is_same and own == theirs):  # all elements of a rank go, or stay, together
+            sizes = self.sizes(side)
+            return Traffic(over_grid(sizes, own, order), over_grid((sizes > 0).astype(np.int64), own, order))
+
+        long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
+        if long and rules[0].sender is None and rules[0].receiver is None:
+            counts = self.along
+            if counts is not None:
+                return _over_one(self, counts, side, over, rules[0].equal, order)
+        return _over_pairs(self, side, over, rules, order)
 
 
 factor = memoized(16384)(Factor)
@@ -188,8 +213,15 @@ factor = memoized(16384)(Factor)
 
 
 @memoized(8)  # enough for one step, because each may take a gigabyte
-def _many(of: Factor) -> Sequence[Lattice]:
-    return overlaps(*of.sides)
+def _many(of: Factor) -> Indexed:
+    return _indexed(of, overlaps(*of.sides))
+
+
+def _indexed(of: Factor, lattices: Sequence[Lattice]) -> Indexed:
+    """Some lattices, with what says for each side which of them have elements at some coordinates."""
+    if type(lattices) is Intervals:  # they know it themselves
+        return lattices, ({}, []), ({}, [])
+    return lattices, _by_place(lattices, of.rows[SENDS]), _by_place(lattices, of.rows[RECEIVES])
 
 
 @memoized_arrays(1024)
@@ -202,13 +234,12 @@ def _along(of: Factor) -> Along | None:
     return along_of(*of.sides)
 
 
-@memoized(16)
-def _by_place(of: Factor, side: int) -> tuple[dict[Wanted, list[int]], list[int]]:
+def _by_place(lattices: Sequence[Lattice], side: slice) -> Places:
     """The numbers of the lattices at a single place of one side, by coordinates, and of those at several places."""
     single: dict[Wanted, list[int]] = {}
     several: list[int] = []
-    for k, lattice in enumerate(of.lattices):
-        rows = lattice.rows[of.rows[side]]
+    for k, lattice in enumerate(lattices):
+        rows = lattice.rows[side]
         at, *steps = zip(*rows, strict=True) if rows else ((),)
         if lattice.listed or any(map(any, steps)):
             several.append(k)
@@ -217,44 +248,7 @@ def _by_place(of: Factor, side: int) -> tuple[dict[Wanted, list[int]], list[int]
     return single, several
 
 
-@memoized(16384)
-def _groups(of: Factor, side: int, own: At, only: Wanted) -> tuple[Group, ...]:
-    other = of.rows[1 - side]
-    only = only or (None,) * (other.stop - other.start)
-    wanted = (own, only) if side == SENDS else (only, own)
-
-    # Each side may know which lattices have elements there; the shorter list is looked through.
-    near = of.near(side, own)
-    if only and None not in only:
-        near = min(near, of.near(1 - side, cast("At", only)), key=len)
-
-    lattices, shared = dict[At, list[Lattice]](), of.lattices
-    for k in sorted(near):
-        for at, lattice in shared[k].fix((*wanted[SENDS], *wanted[RECEIVES])):
-            lattices.setdefault(at[other], []).append(lattice)
-
-    middle = len(of.sides[SENDS])
-    local = slice(middle), slice(middle, None)
-    groups = [Group(at, tuple(each), local[side], local[1 - side]) for at, each in lattices.items()]
-    return tuple(sorted(groups, key=attrgetter("coordinates")))
-
-
 # --- volumes ---------------------------------------------------------------------------------------------------------
-
-
-@memoized_arrays(16384, few=8)
-def _volumes(of: Factor, side: int, over: tuple[At, At], rules: tuple[PeerRule, ...], order: int) -> Traffic:
-    own, theirs = over[side], over[1 - side]
-    if not theirs or (of.is_same and own == theirs):  # all elements of a rank go, or stay, together
-        sizes = of.sizes(side)
-        return Traffic(over_grid(sizes, own, order), over_grid((sizes > 0).astype(np.int64), own, order))
-
-    long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
-    if long and rules[0].sender is None and rules[0].receiver is None:
-        counts = of.along
-        if counts is not None:
-            return _over_one(of, counts, side, over, rules[0].equal, order)
-    return _over_pairs(of, side, over, rules, order)
 
 
 def _over_one(of: Factor, counts: Along, side: int, over: tuple[At, At], equal: bool, order: int) -> Traffic:

@@ -23,7 +23,6 @@ from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
 from ..machines.machine import DEFAULT, Machine, slowest_of
 from .cost import Cost
-from .movement import splitting
 from .overlaps import counting
 from .verify.halo import Delivery, verify_deliveries
 
@@ -183,7 +182,7 @@ class HaloPlan:
         seconds = 0.0
         if messages:
             times = self.machine.along(self.source.grid)
-            slowest = slowest_of(times, splitting(self.source, range(self.source.order)))
+            slowest = slowest_of(times, tuple([split.grid_mode for splits in self.source.splits for split in splits]))
             seconds = self.machine.step_time + slowest.latency * messages
             seconds = seconds + slowest.byte * nbytes + slowest.copy * most(packed)
         return Cost(seconds, nbytes, messages, most(held + packed))

@@ -18,7 +18,7 @@ computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -29,21 +29,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized, memoized_arrays
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
+from ..layout.kinds import Split
 from ..layout.view import Digit
 from .factor import Factor, Group, Traffic, factor
 from .overlaps import ModeReading, Reading, TooManyPiecesError, counting
-from .peers import RECEIVES, SENDS, PeerRule, Rules, peer_rules
+from .peers import RECEIVES, SENDS, PeerRule, peer_rules
 from .volumes import block_sizes, coordinates, over_grid, over_ranks, places, thin
 
-__all__ = ["RECEIVES", "SENDS", "Message", "Movement", "Part", "movement", "splitting"]
+__all__ = ["RECEIVES", "SENDS", "Message", "Movement", "Part", "movement"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 Digits = tuple[tuple[Digit, ...], ...]
-Modes = tuple[At, At]  # of the source, and of the target
+Modes = tuple[tuple[tuple[Digit, ...], tuple[Split, ...]], ...]  # the digits and splits of each
+Pair = tuple[At, At]  # modes of the source, and of the target
 
 _SMALL = 1 << 12  # bytes of counts that a movement keeps; of larger ones, caches keep few
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
@@ -112,6 +114,7 @@ class Movement:
         source, target: the two ends.
         ends: both, by side.
         across: whether they lie on two grids over the same ranks.
+        parts: the parts, ordered by the first digit of the tensor that they read.
 
     >>> from rote.layout.layout import parse
     >>> move = movement(parse("block[(0)]").on(5, 2), parse("[(0)]").on(5, 2))
@@ -124,24 +127,13 @@ class Movement:
     def __init__(self, source: Distribution, target: Distribution) -> None:
         self.source, self.target = self.ends = source, target
         self.across = source.grid != target.grid
+        self.parts = _parts(source, target)
+        self._rules = peer_rules(source, target)
         self._kept: Ints | None = None
+        self._volumes = dict[tuple[int, At], Traffic]()
 
     def __reduce__(self) -> tuple[object, ...]:
         return movement, self.ends  # it is one object in each process
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts, ordered by the first digit of the tensor that they read."""
-        source, target = self.ends
-        parts = []
-        for before, after in _matched(source.digits, target.digits):
-            sides = _readings(source, before, target, after)
-            parts.append(Part(before, after, factor(sides), (splitting(source, before), splitting(target, after))))
-        return tuple(parts)
-
-    @cached_property
-    def _rules(self) -> Rules:
-        return peer_rules(self.source, self.target)
 
     def rules(self, side: int) -> tuple[PeerRule, ...]:
         """Between which coordinates data goes, along each grid mode of one side."""
@@ -154,10 +146,11 @@ class Movement:
 
         If a peer is given, only the message with that rank, if there is one.
         """
-        partners = self._partners(rank, side, peer)
+        me = self.ends[side].grid.coordinates(rank)
+        partners = self._partners(rank, me, side, peer)
         if partners is None:
             return []
-        me, this = self.ends[side].grid.coordinates(rank), self._sides[side]
+        this = self._sides[side]
         strides, combined = this.strides, this.combined
 
         # A peer's number is the sum of its coordinates times strides, so each factor of a product adds to it.
@@ -178,19 +171,19 @@ class Movement:
         grid = self.source.grid
         return [each for each in messages if all(grid.coordinates(each.peer)[g] == me[g] for g in this.serves)]
 
-    def _partners(self, rank: int, side: int, peer: int | None) -> list[range] | None:
+    def _partners(self, rank: int, me: At, side: int, peer: int | None) -> list[range] | None:
         """Per grid mode of the other side, the coordinates with which a rank exchanges data; None if with none."""
         mine, other = self.ends[side], self.ends[1 - side]
-        at = mine.grid.coordinates(rank)
         for g, root in mine.layout.rooted:
-            if at[g] != root:
+            if me[g] != root:
                 return None
+        at = me
         if self.across:
             if side == RECEIVES and not self.target.contributes(rank):
                 return None
             at = other.grid.coordinates(rank)
 
-        partners = [rule.peers(c, side) for rule, c in zip(self._rules[1 - side], at, strict=True)]
+        partners = [rule.peers(c, side) for rule, c in zip(self.rules(1 - side), at, strict=True)]
         if peer is not None:
             for g, c in enumerate(other.grid.coordinates(peer)):
                 partners[g] = range(c, c + 1) if c in partners[g] else range(0)
@@ -218,12 +211,17 @@ class Movement:
         The arrays broadcast over the grid; between two grids, over the one that refines both. On one grid, only peers
         with the same coordinates along the grid modes `equal` count.
         """
-        return _traffic(self, side, equal)
+        volumes = self._volumes.get((side, equal))
+        if volumes is None:
+            volumes = _traffic(self, side, equal)
+            if volumes.elements.nbytes + volumes.messages.nbytes <= _SMALL:
+                self._volumes[side, equal] = volumes
+        return volumes
 
     @property
     def received(self) -> Ints:
         """The elements that each rank receives from others."""
-        return _traffic(self, RECEIVES, ()).elements
+        return self.traffic(RECEIVES).elements
 
     @property
     def kept(self) -> Ints:
@@ -232,7 +230,7 @@ class Movement:
             return self._kept
         if not self.source.grid.shape:
             return block_sizes(self.source)
-        everywhere = tuple(range(self.source.grid.order))
+        everywhere = tuple(range(len(self.source.grid.shape)))
         elements = _all_traffic(self, RECEIVES, everywhere).elements
         if elements.nbytes <= _SMALL:
             self._kept = elements
@@ -321,9 +319,8 @@ def movement(source: Distribution, target: Distribution) -> Movement:
 def _options(part: Part, me: At, side: int, partners: list[range], strides: At) -> list[tuple[int, Group]]:
     """The groups of a part for a rank, each with what its coordinates add to the number of the peer."""
     over = part.over[1 - side]
-    own = tuple([me[g] for g in part.over[side]])
-    single = tuple([partners[g][0] if len(partners[g]) == 1 else None for g in over])
-    options = []
+    own, options = tuple(map(me.__getitem__, part.over[side])), []
+    single = tuple([partners[g][0] if len(partners[g]) == 1 else None for g in over]) if over else ()
     for group in part.factor.at(side, own, single):
         place = 0
         for g, c in zip(over, group.coordinates, strict=True):
@@ -338,7 +335,37 @@ def _options(part: Part, me: At, side: int, partners: list[range], strides: At) 
 # --- the parts -------------------------------------------------------------------------------------------------------
 
 
-def _matched(before: Digits, after: Digits) -> Iterable[Modes]:
+def _parts(source: Distribution, target: Distribution) -> tuple[Part, ...]:
+    parts = []
+    for before, after in _matched(source.digits, target.digits):
+        modes = tuple([(source.digits[m], source.splits[m]) for m in before])
+        others = tuple([(target.digits[m], target.splits[m]) for m in after])
+        parts.append(_part(before, after, modes, others))
+    return tuple(parts)
+
+
+@memoized(16384)  # movements of a search differ in few of their parts
+def _part(before: At, after: At, modes: Modes, others: Modes) -> Part:
+    # If both sides read the same digits, each mode counts as one digit, so that modes of one extent share a factor.
+    alike = [digits for digits, _ in modes] == [digits for digits, _ in others]
+    sides = _reading(modes, alike), _reading(others, alike)
+    return Part(before, after, factor(sides), (_splitting(modes), _splitting(others)))
+
+
+def _reading(modes: Modes, alike: bool) -> Reading:
+    reading = []
+    for number, (digits, splits) in enumerate(modes):
+        extent = prod([digit.size for digit in digits])
+        read = (Digit(number, 1, extent),) if alike else digits
+        reading.append(ModeReading(read, tuple([(split.kind, split.parts) for split in splits]), extent))
+    return tuple(reading)
+
+
+def _splitting(modes: Modes) -> At:
+    return tuple([split.grid_mode for _, splits in modes for split in splits])
+
+
+def _matched(before: Digits, after: Digits) -> Iterable[Pair]:
     """The modes of both sides that read the same digits, ordered by the first digit."""
     pairs = _one_to_one(before, after, range(len(before)), range(len(after)))
     if pairs is not None:
@@ -350,7 +377,7 @@ def _matched(before: Digits, after: Digits) -> Iterable[Modes]:
         joined = [group for group in groups if group & modes]
         groups = [group for group in groups if group not in joined] + [modes.union(*joined)]
 
-    matched: list[Modes] = []
+    matched: list[Pair] = []
     for group in sorted(groups, key=min):
         sources = [m for m, digits in enumerate(before) if digits[0].mode in group]
         targets = [m for m, digits in enumerate(after) if digits[0].mode in group]
@@ -359,7 +386,7 @@ def _matched(before: Digits, after: Digits) -> Iterable[Modes]:
     return matched
 
 
-def _one_to_one(before: Digits, after: Digits, sources: Sequence[int], targets: Sequence[int]) -> list[Modes] | None:
+def _one_to_one(before: Digits, after: Digits, sources: Sequence[int], targets: Sequence[int]) -> list[Pair] | None:
     """Some modes of both sides in pairs, ordered by first digit, if both sides read the same digits; else None."""
     source_of = {before[m]: m for m in sources}
     target_of = {after[m]: m for m in targets}
@@ -372,31 +399,10 @@ def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
     return digits[0].mode, -digits[0].weight
 
 
-def _readings(source: Distribution, before: At, target: Distribution, after: At) -> tuple[Reading, Reading]:
-    """How both sides read the digits of a part; if both read the same ones, each mode counts as one digit."""
-    alike = [source.digits[m] for m in before] == [target.digits[m] for m in after]
-    return _reading(source, before, alike), _reading(target, after, alike)
-
-
-def _reading(dist: Distribution, modes: At, alike: bool) -> Reading:
-    reading = []
-    for number, m in enumerate(modes):
-        extent = dist.view_shape[m]
-        digits = (Digit(number, 1, extent),) if alike else dist.digits[m]
-        splits = tuple([(split.kind, split.parts) for split in dist.splits[m]])
-        reading.append(ModeReading(digits, splits, extent))
-    return tuple(reading)
-
-
-def splitting(dist: Distribution, modes: Iterable[int]) -> At:
-    """The grid modes that split some view modes of a distribution, one mode after the other."""
-    return tuple([split.grid_mode for mode in modes for split in dist.splits[mode]])
-
-
 # --- volumes on one grid ---------------------------------------------------------------------------------------------
 
 
-@memoized_arrays(16384)
+@memoized(4)  # movements keep small volumes themselves
 def _traffic(move: Movement, side: int, equal: At) -> Traffic:
     if move.across:
         return _across(move, side)
@@ -405,12 +411,35 @@ def _traffic(move: Movement, side: int, equal: At) -> Traffic:
 
 
 def _all_traffic(move: Movement, side: int, equal: At) -> Traffic:
-    """What each rank sends, or receives, with what it keeps, on one grid."""
-    messages = np.ones((1,) * move.source.grid.order, np.int64)
+    """What each rank sends, or receives, with what it keeps, on one grid.
+
+    It is a product of one count per part, and one per grid mode that splits nothing for the peers.
+    """
+    rules = move.rules(side)
+    if equal:
+        rules = tuple([PeerRule(*rule[:3], equal=rule.equal or g in equal) for g, rule in enumerate(rules)])
+    free, order = set(range(len(rules))), len(rules)
+    messages = np.array(1, ndmin=order)
     elements = messages.astype(_counter(move))
-    for more in _counts(move, side, equal):
+
+    for part in move.parts:
+        theirs = part.over[1 - side]
+        free.difference_update(theirs)
+        more = part.factor.volumes(side, part.over, tuple(map(rules.__getitem__, theirs)), order)
         elements, messages = elements * more.elements, messages * more.messages
+
+    for g in free:
+        peers = _peers(rules[g], side, g, order)
+        elements, messages = elements * peers, messages * peers
     return Traffic(elements, messages)
+
+
+def _peers(rule: PeerRule, side: int, g: int, order: int) -> Ints:
+    """How many peers each coordinate meets along grid mode g, which splits nothing for them."""
+    mine, theirs = rule.only(side)
+    if mine is None and (theirs is None or not rule.equal):  # all coordinates have as many
+        return np.array(1 if rule.equal or theirs is not None else rule.number, ndmin=order)
+    return over_grid(rule.counts(side), [g], order)
 
 
 def _counter(move: Movement) -> np.dtype[Any]:
@@ -419,28 +448,6 @@ def _counter(move: Movement) -> np.dtype[Any]:
     for p, before, after in zip(move.source.grid.shape, move.source.roles, move.target.roles, strict=True):
         copies *= 1 if before.name == after.name == "split" else p
     return counting(prod(move.source.shape) * copies)
-
-
-def _counts(move: Movement, side: int, equal: At) -> Iterator[Traffic]:
-    """Factors of the counts: one per part, and one per grid mode that splits nothing for the peers."""
-    rules = move.rules(side)
-    if equal:
-        rules = tuple([rule._replace(equal=True) if g in equal else rule for g, rule in enumerate(rules)])
-
-    free, order = set(range(len(rules))), len(rules)
-    for part in move.parts:
-        theirs = part.over[1 - side]
-        free.difference_update(theirs)
-        yield part.factor.volumes(side, part.over, tuple([rules[g] for g in theirs]), order)
-
-    for g in free:
-        mine, single = rules[g].only(side)
-        number = 1 if rules[g].equal or single is not None else rules[g].number
-        if mine is None and not (rules[g].equal and single is not None):  # all coordinates have as many peers
-            peers: Ints = np.full((1,) * order, number)
-        else:
-            peers = over_grid(rules[g].counts(side), [g], order)
-        yield Traffic(peers, peers)
 
 
 # --- volumes between two grids ---------------------------------------------------------------------------------------

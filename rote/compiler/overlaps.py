@@ -8,7 +8,7 @@ the elements are listed one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from math import prod
@@ -217,12 +217,15 @@ def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice
     sides = (source,) if source == target else (source, target)
     places = {mode: k for k, mode in enumerate(extents)}
     indices = np.eye(len(extents), len(extents) + 1, 1, np.int64).tolist()  # the digits are those of the tensor's modes
-    lattices: Iterable[Lattice] = (Lattice(tuple(extents.values()), tuple(map(tuple, indices))),)
-    for digits, splits, n in chain(*sides):
-        read = chain.from_iterable(_read(lattice, digits, places) for lattice in lattices)
-        lattices = [*islice(chain.from_iterable(_deal(lattice, splits, n) for lattice in read), most + 1)]
-        if len(lattices) > most:
-            return None
+    lattices = [Lattice(tuple(extents.values()), tuple(map(tuple, indices)))]
+    for mode in chain(*sides):
+        dealt: list[Lattice] = []
+        for lattice in lattices:
+            for read in _read(lattice, mode.digits, places):
+                dealt += islice(_deal(read, mode.splits, mode.extent), most + 1)
+                if len(dealt) > most:
+                    return None
+        lattices = dealt
 
     order = _order_of_rows(sides, len(places))
     joined = [lattice.join() for lattice in lattices]

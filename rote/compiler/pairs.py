@@ -93,7 +93,7 @@ def pairs_of(lattices: Sequence[Lattice], parts: tuple[int, ...], counter: np.dt
     Raises:
         TooManyPiecesError: they make too long a list.
     """
-    if isinstance(lattices, Intervals):
+    if type(lattices) is Intervals:
         alone = np.ones(len(lattices), np.int64)
         return Pairs(parts, (), lattices.rows[:-2], lattices.lengths.astype(counter), alone)
 

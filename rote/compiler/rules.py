@@ -8,7 +8,6 @@ holds under D, for every kind and every extent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..layout.distribution import Distribution
@@ -16,7 +15,7 @@ from ..layout.kinds import Split, dealings
 from .movement import Movement, movement
 from .step import LOCAL, Step, StepKind
 
-__all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]
+__all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "step_of", "table"]
 
 ANY = "any"
 
@@ -70,11 +69,17 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
     >>> print(one_step(parse("[(0,1),()]").on((4, 6), (2, 2)), parse("[(0),()]").on((4, 6), (2, 2))))
     allgather over 1: [(0,1),()] -> [(0),()]
     """
-    move = movement(source, target)
+    return step_of(movement(source, target))
+
+
+def step_of(move: Movement) -> Step | None:
+    """The single step of a movement; None if there is nothing to do."""
+    source, target = move.ends
     if move.across:
         kind: StepKind = "exchange" if move.received.any() else "relayout"
         return Step(kind, source, target, tuple(range(source.grid.order)))
-    changed = tuple([g for g in range(source.grid.order) if _function(source, g) != _function(target, g)])
+    before, after = _functions(source), _functions(target)
+    changed = tuple([g for g in range(source.grid.order) if before[g] != after[g]])
     if not changed and source.digits == target.digits:
         return None
     return Step(_kind(move, changed), source, target, changed)
@@ -121,19 +126,21 @@ def _tiles(dist: Distribution) -> dict[object, object]:
     return {name: [(split.kind, split.parts) for split in splits] for name, splits in _modes(dist)}
 
 
-def _function(dist: Distribution, g: int) -> tuple[object, ...]:
-    """The coordinate function of a grid mode: equal values mean that the same elements have the same coordinate."""
-    role = dist.roles[g]
-    if role.name == "split":
-        for m, (name, mode) in enumerate(_modes(dist)):
-            for depth, split in enumerate(mode):
-                if split.grid_mode == g:
-                    return (role, name, dealings(mode[: depth + 1], dist.view_shape[m]))
-    op = dist.layout.op if role.name == "partial" else ""
-    return (role, op)
+def _functions(dist: Distribution) -> list[tuple[object, ...]]:
+    """The coordinate functions of grid modes: equal values mean that the same elements have the same coordinate."""
+    functions: list[tuple[object, ...]] = []
+    for role in dist.roles:
+        functions.append((role, dist.layout.op if role.name == "partial" else ""))
+    for m, (name, mode) in enumerate(_modes(dist)):
+        for depth, split in enumerate(mode):
+            function = dealings(mode[: depth + 1], dist.view_shape[m])
+            functions[split.grid_mode] = dist.roles[split.grid_mode], name, function
+    return functions
 
 
-def _modes(dist: Distribution) -> Iterator[tuple[object, tuple[Split, ...]]]:
+def _modes(dist: Distribution) -> list[tuple[object, tuple[Split, ...]]]:
     """Per view mode, its key and its splits. The key is its digits and a count, since tiles of 1 read equal digits."""
+    modes: list[tuple[object, tuple[Split, ...]]] = []
     for m, (digits, mode) in enumerate(zip(dist.digits, dist.splits, strict=True)):
-        yield (digits, dist.digits[:m].count(digits)), mode
+        modes.append(((digits, dist.digits[:m].count(digits)), mode))
+    return modes

@@ -17,8 +17,7 @@ ranks find the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, product
@@ -37,9 +36,9 @@ from ..layout.view import View
 from ..machines.machine import Machine
 from .best_first import Draft, best_first
 from .cost import at_least, at_least_in_two, duration, peak
-from .movement import movement
+from .movement import Movement, movement
 from .overlaps import TooManyPiecesError
-from .rules import one_step
+from .rules import step_of
 from .step import Step, rounded
 from .volumes import largest_block
 
@@ -170,8 +169,10 @@ def _made(
     ops = [op for op in OPS if op in names] or ["sum"]
     if len(ops) > 1:
         return
-    with suppress(LayoutError):  # raised if sizes of a block split fit at one end only
+    try:
         yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
+    except LayoutError:  # sizes of a block split fit at one end only
+        return
 
 
 def _grid_modes(dist: Distribution) -> list[int]:
@@ -263,12 +264,16 @@ class Route:
 
 
 class _Path(NamedTuple):
-    """Steps from the source to a layout, which may become a route."""
+    """Steps from the source to a layout, which may become a route.
+
+    Attributes:
+        seconds: their seconds.
+        ties: their peak, the number of the layout, and whether they have a step of the required kind.
+        steps: the steps.
+    """
 
     seconds: float
-    peak: int
-    layout: int  # the number of the layout
-    done: bool  # whether they have a step of the required kind
+    ties: tuple[int, int, bool]
     steps: tuple[Step, ...]
 
 
@@ -291,6 +296,7 @@ class Search:
     exact: bool = True
     wire: np.dtype[Any] | None = None
     _layouts: tuple[Distribution, ...] = ()
+    _direct: Route | None = None
 
     def cheapest(self, most: float = inf) -> Route:
         """A cheapest route; of several, the one with the fewest steps. If it takes `most` seconds, any such route."""
@@ -330,13 +336,15 @@ class Search:
 
     def direct(self) -> Route:
         """The route of one step, or of none if there is nothing to do."""
-        seconds, step = _price(self.source, self.target, (self.item, self.machine, self.wire))
-        if seconds == inf:  # no step between layouts whose tiles make too many pieces has a price: the error says why
-            step = one_step(self.source, self.target)
-            if step is not None:
-                duration(step, self.item, self.machine)
-        steps = () if step is None else (step,)
-        return self.route(seconds, steps)
+        if self._direct is None:
+            move = movement(self.source, self.target)
+            seconds, step = _price(move, (self.item, self.machine, self.wire))
+            if seconds == inf:  # tiles that make too many pieces have no price: the error says why
+                step = step_of(move)
+                if step is not None:
+                    duration(step, self.item, self.machine)
+            self._direct = self.route(seconds, () if step is None else (step,))
+        return self._direct
 
     def _number(self, dist: Distribution) -> int:
         return next(n for n, other in enumerate(self._all()) if other.meaning == dist.meaning)
@@ -402,74 +410,80 @@ class _Opened:
         self.kind, self.without = kind, without
         self.times = search.item, search.machine, search.wire
         self.first, self.aside = self._by_sizes()
-        self.left = {_SOURCE: _bound(search.source, search.target, self.times)}  # seconds from a layout on, at least
+        self.left = {
+            _SOURCE: _bound(movement(search.source, search.target), self.times)
+        }  # seconds from a layout on, at least
         self.peaks: dict[tuple[int, bool], list[int]] = {}  # with which a layout was reached, in falling order
-        self.looked = 0
+        self.looked = self.drafted = 0
 
     def routes(self) -> Iterator[Route]:
         """The routes in order of seconds."""
-        start = _Path(0.0, 0, _SOURCE, self.kind is None, ())
+        start = _Path(0.0, (0, _SOURCE, self.kind is None), ())
         drafts = [(self.left[_SOURCE], (0,), partial(self.onward, start))]
         return (route for _, route in best_first(drafts, Route))
 
     def onward(self, path: _Path) -> Iterator[Draft]:
         """Open a path: the route, if it is at the target; else the steps from there, bounded by the sizes of blocks."""
-        peaks = self.peaks.setdefault((path.layout, path.done), [])
-        if peaks and (not self.both or peaks[-1] <= path.peak):
+        most, layout, done = path.ties
+        peaks = self.peaks.setdefault((layout, done), [])
+        if peaks and (not self.both or peaks[-1] <= most):
             return  # an earlier path to this layout is as good
-        peaks.append(path.peak)
-        if path.layout == _TARGET:
-            if path.done:
+        peaks.append(most)
+        if layout == _TARGET:
+            if done:
                 yield path.seconds, (), self.search.route(path.seconds, path.steps)
             return
 
         spent = self.looked >= self.search.most  # then only steps straight to the target are tried
         self.search.exact = self.search.exact and not spent
         for following in (_TARGET,) if spent else range(_TARGET, len(self.every)):
-            if following == path.layout or (path.layout, following) == self.without:
+            if following == layout or (layout, following) == self.without:
                 continue
             rest = max(self.aside[following], self.first[following] + self.left.get(following, 0.0))
-            yield from self._draft(path.seconds + rest, _BY_SIZES, path, self.sharpened, following)
+            bound = path.seconds + rest
+            if bound < self.limit:
+                self.drafted += 1
+                opened = partial(self.sharpened, path, following, self.drafted, bound)
+                yield bound, (_BY_SIZES, *path.ties, self.drafted), opened
 
-    def sharpened(self, path: _Path, following: int) -> Iterator[Draft]:
+    def sharpened(self, path: _Path, following: int, number: int, bound: float) -> Iterator[Draft]:
         """Open a step without a price: by what ranks lack, first from its end on, then from its beginning."""
         if self.looked >= self.search.most and following != _TARGET:
             self.search.exact = False
             return
         rough = following not in self.left
         if rough:
-            self.left[following] = _bound(self.every[following], self.search.target, self.times)
+            self.left[following] = _bound(movement(self.every[following], self.search.target), self.times)
         if rough or self.both:
             step = self.first[following]
         else:
-            step = _bound(self.every[path.layout], self.every[following], self.times)
+            step = _bound(movement(self.every[path.ties[1]], self.every[following]), self.times)
 
         sharp = self.both or not rough  # if memory counts, nearly every step is priced
         self.looked += sharp
-        stage, opened = (_BY_LACK, self.priced) if sharp else (_BY_SIZES, self.sharpened)
-        yield from self._draft(path.seconds + step + self.left[following], stage, path, opened, following)
+        bound = max(bound, path.seconds + step + self.left[following])
+        if bound < self.limit:
+            if sharp:
+                yield bound, (_BY_LACK, *path.ties, number), partial(self.priced, path, following, number)
+            else:
+                yield bound, (_BY_SIZES, *path.ties, number), partial(self.sharpened, path, following, number, bound)
 
-    def priced(self, path: _Path, following: int) -> Iterator[Draft]:
+    def priced(self, path: _Path, following: int, number: int) -> Iterator[Draft]:
         """Open a step with its price: a longer path."""
         search = self.search
-        seconds, step = _price(self.every[path.layout], self.every[following], self.times)
+        most, layout, done = path.ties
+        seconds, step = _price(movement(self.every[layout], self.every[following]), self.times)
         if step is None:
             return
-        most = path.peak
         if self.both:
-            ends = path.layout == _SOURCE, following == _TARGET
+            ends = layout == _SOURCE, following == _TARGET
             most = max(most, peak(step, search.source, search.target, *ends))
         if most <= self.most:
-            done = path.done or step.kind == self.kind
-            longer = _Path(path.seconds + seconds, most, following, done, (*path.steps, step))
-            yield from self._draft(longer.seconds + self.left[following], len(longer.steps), longer, self.onward)
-
-    def _draft(
-        self, bound: float, stage: int, path: _Path, opened: Callable[..., Iterator[Draft]], *following: int
-    ) -> Iterator[Draft]:
-        """The draft, if it may stay below the limit. Of equal bounds, steps come before paths, short ones first."""
-        if bound < self.limit:
-            yield bound, (stage, path.peak, path.layout, path.done), partial(opened, path, *following)
+            done = done or step.kind == self.kind
+            longer = _Path(path.seconds + seconds, (most, following, done), (*path.steps, step))
+            bound = longer.seconds + self.left[following]
+            if bound < self.limit:
+                yield bound, (len(longer.steps), *longer.ties, number), partial(self.onward, longer)
 
     def _by_sizes(self) -> tuple[list[float], list[float]]:
         """Lower bounds on a step to each layout, and on it and another one to the target: both copy a block."""
@@ -491,12 +505,11 @@ class _Opened:
         return first, aside
 
 
-@memoized(65536)
-def _price(before: Distribution, after: Distribution, times: Times) -> tuple[float, Step | None]:
-    """The seconds of the step between two layouts, and the step."""
+def _price(move: Movement, times: Times) -> tuple[float, Step | None]:
+    """The seconds of the step that does a movement, and the step."""
     item, machine, wire = times
     try:
-        step = one_step(before, after)
+        step = step_of(move)
         if step is None:
             return 0.0, None
         step = rounded(step, wire)
@@ -505,10 +518,10 @@ def _price(before: Distribution, after: Distribution, times: Times) -> tuple[flo
         return inf, None
 
 
-@memoized(65536)
-def _bound(before: Distribution, after: Distribution, times: Times) -> float:
-    """A lower bound on the seconds from one layout to another."""
+def _bound(move: Movement, times: Times) -> float:
+    """A lower bound on the seconds of a movement."""
     item, machine, wire = times
-    with suppress(TooManyPiecesError):
-        return at_least(movement(before, after), item, machine, 0 if wire is None else wire.itemsize)
-    return 0.0
+    try:
+        return at_least(move, item, machine, 0 if wire is None else wire.itemsize)
+    except TooManyPiecesError:
+        return 0.0

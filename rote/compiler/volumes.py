@@ -31,7 +31,7 @@ def block_sizes(dist: Distribution) -> Ints:
     if not dist.grid.shape:  # NumPy makes numbers of arrays of order 0
         return np.array([prod(dist.shape)], counter)
 
-    sizes = np.ones((1,) * dist.grid.order, counter)
+    sizes = np.array(1, counter, ndmin=len(dist.grid.shape))
     for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
         parts = tuple([(s.kind, s.parts) for s in mode])
         sizes = sizes * over_grid(extents_along(parts, extent), [s.grid_mode for s in mode], dist.grid.order)
@@ -49,7 +49,7 @@ def largest_block(dist: Distribution) -> int:
 def extents_along(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
     """The number of local indices of a mode at all coordinates of its splits: an axis per split."""
     shape = [parts for _, parts in splits]
-    left: Ints = np.full((), extent)
+    left: Ints = np.array(extent)
     for (kind, parts), at in zip(splits, np.indices(shape, sparse=True), strict=True):
         left = kinds.extent(kind, parts, left, at)
     return np.broadcast_to(left, shape)

@@ -161,7 +161,7 @@ def _each_extent(ask: Callable[..., Any], kind: Kind, p: int, n: Ints, values: i
     if not np.ndim(n):
         return ask(kind, p, int(n), values)
     extents, values = np.broadcast_arrays(n, values)
-    distinct = np.unique(extents).tolist()
+    distinct = sorted({*extents.reshape(-1).tolist()})  # `np.unique` would import numpy.ma, for every first plan
     if len(distinct) == 1:
         return ask(kind, p, distinct[0], values)
     every = np.empty((answers, *extents.shape), np.int64)

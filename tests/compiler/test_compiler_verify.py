@@ -21,7 +21,6 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler import factor as factors
 from rote.compiler import peers
 from rote.compiler.factor import Factor
 from rote.compiler.movement import RECEIVES, SENDS, Movement
@@ -264,7 +263,7 @@ def meets_flipped(rng, plan, monkeypatch):
     if harmless[0]:
         return False
     monkeypatch.setattr(peers, "peer_rule", mutated)
-    monkeypatch.setattr(Movement, "_rules", property(lambda move: peers.peer_rules(*move.ends)))  # none are kept
+    monkeypatch.setattr(Movement, "rules", lambda move, side: peers.peer_rules(*move.ends)[side])  # none are kept
     return True
 
 
@@ -337,8 +336,9 @@ def overlaps_changed(change):
             return False
         lattices = property(lambda factor: new if factor is wrong else right.fget(factor))
         monkeypatch.setattr(Factor, "lattices", lattices)
-        for module, name in ((factors, "_groups"), (factors, "_by_place"), (proof, "_proof")):
-            monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+        monkeypatch.setattr(Factor, "_near", lambda factor, side, at: range(len(factor.lattices)))
+        for place, name in ((Factor, "at"), (proof, "_proof")):
+            monkeypatch.setattr(place, name, getattr(place, name).__wrapped__)
         return True
 
     return mutate

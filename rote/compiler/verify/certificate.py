@@ -344,9 +344,10 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: Sequence[PeerRu
         raise PlanError("a zero_fill, and no slice, makes tensors partial")
     if kind == "permute" and _cut(roles, parts, rules):
         raise PlanError("blocks must go whole to one rank, not cut or copied")
-    old, new = ((dist.digits, *map(dealings, dist.splits, dist.view_shape)) for dist in (before, after))
-    if kind in AS_THEY_ARE and old != new:
-        raise PlanError("blocks are not to be rearranged")
+    if kind in AS_THEY_ARE:
+        old, new = ((dist.digits, *map(dealings, dist.splits, dist.view_shape)) for dist in (before, after))
+        if old != new:
+            raise PlanError("blocks are not to be rearranged")
 
 
 def _check_kind_across(step: Step) -> None:

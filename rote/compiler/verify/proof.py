@@ -75,11 +75,11 @@ class Proof:
     """
 
     def __init__(self, source: Reading, target: Reading, lattices: Sequence[Lattice]) -> None:
-        given, both = len(splits_of(source)), len(splits_of(source, target))
+        self.parts: tuple[int, ...] = tuple(splits_of(source, target))
+        given, both = len(splits_of(source)), len(self.parts)
         self.at = slice(0, given), slice(given, both)
         self.local = slice(both, both + len(source)), slice(both + len(source), None)
         self.lattices = lattices
-        self.parts: tuple[int, ...] = tuple(splits_of(source, target))
         self.extents = extents_of(source)
         self.counter: np.dtype[Any] = counting(prod(self.extents.values()))
         self._rows: dict[tuple[int, At, tuple[range, ...]], dict[At, list[Lattice]]] = {}
@@ -108,7 +108,7 @@ class Proof:
         if len(self.lattices) <= _FEW:
             return self.lattices
         near = np.full(len(self.lattices), True)
-        if isinstance(self.lattices, Intervals):
+        if type(self.lattices) is Intervals:
             for k, c in wanted.items():
                 near &= self.lattices.rows[k] == c
         else:
@@ -131,12 +131,18 @@ class Proof:
         if not found:
             return
         away, local = lattice.rows[other], lattice.rows[self.at[1].stop :]
-        varied = [axis for axis in _varied(away) if axis not in digits]
-        left = [axis for axis in range(len(lattice.shape)) if axis not in digits and axis not in varied]
-        shape = tuple([lattice.shape[axis] for axis in left])
-        for values in product(*[range(lattice.shape[axis]) for axis in varied]):
+        columns = [*zip(*away, strict=True)]
+        varied, left = list[int](), list[int]()
+        for axis in range(len(lattice.shape)):
+            if axis not in digits:
+                (varied if columns and any(columns[axis + 1]) else left).append(axis)
+
+        shape = tuple(map(lattice.shape.__getitem__, left))
+        for values in product(*map(range, map(lattice.shape.__getitem__, varied))):
             fixed = digits | dict(zip(varied, values, strict=True))
-            rows = [(_value(row, fixed), *[row[axis + 1] for axis in left]) for row in local]
+            rows = []
+            for row in local:
+                rows.append((_value(row, fixed), *map(row[1:].__getitem__, left)))
             yield tuple([_value(row, fixed) for row in away]), Lattice(shape, tuple(rows))
 
     def _listed_parts(self, lattice: Lattice, other: slice, wanted: dict[int, int]) -> Iterator[tuple[At, Lattice]]:
@@ -160,7 +166,7 @@ class Proof:
         Raises:
             PlanError: the other pairs are too many to list.
         """
-        if isinstance(self.lattices, Intervals):
+        if type(self.lattices) is Intervals:
             return ()
         numbers = [self._pairs_of(lattice) for lattice in self.lattices]
         if sum(numbers) <= _MANY:
@@ -200,7 +206,7 @@ class Proof:
     @cached_property
     def pairs(self) -> tuple[tuple[Array, ...], Array]:
         """The pairs of coordinates with elements in common that are not large, per split, and how many elements."""
-        if isinstance(self.lattices, Intervals):  # the coordinates of some side change from each to the next
+        if type(self.lattices) is Intervals:  # the coordinates of some side change from each to the next
             return tuple(self.lattices.rows[:-2]), self.lattices.lengths.astype(self.counter)
         keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, self.counter)]
         large = {*map(id, self.large)}
@@ -270,7 +276,7 @@ class Proof:
     def ranges(self) -> Ranges | None:
         """The numbers of pairs, if one split on each side makes too many to list, and they are ranges; else None."""
         if (
-            isinstance(self.lattices, Intervals)
+            type(self.lattices) is Intervals
             or self.at != (slice(0, 1), slice(1, 2))
             or self.parts[0] != self.parts[1]
             or self.parts[0] ** 2 <= _MANY
@@ -298,9 +304,7 @@ def prove(ends: Ends, part: Part) -> ProvedComponent:
     Raises:
         PlanError: the proof fails; the text names the ranks and the first element.
     """
-    sides = zip(ends, (part.before, part.after), strict=True)
-    before, after = (tuple([split.grid_mode for m in modes for split in dist.splits[m]]) for dist, modes in sides)
-    over = before, after
+    over = _splitting(ends[SENDS], part.before), _splitting(ends[RECEIVES], part.after)
     try:
         return ProvedComponent(over, _proof(part.factor))
     except _DifferError as error:
@@ -308,6 +312,11 @@ def prove(ends: Ends, part: Part) -> ProvedComponent:
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, over, at, strict=True))
         text = f"from {ranks} go elements, {element} first of modes {part.before}"
         raise PlanError(f"{text}, not the same in the same order on both sides") from None
+
+
+def _splitting(dist: Distribution, modes: At) -> At:
+    """The grid modes that split some modes."""
+    return tuple([split.grid_mode for mode in modes for split in dist.splits[mode]])
 
 
 class _DifferError(Exception):
@@ -318,7 +327,7 @@ class _DifferError(Exception):
 def _proof(factor: Factor) -> Proof:
     source, target = factor.sides
     proof = Proof(source, target, factor.lattices)
-    if isinstance(proof.lattices, Intervals):
+    if type(proof.lattices) is Intervals:
         _check_intervals(source, target, proof.lattices)
         return proof
 
@@ -427,7 +436,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
             raise PlanError(f"there are no coordinates {least} to {most} along {kind} over {p}")
         ways.append((row, p, _stretch_at(kind, p, n, least, most)))
         if depth < len(splits):
-            extents = np.unique(extent(kind, p, n, np.arange(least, most + 1))).tolist()
+            extents = sorted({*extent(kind, p, n, np.arange(least, most + 1)).tolist()})
             if len(extents) > 1 and not all(inner.tile for inner, _ in splits[depth:]):
                 raise PlanError(f"coordinates {least} to {most} along {kind} over {p} have several extents, {extents}")
             n = extents[-1]

@@ -132,7 +132,7 @@ def _block(dist: Distribution) -> Array:
     at, counter = _places(dist.grid, across=False), counting(prod(dist.shape))
     block = np.ones(dist.grid.shape, counter)
     for splits, n in zip(dist.splits, dist.view_shape, strict=True):
-        left: Array = np.full((), n)
+        left: Array = np.array(n)
         for split in splits:
             left = extent(split.kind, split.parts, left, at[split.grid_mode])
         block = np.asarray(block * left, counter)  # NumPy makes numbers of arrays of order 0
