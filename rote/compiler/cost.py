@@ -45,6 +45,7 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
 _ELEMENTS, _MESSAGES = 0, 1  # places in a `Traffic`
+_OF_BLOCKS = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter")  # collectives of whole blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,10 @@ def flow(step: Step) -> Flow:
     if step.kind in LOCAL:
         zero = _zero(step)
         return Flow(zero, zero, zero, zero)
+    move = step.movement
+    if step.kind not in _OF_BLOCKS:  # a message for each pair of ranks, of which only the elements are in buffers
+        elements, messages = move.traffic(RECEIVES)
+        return Flow(elements, messages, move.traffic(SENDS).elements, elements)
     others = prod([source.grid.shape[g] for g in step.grid_modes]) - 1
     before, after = block_sizes(source), block_sizes(target)
     # The contributions to an element pass through all ranks one after another, and the sum passes back. Only the first
@@ -110,11 +115,8 @@ def flow(step: Step) -> Flow:
     if step.kind == "broadcast":
         needed = after * (before == 0)
         return Flow(needed, (needed > 0).astype(np.int64), _zero(step), _zero(step))
-    move = step.movement
-    elements, messages = move.traffic(RECEIVES)
-    if step.kind in ("allgather", "reduce_scatter"):
-        return Flow(elements, messages, before, after)
-    return Flow(elements, messages, move.traffic(SENDS).elements, elements)
+    elements, messages = move.traffic(RECEIVES)  # of an allgather or a reduce_scatter
+    return Flow(elements, messages, before, after)
 
 
 def _zero(step: Step) -> Ints:

@@ -47,6 +47,7 @@ Digits = tuple[tuple[Digit, ...], ...]
 Modes = tuple[tuple[tuple[Digit, ...], tuple[Split, ...]], ...]  # the digits and splits of each
 Pair = tuple[At, At]  # modes of the source, and of the target
 
+_DIGITS = itemgetter(0)  # of `Modes`
 _SMALL = 1 << 12  # bytes of counts that a movement keeps; of larger ones, caches keep few
 _SERVED = 1 << 16  # ranks of which some are replicas: their pairs take a minute
 _AT_ONCE = 1 << 22  # pairs of ranks that are counted at a time
@@ -338,16 +339,16 @@ def _options(part: Part, me: At, side: int, partners: list[range], strides: At) 
 def _parts(source: Distribution, target: Distribution) -> tuple[Part, ...]:
     parts = []
     for before, after in _matched(source.digits, target.digits):
-        modes = tuple([(source.digits[m], source.splits[m]) for m in before])
-        others = tuple([(target.digits[m], target.splits[m]) for m in after])
-        parts.append(_part(before, after, modes, others))
+        modes = map(source.digits.__getitem__, before), map(source.splits.__getitem__, before)
+        others = map(target.digits.__getitem__, after), map(target.splits.__getitem__, after)
+        parts.append(_part(before, after, tuple(zip(*modes, strict=True)), tuple(zip(*others, strict=True))))
     return tuple(parts)
 
 
 @memoized(16384)  # movements of a search differ in few of their parts
 def _part(before: At, after: At, modes: Modes, others: Modes) -> Part:
     # If both sides read the same digits, each mode counts as one digit, so that modes of one extent share a factor.
-    alike = [digits for digits, _ in modes] == [digits for digits, _ in others]
+    alike = [*map(_DIGITS, modes)] == [*map(_DIGITS, others)]
     sides = _reading(modes, alike), _reading(others, alike)
     return Part(before, after, factor(sides), (_splitting(modes), _splitting(others)))
 

@@ -9,6 +9,7 @@ holds under D, for every kind and every extent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ..layout.distribution import Distribution
 from ..layout.kinds import Split, dealings
@@ -18,6 +19,7 @@ from .step import LOCAL, Step, StepKind
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "step_of", "table"]
 
 ANY = "any"
+_KIND_AND_PARTS = attrgetter("kind", "parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _tiles(dist: Distribution) -> dict[object, object]:
 
     Sizes of blocks would not do, because nested blocks of the same size need not be the same tiles.
     """
-    return {name: [(split.kind, split.parts) for split in splits] for name, splits in _modes(dist)}
+    return {name: [*map(_KIND_AND_PARTS, splits)] for name, splits in _modes(dist)}
 
 
 def _functions(dist: Distribution) -> list[tuple[object, ...]]:

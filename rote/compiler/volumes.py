@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from .overlaps import counting
 __all__ = ["block_sizes", "coordinates", "extents_along", "largest_block", "over_grid", "over_ranks", "places", "thin"]
 
 Ints = npt.NDArray[np.int64]
+_GRID_MODE, _KIND_AND_PARTS = attrgetter("grid_mode"), attrgetter("kind", "parts")  # of a split
 
 
 @memoized_arrays(8192, few=8)
@@ -33,8 +35,8 @@ def block_sizes(dist: Distribution) -> Ints:
 
     sizes = np.array(1, counter, ndmin=len(dist.grid.shape))
     for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
-        parts = tuple([(s.kind, s.parts) for s in mode])
-        sizes = sizes * over_grid(extents_along(parts, extent), [s.grid_mode for s in mode], dist.grid.order)
+        table = extents_along(tuple(map(_KIND_AND_PARTS, mode)), extent)
+        sizes = sizes * over_grid(table, [*map(_GRID_MODE, mode)], dist.grid.order)
     for g, at in dist.layout.rooted:
         sizes = sizes * over_grid((np.arange(dist.grid.shape[g]) == at).astype(np.int64), [g], dist.grid.order)
     return sizes

@@ -154,22 +154,39 @@ def _prove_rule(g: int, rule: PeerRule, p: int, before: Role, after: Role, chang
     table = rule.table(few)
     holds, wants = ([k for k, c in enumerate(few) if role.name != "rooted" or c == role.at] for role in (before, after))
     inside = table[np.ix_(holds, wants)]
+
+    right = _is_right(inside, len(holds), before, after, changes)
+    if rule.number != p or not right or (inside.size < table.size and table.sum() != inside.sum()):
+        pairs = [[few[a], few[b]] for a, b in np.argwhere(table).tolist()[:9]]
+        text = _required(p, before, after, changes)
+        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} exchange data, but {text}")
+
+
+def _is_right(table: Array, holders: int, before: Role, after: Role, changes: bool) -> bool:
+    """Whether the coordinates that hold data (rows) and those that want some (columns) exchange what roles require."""
     own = before.name in ("split", "partial")  # no two coordinates have the same data
+    if after.name != "partial":
+        return bool((table.sum(axis=0) == (holders if own else 1)).all())
+    if not own:
+        return bool(table.sum() == 1)
+    if (table.sum(axis=1) != 1).any():
+        return False
     single = before.name == "partial" and changes  # the old reduction ends before the new one starts
+    return not single or bool(table.any(axis=0).sum() == 1)
+
+
+def _required(p: int, before: Role, after: Role, changes: bool) -> str:
+    """What roles require, in words."""
+    own = before.name in ("split", "partial")
     whole = str([*range(min(p, 30))])[:60]
     holders = f"[{before.at}]" if before.name == "rooted" else whole
     receivers = f"[{after.at}]" if after.name == "rooted" else whole
     if after.name != "partial":
-        right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
-        text = f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
-    elif own:
-        right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
-        text = f"each contribution enters one accumulator{', the same for all' * single}"
-    else:
-        right, text = inside.sum() == 1, f"the value is contributed once, by one of {holders}"
-    if rule.number != p or not right or (inside.size < table.size and table.sum() != inside.sum()):
-        pairs = [[few[a], few[b]] for a, b in np.argwhere(table).tolist()[:9]]
-        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} exchange data, but {text}")
+        return f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
+    if not own:
+        return f"the value is contributed once, by one of {holders}"
+    same = ", the same for all" if before.name == "partial" and changes else ""
+    return f"each contribution enters one accumulator{same}"
 
 
 def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
@@ -212,28 +229,46 @@ def _expected(
         if not all(partners):
             yield rank, only, []
             continue
-        first, places = 0, [0]
-        for g in free:
-            first += strides[g] * partners[g][0]
-        if only is not None:
-            for g, c in enumerate(other.coordinates(only)):
-                partners[g] = range(c, c + 1) if c in partners[g] else range(0)
-        for g in free:
-            places = [place + strides[g] * c for place in places for c in partners[g]]
-        products: list[Expected] = [(place, (), place != first) for place in places]
+        places = _free_places(free, partners, strides, other.coordinates(only) if only is not None else None)
+        products: list[Expected] = [(place, (), late) for place, late in places]
         for part in parts:
-            over, options = part.over[1 - side], []
-            own = (*map(me.__getitem__, part.over[side]),)
-            for where, elements in part.proof.row(side, own, (*map(partners.__getitem__, over),)).items():
-                place = 0
-                for g, c in zip(over, where, strict=True):
-                    place += strides[g] * c
-                options.append((place, elements))
+            options = _options(part, side, me, partners, strides)
             products = [(at + more, (*some, e), late) for at, some, late in products for more, e in options]
         if serves:
             source = [mine.coordinates(at) for at, _, _ in products]
             products = [each for each, at in zip(products, source, strict=True) if all(at[g] == me[g] for g in serves)]
         yield rank, only, sorted(products, key=itemgetter(0))
+
+
+def _free_places(
+    free: Sequence[int], partners: list[range], strides: Sequence[int], only: At | None
+) -> list[tuple[int, bool]]:
+    """What coordinates along grid modes that split nothing add to the number of a peer, and whether it is a later one.
+
+    If a peer's coordinates are given, all `partners` that are not its own are taken out.
+    """
+    first, places = 0, [0]
+    for g in free:
+        first += strides[g] * partners[g][0]
+    for g, c in enumerate(only or ()):
+        partners[g] = range(c, c + 1) if c in partners[g] else range(0)
+    for g in free:
+        places = [place + strides[g] * c for place in places for c in partners[g]]
+    return [(place, place != first) for place in places]
+
+
+def _options(
+    part: ProvedComponent, side: int, me: At, partners: list[range], strides: Sequence[int]
+) -> list[tuple[int, Elements]]:
+    """The proved elements of a component for a rank, each with what its coordinates add to the number of the peer."""
+    over, options = part.over[1 - side], []
+    own = tuple(map(me.__getitem__, part.over[side]))
+    for where, elements in part.proof.row(side, own, tuple(map(partners.__getitem__, over))).items():
+        place = 0
+        for g, c in zip(over, where, strict=True):
+            place += strides[g] * c
+        options.append((place, elements))
+    return options
 
 
 def _check_lists(
@@ -330,13 +365,7 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: Sequence[PeerRu
         raise PlanError(f"ranks exchange data over grid modes {sorted(outside)}, which are not in the step's sub-grid")
     if kind in ROLES:
         idle = {g for g in step.grid_modes if kind in TOGETHER and rules[g].number > 1}
-        others = []
-        for g in sorted(crossed | changed | idle):
-            name = f"{roles[g][0].name} to {roles[g][1].name}"
-            if name != ROLES[kind]:
-                others.append(f"{g} ({name})")
-        if others:
-            raise PlanError(f"grid mode {', '.join(others)} is not {ROLES[kind]}, as in this kind")
+        _check_roles(kind, roles, crossed | changed | idle)
         if kind != "alltoall" and not changed:
             raise PlanError(f"no grid mode is {ROLES[kind]}, as in this kind")
     filled = any(old.name != "partial" == new.name for old, new in roles)
@@ -348,6 +377,18 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: Sequence[PeerRu
         old, new = ((dist.digits, *map(dealings, dist.splits, dist.view_shape)) for dist in (before, after))
         if old != new:
             raise PlanError("blocks are not to be rearranged")
+
+
+def _check_roles(kind: str, roles: Sequence[tuple[Role, Role]], modes: set[int]) -> None:
+    """Refuse grid modes whose roles change in another way than in a collective."""
+    others = []
+    for g in sorted(modes):
+        before, after = roles[g]
+        name = f"{before.name} to {after.name}"
+        if name != ROLES[kind]:
+            others.append(f"{g} ({name})")
+    if others:
+        raise PlanError(f"grid mode {', '.join(others)} is not {ROLES[kind]}, as in this kind")
 
 
 def _check_kind_across(step: Step) -> None:

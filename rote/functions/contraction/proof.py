@@ -44,9 +44,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...compiler.plan import Plan
 from ...errors import PlanError
 from ...layout.distribution import Distribution
 from ...layout.indexset import IndexSet
+from .panels import Panels
 from .plan import Contraction
 from .stages import Move, Product
 
@@ -235,30 +237,63 @@ def _prove_product(
         wholes.append(_block(number, dist, [label if n == sizes[label] else None for label, n in modes]))
     if panels is None:
         _prove_blocks(number, stage, wholes, sizes)
-        return
-    letter, plans = panels.letter, (*stage.plans, ()) if len(stage.plans) == len(tensors) else stage.plans
-    fits = len(plans) == len(wholes) and any(plans[:-1]) and min(panels[1:]) >= 1
-    if not fits or letter not in sizes or panels.period > panels.count * panels.tile:
-        _fail(number, f"{panels!r} are no panels of its tensors")
-    for each, whole in zip(plans, wholes, strict=True):
-        cut = letter in whole.labels and (bool(each) or whole is not wholes[-1])  # the product may be added as it is
-        if bool(each) != cut or len(each) not in (0, 1, panels.count):
-            _fail(number, f"it has {len(each)} plans for {panels.count} panels of {letter!r} in {whole.dist}")
+    else:
+        _prove_panels(number, stage, (*tensors, made), wholes, sizes)
+
+
+def _prove_panels(
+    number: int, stage: Product, tensors: Sequence[_Tensor], wholes: Sequence[_Block], sizes: Mapping[Label, int]
+) -> None:
+    """Each panel of a product is complete, and is moved from where its tensor lies.
+
+    Args:
+        tensors: the ones that are multiplied, and the product, whole; `wholes` are their blocks.
+        sizes: per letter, the number of its indices.
+    """
+    panels, plans = stage.panels, (*stage.plans, ()) if len(stage.plans) == len(tensors) - 1 else stage.plans
+    assert panels is not None, "others are products at once"
+    _check_panels(number, panels, plans, wholes, sizes)
     for move in {move: None for each in plans for move in each}:
         move.verify()
+
+    letter = panels.letter
     for panel in range(panels.count):
         run = (panel * panels.tile, min((panel + 1) * panels.tile, panels.period))
         here = IndexSet.of_runs([run], panels.period, sizes[letter])
         blocks = [whole.along(letter, _Sets.within, here) for whole in wholes]
-        for k, (each, tensor) in enumerate(zip(plans, (*tensors, made), strict=True)):
-            if each:
-                move = each[panel % len(each)]
-                ends = (move.source, move.target) if tensor is not made else (move.target, move.source)
-                outside, inside = [_block(number, end, blocks[k].labels).along(letter, _Sets.at, here) for end in ends]
-                if move.dtype != tensor.dtype or not _lies_in(outside, blocks[k], letter, len(here)):
-                    _fail(number, f"it moves panels of {outside.dist} of {move.dtype}, but the tensor lies as {tensor}")
-                blocks[k] = inside
+        for k, moves in enumerate(plans):
+            if moves:
+                is_made = k == len(plans) - 1
+                blocks[k] = _moved_panel(
+                    number, moves[panel % len(moves)], tensors[k], is_made, blocks[k], letter, here
+                )
         _prove_blocks(number, stage, blocks, {**sizes, letter: len(here)})
+
+
+def _check_panels(
+    number: int, panels: Panels, plans: Sequence[Sequence[Plan]], wholes: Sequence[_Block], sizes: Mapping[Label, int]
+) -> None:
+    """Refuse panels that do not cut the letter, and plans that are not one for all panels of a tensor, or for each."""
+    letter = panels.letter
+    fits = len(plans) == len(wholes) and any(plans[:-1]) and min(panels[1:]) >= 1
+    if not fits or letter not in sizes or panels.period > panels.count * panels.tile:
+        _fail(number, f"{panels!r} are no panels of its tensors")
+
+    for moves, whole in zip(plans, wholes, strict=True):
+        cut = letter in whole.labels and (bool(moves) or whole is not wholes[-1])  # the product may be added as it is
+        if bool(moves) != cut or len(moves) not in (0, 1, panels.count):
+            _fail(number, f"it has {len(moves)} plans for {panels.count} panels of {letter!r} in {whole.dist}")
+
+
+def _moved_panel(
+    number: int, move: Plan, tensor: _Tensor, is_made: bool, block: _Block, letter: str, here: IndexSet
+) -> _Block:
+    """Where a panel lies while it is multiplied: its move leads there from the tensor, or back if it is made."""
+    ends = (move.target, move.source) if is_made else (move.source, move.target)
+    outside, inside = [_block(number, end, block.labels).along(letter, _Sets.at, here) for end in ends]
+    if move.dtype != tensor.dtype or not _lies_in(outside, block, letter, len(here)):
+        _fail(number, f"it moves panels of {outside.dist} of {move.dtype}, but the tensor lies as {tensor}")
+    return inside
 
 
 def _lies_in(piece: _Block, block: _Block, letter: str, n: int) -> bool:
@@ -276,37 +311,60 @@ def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: 
         blocks: the ones that are multiplied, and the product.
         sizes: per letter, the number of its indices.
     """
+    _check_splits(number, stage, blocks)
+    indices = _common_indices(number, stage, blocks)
     *operands, result = blocks
-    grid, added = result.dist.grid, result.dist.partial
-    claimed = {letter: [entry.grid_mode for entry in entries] for letter, entries in stage.assignment}
-    for dist, labels, _ in blocks:
-        if dist.grid != grid or dist.layout.rooted or (dist.partial and dist.layout.op != "sum"):
-            _fail(number, f"it multiplies or makes blocks of {dist}, which are no sums on {grid}")
-        for label, splits in zip(labels, dist.splits, strict=True):
-            modes = [g for g in claimed.get(str(label), []) if grid.shape[g] > 1]
-            checked = label is None or not (dist is result.dist or stage.is_diagonal)
-            if checked and modes != [split.grid_mode for split in splits]:
-                _fail(number, f"its assignment splits {label!r} in another way than {dist}")
-    found, kept = dict[Label, _Sets](), result.held()
-    for block in blocks:
-        for label, sets in block.held().items():
-            if sets.differs(found.setdefault(label, sets)):
-                _fail(number, f"two of its tensors have different indices of {label!r} on some rank")
-    if {label for block in operands for label in block.held()} & {*stage.term} != {*kept}:
-        _fail(number, f"operands or result have one element along a letter of {stage.term!r}, which is longer")
+    grid, added, made = result.dist.grid, result.dist.partial, result.held()
+
     coordinates = np.unravel_index(np.arange(grid.size), grid.shape or (1,))
     group = np.zeros(grid.size, np.int64)  # of ranks whose contributions are added
-    for g in [g for g in range(grid.order) if g not in added]:
-        group = group * grid.shape[g] + coordinates[g]
-    summed = [label for label in found if label not in kept]
+    for g in range(grid.order):
+        if g not in added:
+            group = group * grid.shape[g] + coordinates[g]
+
+    # A rank's box: the elements that it makes, each with all indices of the letters that are summed.
+    summed = [label for label in indices if label not in made]
     over = [g for block in operands for g in block.dist.partial]
-    needed = prod([sets.sizes() > 0 for sets in kept.values()], start=np.ones(grid.size, bool))
-    volumes = prod([found[label].sizes() for label in summed], start=np.ones(grid.size, object))  # exact integers
+    needed = prod([sets.sizes() > 0 for sets in made.values()], start=np.ones(grid.size, bool))
+    volumes = prod([indices[label].sizes() for label in summed], start=np.ones(grid.size, object))  # exact integers
     boxes = np.flatnonzero(needed & (volumes > 0))
-    columns = [group, *[found[label].ids for label in summed], *[coordinates[g] for g in over]]
+
+    # Boxes of one group are disjoint if they differ in a name; then their volumes say whether all points are in one.
+    columns = [group, *[indices[label].ids for label in summed], *[coordinates[g] for g in over]]
     names = {*zip(*[column[boxes].tolist() for column in columns], strict=True)}
     totals = np.zeros(grid.size, object)
     np.add.at(totals, group[boxes], volumes[boxes])
     points = prod([sizes[label] for label in summed] + [grid.shape[g] for g in over])
     if points and (len(names) < len(boxes) or (totals[group[needed]] != points).any()):
         _fail(number, "some products of elements enter twice, or never")
+
+
+def _check_splits(number: int, stage: Product, blocks: Sequence[_Block]) -> None:
+    """Refuse blocks that are no sums on the grid of the product, or are split in another way than the assignment."""
+    result = blocks[-1]
+    grid = result.dist.grid
+    claimed = {letter: [entry.grid_mode for entry in entries] for letter, entries in stage.assignment}
+    for dist, labels, _ in blocks:
+        if dist.grid != grid or dist.layout.rooted or (dist.partial and dist.layout.op != "sum"):
+            _fail(number, f"it multiplies or makes blocks of {dist}, which are no sums on {grid}")
+        free = dist is result.dist or stage.is_diagonal
+        for label, splits in zip(labels, dist.splits, strict=True):
+            if free and label is not None:
+                continue
+            modes = [g for g in claimed.get(str(label), []) if grid.shape[g] > 1]  # none, if the mode broadcasts
+            if modes != [split.grid_mode for split in splits]:
+                _fail(number, f"its assignment splits {label!r} in another way than {dist}")
+
+
+def _common_indices(number: int, stage: Product, blocks: Sequence[_Block]) -> dict[Label, _Sets]:
+    """The indices of each letter, which must be the same in all blocks."""
+    indices = dict[Label, _Sets]()
+    for block in blocks:
+        for label, sets in block.held().items():
+            if sets.differs(indices.setdefault(label, sets)):
+                _fail(number, f"two of its tensors have different indices of {label!r} on some rank")
+
+    *operands, result = blocks
+    if {label for block in operands for label in block.held()} & {*stage.term} != {*result.held()}:
+        _fail(number, f"operands or result have one element along a letter of {stage.term!r}, which is longer")
+    return indices
