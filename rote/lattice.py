@@ -205,9 +205,9 @@ class Lattice:
         # Of the other digits, those on which the first rows depend make a part for each of their values.
         number, free, varied = len(wanted), list[int](), list[int]()
         firsts, *columns = [*zip(*self.rows, strict=True)] or [()] * (len(self.shape) + 1)
-        for axis, steps in enumerate(columns):
+        for axis, column in enumerate(columns):
             if axis not in digits:
-                (varied if any(steps[:number]) else free).append(axis)
+                (varied if any(column[:number]) else free).append(axis)
 
         shape = tuple(map(self.shape.__getitem__, free))
         left = [columns[axis][number:] for axis in free]

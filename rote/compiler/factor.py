@@ -34,8 +34,8 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 Wanted = tuple[int | None, ...]
-Places = tuple[dict[Wanted, list[int]], list[int]]  # numbers of lattices: by coordinates, and at several places
-Indexed = tuple[Sequence[Lattice], Places, Places]  # lattices, and their numbers by places on both sides
+ByPlace = tuple[dict[Wanted, list[int]], list[int]]  # numbers of lattices: by coordinates, and at several places
+Indexed = tuple[Sequence[Lattice], ByPlace, ByPlace]  # lattices, and their numbers by places on both sides
 
 _LOOKED_AT = 4  # lattices: among so few, none is looked up
 _LONG = 256  # coordinates of a grid mode: up to so many, a list of pairs is faster
@@ -234,7 +234,7 @@ def _along(of: Factor) -> Along | None:
     return along_of(*of.sides)
 
 
-def _by_place(lattices: Sequence[Lattice], side: slice) -> Places:
+def _by_place(lattices: Sequence[Lattice], side: slice) -> ByPlace:
     """The numbers of the lattices at a single place of one side, by coordinates, and of those at several places."""
     single: dict[Wanted, list[int]] = {}
     several: list[int] = []

@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 Width = tuple[int, int]
 
 
-class _Piece(NamedTuple):
+class _Run(NamedTuple):
     """Contiguous indices of a halo along one mode that one part holds."""
 
     place: int  # the position of the first index in the halo
@@ -45,7 +45,7 @@ class _Piece(NamedTuple):
 class _Mode:
     """A halo along one mode: per part its pieces, the extents of its block and halo, and what it takes and gives."""
 
-    pieces: tuple[tuple[_Piece, ...], ...]
+    pieces: tuple[tuple[_Run, ...], ...]
     blocks: Ints
     extents: Ints
     taken: Ints  # the number of indices that each part takes from all parts
@@ -205,7 +205,7 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
     starts = [start for start, _, _ in holders]
     pieces = []
     for first, last in (*blocks, (0, 0)):
-        row: list[_Piece] = []
+        row: list[_Run] = []
         index, end = first - low, last + high
         while first < last and index < end:
             inside = index % extent if periodic else index
@@ -216,14 +216,14 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
                 break
             _, stop, owner = holders[bisect_right(starts, inside) - 1]
             length = min(stop - inside, end - index)
-            row.append(_Piece(index - first + low, inside, length, owner))
+            row.append(_Run(index - first + low, inside, length, owner))
             index += length
         pieces.append(tuple(row))
     lengths = np.array([stop - start for start, stop in (*blocks, (0, 0))])
     return _tables(tuple(pieces), lengths, np.where(lengths > 0, lengths + low + high, 0))
 
 
-def _tables(pieces: tuple[tuple[_Piece, ...], ...], blocks: Ints, extents: Ints) -> _Mode:
+def _tables(pieces: tuple[tuple[_Run, ...], ...], blocks: Ints, extents: Ints) -> _Mode:
     """Count what each part takes from and gives to others."""
     taken, given, own, sources, targets = np.zeros((5, len(pieces)), np.int64)
     for k, row in enumerate(pieces):

@@ -49,7 +49,7 @@ _MOST_WIDENED = 64  # layouts, if grid modes take kinds and roles from each othe
 _MOST_RANKS = 200_000  # layouts times ranks
 _MOST_VIEWED = 24  # layouts in each of two views; few, because moves between views are computed for each pair
 _MOST_MOVED = 5  # grid modes of which a normal form tries all subsets
-Row = tuple[tuple[Entry, ...], ...]
+ModeEntries = tuple[tuple[Entry, ...], ...]
 Role = tuple[str, int]
 Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # a grid mode, its possible kinds, and its other roles
 
@@ -93,15 +93,15 @@ def _all(
     return tuple(dists)
 
 
-def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
+def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[ModeEntries]:
     """Every way to place one entry for each of these grid modes in the lists of the modes, each way once."""
-    rows: list[Row] = [((),) * order]
+    rows: list[ModeEntries] = [((),) * order]
     for g, kinds in split:
         rows = [row for shorter in rows for row in _with_entry(shorter, g, kinds)]
     return rows
 
 
-def _with_entry(row: Row, g: int, kinds: tuple[Kind, ...]) -> Iterator[Row]:
+def _with_entry(row: ModeEntries, g: int, kinds: tuple[Kind, ...]) -> Iterator[ModeEntries]:
     """Every way to add an entry for a grid mode to the lists of the modes."""
     for m, mode in enumerate(row):
         for at in range(len(mode) + 1):
@@ -158,7 +158,7 @@ def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distributi
 
 
 def _made(
-    shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
+    shape: tuple[int, ...], grid: Grid, view: View | None, modes: ModeEntries, roles: dict[int, Role]
 ) -> Iterator[Distribution]:
     """The layout with these entries and roles, if there is one for the tensor."""
     named = {entry.grid_mode for entry in chain(*modes)}

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..lattice import Lattice, Row, Shape
 
-__all__ = ["LARGE", "TILE", "Copy", "Factor", "IndexedCopy", "Piece", "Placed", "Places", "StridedCopy"]
+__all__ = ["LARGE", "TILE", "CopiedFactor", "CopiedLattice", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy"]
 __all__ += ["interleaved", "pieces", "plain_copy", "reduction", "run", "shared", "size_of", "times", "transposed"]
 
 Array = npt.NDArray[Any]
@@ -61,7 +61,7 @@ _WIDE = 1024  # the most bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 
 
-class Placed(NamedTuple):
+class CopiedLattice(NamedTuple):
     """The elements of one component in two arrays, each a block or a message.
 
     Attributes:
@@ -78,11 +78,11 @@ class Placed(NamedTuple):
         return self.lattice.rows[len(self.source) :] if side else self.lattice.rows[: len(self.source)]
 
 
-Places = tuple[Placed, ...]
+CopiedFactor = tuple[CopiedLattice, ...]
 """All elements of one component in two arrays, in the order of a message."""
 
 
-def size_of(places: Places) -> int:
+def size_of(places: CopiedFactor) -> int:
     """The number of elements."""
     return sum([part.lattice.size for part in places])
 
@@ -115,7 +115,7 @@ class StridedCopy:
         strides: the strides of the two arrays, in elements.
     """
 
-    parts: tuple[Placed, ...]
+    parts: tuple[CopiedLattice, ...]
     strides: tuple[Shape, Shape]
     _views: dict[tuple[np.dtype[Any], np.dtype[Any]], _Views] = field(default_factory=dict, init=False, repr=False)
 
@@ -299,7 +299,7 @@ def _tiles(shape: Shape) -> Iterator[Any]:
 class IndexedCopy:
     """Elements that are picked one by one: a product of lists; attributes as of `StridedCopy`."""
 
-    parts: tuple[Placed, ...]
+    parts: tuple[CopiedLattice, ...]
     strides: tuple[Shape, Shape]
 
     def bound(
@@ -372,7 +372,7 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
     return partial(_by_tiles, compute, [values, others], into, item, 1, False)
 
 
-def pieces(components: Sequence[Places], strides: tuple[Shape, Shape]) -> tuple[Piece, ...]:
+def pieces(components: Sequence[CopiedFactor], strides: tuple[Shape, Shape]) -> tuple[Piece, ...]:
     """The pieces of the product of some components, in arrays of these strides; each element is in one piece."""
     number = 1
     for each in components:
@@ -389,7 +389,7 @@ def pieces(components: Sequence[Places], strides: tuple[Shape, Shape]) -> tuple[
 
 
 @memoized(4096)
-def _strided(parts: tuple[Placed, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
+def _strided(parts: tuple[CopiedLattice, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one lattice per component; most messages, of one rank and of all ranks, share it."""
     return StridedCopy(parts, strides)
 

@@ -25,7 +25,7 @@ __all__ = ["IndexedMove"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Segment:
+class _Selected:
     """Elements of a block that go to, or come from, one rank."""
 
     peer: int
@@ -70,7 +70,7 @@ class IndexedMove:
         self._comm = comm
         axes = [np.atleast_2d(each) for each in wanted]
         self.shape: tuple[int, ...] = tuple([axis.shape[1] for axis in axes])
-        requests: list[tuple[_Segment, Selection]] = []
+        requests: list[tuple[_Selected, Selection]] = []
         starts = [0, *accumulate(map(len, axes))]
         extents = source.local_shape(comm.rank)
         self._held = tuple([prod(extents[start:stop]) for start, stop in pairwise(starts)])
@@ -85,7 +85,7 @@ class IndexedMove:
                     peer[g] = c
             positions, held = [part[1] for part in parts], [part[2] for part in parts]
             shape = tuple(map(len, positions))
-            requests.append((_Segment(source.grid.rank(peer), selection(positions), shape), tuple(held)))
+            requests.append((_Selected(source.grid.rank(peer), selection(positions), shape), tuple(held)))
         requests = sorted([each for each in requests if each[0].size], key=lambda each: each[0].peer)
         own = [(segment, held) for segment, held in requests if segment.peer == comm.rank]
         self._own = [(segment.selection, selection(held)) for segment, held in own]
@@ -133,8 +133,8 @@ class IndexedMove:
             _add(block, segment.selection, part)
 
     def _exchange(
-        self, array: Array, outgoing: Sequence[_Segment], incoming: Sequence[_Segment]
-    ) -> Iterator[tuple[_Segment, Array]]:
+        self, array: Array, outgoing: Sequence[_Selected], incoming: Sequence[_Selected]
+    ) -> Iterator[tuple[_Selected, Array]]:
         """Send segments of an array, and receive others; yield each of these with its elements, in its shape."""
         if not self.received:
             return
@@ -211,7 +211,7 @@ def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
 
 def _requests(
     comm: Comm, counts: Sequence[Sequence[tuple[int, ...]]], lists: Sequence[Sequence[Ints]]
-) -> list[_Segment]:
+) -> list[_Selected]:
     """Send each rank the lists of its elements that others request; return the segments that this rank must send."""
     numbers: list[list[Ints]] = [[] for _ in range(comm.size)]
     for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
@@ -230,6 +230,6 @@ def _requests(
     for rank, shape in requests:
         end = start + sum(shape)
         held = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
-        segments.append(_Segment(rank, selection(held), shape))
+        segments.append(_Selected(rank, selection(held), shape))
         start = end
     return segments

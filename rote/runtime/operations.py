@@ -225,7 +225,7 @@ class Sweep:
 
     first: Operation
     last: Operation  # may be the first
-    move: Any = None  # how a step of the first operation is done: a `Reading`, or a `Method`
+    move: Any = None  # how a step of the first operation is done: a `DirectRead`, or a `Method`
     reader: MakeReader | None = None  # makes the reader that does the last operation and the move; None if not fused
     after_move: bool = False  # whether a move comes before the sweep
 

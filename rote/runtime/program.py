@@ -29,7 +29,7 @@ from .copies import Copy, Factor, run
 from .exchange.messages import Messages, Method, Transfer
 from .exchange.point_to_point import Pipelined, Progress
 from .exchange.registry import alike, bind_method, make_method
-from .exchange.shared import Reading
+from .exchange.shared import DirectRead
 from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
 
 __all__ = ["Call", "Placement", "ReadProgram", "SentProgram", "listed", "placed"]
@@ -132,7 +132,7 @@ class ReadProgram:
             return frozenset.intersection(*gathered(comm, "a bound program", frozenset(numbers)))
 
         self._sweeps = sweeps(
-            _scaled_first(operations), lambda operation: Reading(operation.step, comm.rank), everywhere
+            _scaled_first(operations), lambda operation: DirectRead(operation.step, comm.rank), everywhere
         )
         self._list = listed(self._sweeps)
         self._reads: AtAddresses[list[_Read]] = AtAddresses(double_buffer)

@@ -22,12 +22,12 @@ from ..layout.layout import Layout, Op
 from ..layout.view import View
 from .copies import (
     LARGE,
+    CopiedFactor,
+    CopiedLattice,
     Copy,
     Factor,
     IndexedCopy,
     Piece,
-    Placed,
-    Places,
     StridedCopy,
     interleaved,
     pieces,
@@ -228,12 +228,12 @@ def is_reordered(dist: Distribution) -> bool:
 def indexed_region(index: Sequence[IndexSet], shape: Shape, writing: bool) -> Region:
     """The region from the elements at `index` of an array of this shape to a block of them; or back, if `writing`."""
     extents = tuple(map(len, index))
-    parts = list[Places]()
+    parts = list[CopiedFactor]()
     for mode, held in enumerate(index) if all(extents) else ():
         lattices = []
         for lattice in lattices_of(held):
             rows = lattice.rows[::-1] if writing else lattice.rows
-            lattices.append(Placed(Lattice(lattice.shape, rows).join(), (mode,), (mode,)))
+            lattices.append(CopiedLattice(Lattice(lattice.shape, rows).join(), (mode,), (mode,)))
         parts.append(tuple(lattices))
     strides = row_major(shape), row_major(extents)
     found = pieces(parts, strides[::-1] if writing else strides) if all(extents) else ()
@@ -305,7 +305,7 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 
 
 @memoized(8192)
-def placed(group: Group, source: End, target: End) -> Places:
+def placed(group: Group, source: End, target: End) -> CopiedFactor:
     """The elements of one component in two arrays, as few lattices, in the order of a message."""
     lattices = list[Lattice]()
     for lattice in group.lattices:
@@ -316,13 +316,13 @@ def placed(group: Group, source: End, target: End) -> Places:
                 break
         else:
             lattices.append(lattice)
-    found, first, listed = list[Placed](), 0, group.listed
+    found, first, listed = list[CopiedLattice](), 0, group.listed
     for lattice in lattices:
         steps: Sequence[Any] = (np.arange(lattice.size),) if listed else row_major(lattice.shape)
         message = (first, *steps)  # in a message, elements follow each other
         rows = lattice.rows[group.own], lattice.rows[group.opposite], (message,)
         both = Lattice(lattice.shape, rows[source[1]] + rows[target[1]]).join()
-        found.append(Placed(both if listed else shared(both.shape, both.rows), source[0], target[0]))
+        found.append(CopiedLattice(both if listed else shared(both.shape, both.rows), source[0], target[0]))
         first += lattice.size
     return tuple(found)
 
@@ -346,7 +346,7 @@ def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
     return replace(region, shape=shape, pieces=tuple(found))
 
 
-def _between(part: Placed, start: int, stop: int, row: int) -> list[Placed]:
+def _between(part: CopiedLattice, start: int, stop: int, row: int) -> list[CopiedLattice]:
     """The elements of a component in a range of a message, whose indices a row has, counted from the range's start."""
     found = []
     for lattice in part.lattice.between(row, start, stop):
@@ -400,7 +400,7 @@ def whole(shape: tuple[int, ...]) -> Region:
     axes, order = tuple(range(len(shape))), len(shape)
     rows = tuple([tuple([int(k == axis) for k in range(-1, order)]) for axis in axes])
     return Region(
-        0, shape, False, (StridedCopy((Placed(Lattice(shape, rows * 2), axes, axes),), (row_major(shape),) * 2),)
+        0, shape, False, (StridedCopy((CopiedLattice(Lattice(shape, rows * 2), axes, axes),), (row_major(shape),) * 2),)
     )
 
 

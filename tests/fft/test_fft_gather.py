@@ -20,7 +20,7 @@ from rote.fft.kernels.gather import Gather, boxes, whole
 from rote.fft.kernels.kernel import Kernel
 from rote.runtime.comm.segments import at_line
 from rote.runtime.comm.threads import LocalComm
-from rote.runtime.exchange.shared import Reading
+from rote.runtime.exchange.shared import DirectRead
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 
@@ -48,7 +48,7 @@ def test_boxes_are_the_block(ranks):
         array = np.arange(np.prod(shape), dtype=D).reshape(shape)
         blocks = [block.reshape(-1) for block in rote.simulate.scatter(array, step.before)]
         for rank, want in enumerate(rote.simulate.scatter(array, step.after)):
-            reading = Reading(step, rank)
+            reading = DirectRead(step, rank)
             regions = reading.readable(False)
             found = None if regions is None else boxes(regions, want.ndim)
             if found is None or not want.ndim or 0 in shape:

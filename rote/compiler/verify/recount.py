@@ -25,7 +25,7 @@ from .proof import Ends, ProvedComponent
 __all__ = ["Recount", "figures", "recount"]
 
 Array = npt.NDArray[Any]
-Places = tuple[Sequence[Array], Sequence[Array]]  # per side and grid mode, the coordinates of all ranks
+Coordinates = tuple[Sequence[Array], Sequence[Array]]  # per side and grid mode, the coordinates of all ranks
 
 _AT_ONCE = 1 << 20  # pairs of ranks
 
@@ -85,7 +85,7 @@ def _number(dist: Distribution, name: str) -> int:
     return prod([p for p, role in zip(dist.grid.shape, dist.roles, strict=True) if role.name == name])
 
 
-def _served(ends: Ends, parts: Sequence[ProvedComponent], rules: Rules, places: Places, ones: Array) -> Array:
+def _served(ends: Ends, parts: Sequence[ProvedComponent], rules: Rules, places: Coordinates, ones: Array) -> Array:
     """The elements that every rank sends if it is one of several replicas, each for the ranks at its coordinates."""
     grid, at, number = ends[SENDS].grid, places, np.zeros_like(ones)
     takes = _active(rules[RECEIVES], at[RECEIVES], RECEIVES)
@@ -142,7 +142,7 @@ def _block(dist: Distribution) -> Array:
 
 
 def _totals(
-    ones: Array, parts: Sequence[ProvedComponent], rules: Rules, places: Places, side: int
+    ones: Array, parts: Sequence[ProvedComponent], rules: Rules, places: Coordinates, side: int
 ) -> tuple[Array, Array, Array]:
     """Per rank: elements that it exchanges with ranks of the other side, the number of these, and elements it keeps.
 
@@ -172,7 +172,9 @@ def _active(rules: Sequence[PeerRule], places: Sequence[Array], side: int) -> Ar
     return active
 
 
-def _sums(part: ProvedComponent, rules: Sequence[PeerRule], places: Places, side: int) -> tuple[Array, Array, Array]:
+def _sums(
+    part: ProvedComponent, rules: Sequence[PeerRule], places: Coordinates, side: int
+) -> tuple[Array, Array, Array]:
     """The three sums of `_totals` over one component. The rules are those of the other side's grid modes."""
     mine = {part.row(side, g): places[side][g] for g in part.over[side]}  # of the others, all coordinates count
     known, itself = dict(mine), dict(mine)

@@ -74,7 +74,7 @@ class BlockPlace(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class _Segment:
+class _Memory:
     """A segment of a process: its place, if other processes can map it, and its bytes."""
 
     pid: int
@@ -82,7 +82,7 @@ class _Segment:
     memory: Array
 
     @classmethod
-    def make(cls, size: int, mappable: bool) -> _Segment:
+    def make(cls, size: int, mappable: bool) -> _Memory:
         if not mappable:
             return cls(os.getpid(), None, at_line(size))
         text = os.urandom(_MARK.size)
@@ -94,7 +94,7 @@ class _Segment:
 class _BlockBase:
     """The base object of a block in a segment: when the last array on it is gone, the segment is given back."""
 
-    def __init__(self, segment: _Segment) -> None:
+    def __init__(self, segment: _Memory) -> None:
         self.segment = segment
         self.__array_interface__ = segment.memory.__array_interface__
         weakref.finalize(self, _pool.give_back, segment).atexit = False
@@ -109,14 +109,14 @@ class _Pool:
         self.refused = False
         self.sizes: deque[int] = deque(maxlen=_SIZES)
         self.lock = threading.Lock()
-        self.idle: list[_Segment] = []  # in the order in which they were given back
+        self.idle: list[_Memory] = []  # in the order in which they were given back
         self.in_use = 0  # bytes
         self.number = 0  # of segments that others can map
         self._recent: deque[int] = deque(maxlen=_RECENT)  # bytes in use after each of the last segments was taken
         self._calls = [0, 0]  # calls that found a segment, and calls that did not
-        self._returned: deque[_Segment] = deque()
+        self._returned: deque[_Memory] = deque()
 
-    def take(self, nbytes: int, mappable: bool) -> _Segment | None:
+    def take(self, nbytes: int, mappable: bool) -> _Memory | None:
         """A segment of `nbytes` bytes or a few more, which others can map if `mappable`; None if it cannot be had."""
         with self.lock:
             self._settle()
@@ -129,7 +129,7 @@ class _Pool:
                 return None
             else:
                 try:
-                    segment = _Segment.make(size, mappable)
+                    segment = _Memory.make(size, mappable)
                 except (AttributeError, OSError):
                     self.refused = True
                     return None
@@ -141,7 +141,7 @@ class _Pool:
             self._recent.append(self.in_use)
             return segment
 
-    def give_back(self, segment: _Segment) -> None:
+    def give_back(self, segment: _Memory) -> None:
         """Take back a segment whose block is gone. The garbage collector may call it even while the lock is held."""
         if segment.pid != os.getpid():
             return  # a forked process inherits its parent's blocks, and must not write into them

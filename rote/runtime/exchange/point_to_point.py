@@ -124,7 +124,7 @@ class Waitsome(Isend):
 Progress = Iterable[tuple[int, Copy]]
 """Work in steps, in order. The number says how far along its mode the work has made, or reads, its block by then."""
 
-Parts = tuple[int, int, int]  # first part, end, and number of equal parts of a mode
+Cut = tuple[int, int, int]  # first part, end, and number of equal parts of a mode
 
 _END = 1 << 62  # an index beyond every element
 
@@ -146,7 +146,7 @@ class Chunks(NamedTuple):
     late: int | None  # the mode along which the block after is read; None if it is read at once
     number: int  # the most chunks
 
-    def parts(self, messages: Messages) -> list[dict[int, Parts]]:
+    def parts(self, messages: Messages) -> list[dict[int, Cut]]:
         """For each chunk, its part of each mode that is cut."""
         both = messages.step.movement.parts
         early = next((k for k, part in enumerate(both) if self.early in part.before), None)
@@ -271,7 +271,7 @@ def _wait(requests: Sequence[Any]) -> None:
         requests[0].Waitall(requests)
 
 
-def _ranges(parts: dict[int, Parts], region: Region) -> dict[int, tuple[int, int]]:
+def _ranges(parts: dict[int, Cut], region: Region) -> dict[int, tuple[int, int]]:
     ranges: dict[int, tuple[int, int]] = {}
     for mode, (start, stop, number) in parts.items():
         extent = region.shape[mode]

@@ -40,14 +40,14 @@ from ..regions import Contribution, Region, read_regions
 from .messages import Messages, Method, Transfer, assembled, place
 from .point_to_point import Calls
 
-__all__ = ["Direct", "Nodes", "Reading", "Shared"]
+__all__ = ["Direct", "DirectRead", "Nodes", "Shared"]
 
 
 NOTHING: Mapping[int, Any] = MappingProxyType({})
 """No factors of any rank."""
 
 
-class Reading:
+class DirectRead:
     """One step, bound to a rank that reads the elements that it needs from the others' blocks.
 
     A barrier must come first, after which all blocks are complete. No block may change until all ranks have read. The
@@ -103,7 +103,7 @@ class Direct(Method):
         self._comm = messages.comm
         if self._comm.share_reference(None) is None:
             raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
-        self._reading = Reading(messages.step, messages.rank)
+        self._reading = DirectRead(messages.step, messages.rank)
         self._call = (messages.step, messages.dtype)
         self._places = self._reading.places()
         self._prepared: AtAddresses[list[Copy]] = AtAddresses()
@@ -168,10 +168,10 @@ class Shared(Method):
         others = comm.allgather_object((starts, block))
         self._offsets = [theirs[comm.rank] for theirs, _ in others]
         self._sizes = [size for _, size in others]  # bytes of all blocks
-        self._reading: Reading | None = None
+        self._reading: DirectRead | None = None
         self._places = dict[int, int]()  # by a peer's rank in the whole grid, its rank in the communicator
         if min([size for size in self._sizes if size], default=0) >= segments.LEAST:
-            self._reading = Reading(step, messages.rank)
+            self._reading = DirectRead(step, messages.rank)
             self._places = self._reading.places()
 
     @property
