@@ -102,6 +102,7 @@ class _Runs(NamedTuple):
         """
         boxes = list[Box]()
         wide: Any = 0
+
         for sign, left in ((1, self.end), (-1, self.begin)):
             equal = dict[Digit, tuple[Any, Any]]()
             for k, digit in enumerate(self.digits, 1):
@@ -131,8 +132,10 @@ def _runs(source: Reading, target: Reading) -> tuple[_Runs, _Runs] | None:
     every = [{digit for mode in side for digit in mode.digits} for side in (source, target)]
     if every[0] != every[1]:
         return None
+
     old, new = [mode for side in (source, target) for mode in side if mode.splits]
     before, after = (_blocks(mode, counting(number_of(source))) for mode in (old, new))
+
     if len(source) == len(target) == 1 and old.digits == new.digits:  # one mode: two sides of blocks are intervals
         if before is not None and after is None:
             return _with_tiles(before, new)
@@ -146,6 +149,7 @@ def _blocks(mode: ModeReading, counter: np.dtype[Any]) -> _Runs | None:
     begin = run_starts(tuple([Split(g, *split) for g, split in enumerate(splits)]), n)
     if begin is None:
         return None
+
     begin = begin.astype(counter)
     return _Runs(digits, begin, np.append(begin[1:], n))
 
@@ -162,6 +166,7 @@ def _in_common(before: _Runs, after: _Runs) -> Ints:
     """The number of values in common of the digits that the runs of either side have, at each coordinate."""
     shared = [digit for digit in before.digits if digit in after.digits]
     common: Any = 0
+
     for (number, ranges), (more, others) in product(before.boxes(shared), after.boxes(shared)):
         part = number * more
         for digit in shared:

@@ -33,6 +33,7 @@ def best_first(drafts: Iterable[Draft], result: type[T]) -> Iterator[tuple[float
     number = count()
     heap = [(bound, ties, next(number), draft) for bound, ties, draft in drafts]
     heapify(heap)
+
     while heap:
         bound, _, _, draft = heappop(heap)
         if isinstance(draft, result):

@@ -68,6 +68,7 @@ def compile(
     >>> [compile("[(0),()] -> [(),(0)]", shape=(4, 6), grid=2, wire=wire).cost.bytes for wire in (None, "f4")]
     [48, 24]
     """
+
     pair = ends(source, target, shape, grid)
     most = None if max_bytes is None else integer(max_bytes, "max_bytes")
     element = as_dtype(dtype)
@@ -183,6 +184,7 @@ def check_ends(source: Distribution, target: Distribution, dtype: np.dtype[Any],
             f"a plan stays on its ranks: the source is on grid {source.grid} of {source.grid.size}, "
             f"the target on grid {target.grid} of {target.grid.size}"
         )
+
     for dist in (source, target):
         machine.along(dist.grid)
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
@@ -241,11 +243,13 @@ def expect(
     if not hasattr(plan, "steps"):
         rule = f"rote.expect takes a plan or a contraction, not {type(plan).__name__}"
         raise TypeError(f"{rule}\nwrite rote.compile(…) or rote.compile_einsum(…) for one")
+
     wrong = []
     if steps is not None:
         wanted, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)
         if wanted != kinds:
             wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(kinds)}")
+
     cost = plan.cost
     for name, most, has in (
         ("bytes", max_bytes, cost.bytes),
@@ -254,6 +258,7 @@ def expect(
     ):
         if most is not None and has > most:
             wrong.append(f"  {name}: at most {most} expected, but it has {has}")
+
     if wrong:
         raise AssertionError("\n".join(["the plan is not as expected", *wrong, "", plan.explain()]))
 

@@ -99,10 +99,12 @@ def flow(step: Step) -> Flow:
     if step.kind in LOCAL:
         zero = _zero(step)
         return Flow(zero, zero, zero, zero)
+
     move = step.movement
     if step.kind not in _OF_BLOCKS:  # a message for each pair of ranks, of which only the elements are in buffers
         elements, messages = move.traffic(RECEIVES)
         return Flow(elements, messages, move.traffic(SENDS).elements, elements)
+
     others = prod([source.grid.shape[g] for g in step.grid_modes]) - 1
     before, after = block_sizes(source), block_sizes(target)
     # The contributions to an element pass through all ranks one after another, and the sum passes back. Only the first
@@ -115,6 +117,7 @@ def flow(step: Step) -> Flow:
     if step.kind == "broadcast":
         needed = after * (before == 0)
         return Flow(needed, (needed > 0).astype(np.int64), _zero(step), _zero(step))
+
     elements, messages = move.traffic(RECEIVES)  # of an allgather or a reduce_scatter
     return Flow(elements, messages, before, after)
 
@@ -130,6 +133,7 @@ def peak(step: Step, source: Distribution, target: Distribution, first: bool, la
         blocks.append(step.before)
     if not last:
         blocks.append(step.after)
+
     moved = flow(step)
     held = [(dist.grid, block_sizes(dist)) for dist in blocks]
     return int(_total([*held, (step.ranks, moved.send_buffer + moved.receive_buffer)]).max())
@@ -216,21 +220,26 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
     slowest = slowest_of(times, tuple(modes))
     copied = (flow(step).send_buffer + move.stored) * (item * slowest.copy)
+
     ranks = prod([source.grid.shape[g] for g in step.grid_modes])
     rounds = (ranks - 1).bit_length()
     if step.kind in LOCAL:
         return [(float(copied.max()), 0, "")]
     if step.kind in ("allreduce", "reduce", "broadcast"):
         return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
+
     sent = step.sent(item)
     received = _weighted(move, sent, times.byte_time, modes, RECEIVES, _ELEMENTS)
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
         combined = move.received * (item * slowest.reduce)
+
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
+
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
         received = np.maximum(received, _weighted(move, sent, times.byte_time, modes, SENDS, _ELEMENTS))
+
     heard = _weighted(move, 1, times.latency, modes, RECEIVES, _MESSAGES)
     waits = np.maximum(heard, _weighted(move, 1, times.latency, modes, SENDS, _MESSAGES))
     most = max([int(move.traffic(side).messages.max()) for side in (SENDS, RECEIVES)])
@@ -272,7 +281,9 @@ def steps_cost(
     """
     start = (source.grid, np.zeros((1,) * source.grid.order, np.int64))
     received, messages, seconds = [start], [start], 0.0
+
     highest = int(_total([(dist.grid, block_sizes(dist)) for dist in (source, target)]).max())
+
     for number, step in enumerate(steps, 1):
         moved = flow(step)
         received.append((step.ranks, moved.elements * step.sent(item)))

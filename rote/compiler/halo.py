@@ -110,14 +110,17 @@ class HaloPlan:
         """The boxes that make up the halo of a rank, including its own block, and the rank that holds each."""
         if 0 in self.source.local_shape(rank):
             return ()
+
         pieces = [mode.pieces[k] for mode, k in zip(self._modes(), self._parts(rank), strict=True)]
         boxes = []
+
         for box in product(*pieces):
             coordinates = list(self.source.grid.coordinates(rank))  # replicas have their own neighbours
             for piece, splits in zip(box, self.source.splits, strict=True):
                 at = unravel(piece.owner, [split.parts for split in splits])
                 for split, c in zip(splits, at, strict=True):
                     coordinates[split.grid_mode] = c
+
             places = tuple((piece.place, piece.place + piece.length) for piece in box)
             indices = tuple((piece.start, piece.start + piece.length) for piece in box)
             boxes.append(Delivery(self.source.grid.rank(coordinates), places, indices))
@@ -177,8 +180,10 @@ class HaloPlan:
 
         own, held = per_rank("own"), per_rank("blocks") + per_rank("extents")
         arriving, leaving = per_rank(received) - own, per_rank(sent) - own
+
         messages = int((per_rank(partners) - (own > 0)).max(initial=0))
         nbytes, packed = most(arriving), arriving + leaving
+
         seconds = 0.0
         if messages:
             times = self.machine.along(self.source.grid)
@@ -201,12 +206,15 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
     for coordinates in product(*[range(split.parts) for split in splits]):
         held = mode_set(splits, extent, coordinates)
         blocks.append((held.start, held.stop))
+
     holders = sorted((start, stop, k) for k, (start, stop) in enumerate(blocks) if start < stop)
     starts = [start for start, _, _ in holders]
+
     pieces = []
     for first, last in (*blocks, (0, 0)):
         row: list[_Run] = []
         index, end = first - low, last + high
+
         while first < last and index < end:
             inside = index % extent if periodic else index
             if inside < 0:
@@ -214,11 +222,13 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
                 continue
             if inside >= extent:
                 break
+
             _, stop, owner = holders[bisect_right(starts, inside) - 1]
             length = min(stop - inside, end - index)
             row.append(_Run(index - first + low, inside, length, owner))
             index += length
         pieces.append(tuple(row))
+
     lengths = np.array([stop - start for start, stop in (*blocks, (0, 0))])
     return _tables(tuple(pieces), lengths, np.where(lengths > 0, lengths + low + high, 0))
 
@@ -232,6 +242,7 @@ def _tables(pieces: tuple[tuple[_Run, ...], ...], blocks: Ints, extents: Ints) -
             given[piece.owner] += piece.length
             if piece.owner == k:
                 own[k] += piece.length
+
         owners = {piece.owner for piece in row}
         sources[k] = len(owners)
         targets[list(owners)] += 1

@@ -372,6 +372,7 @@ def _matched(before: Digits, after: Digits) -> Iterable[Pair]:
     if pairs is not None:
         return pairs
 
+    # Modes that read digits of one mode of the tensor belong together, and so do all that these read.
     groups: list[set[int]] = []  # modes of the tensor that view modes read together
     for digits in (*before, *after):
         modes = {digit.mode for digit in digits}
@@ -465,6 +466,7 @@ def _across(move: Movement, side: int) -> Traffic:
     if side == SENDS and any(rule.equal and rule.number > 1 for rule in move.rules(SENDS)):
         return _served(move)
 
+    # A rank exchanges data if its coordinates on both grids do; what others have of it comes part by part.
     ranks = source.grid.refine(target.grid)
     at = places(source.grid, ranks), places(target.grid, ranks)
     gives, takes = _active(move, at, SENDS), _active(move, at, RECEIVES)
@@ -514,6 +516,7 @@ def _served(move: Movement) -> Traffic:
             "split along the grid modes of the replicas first, or go to the other grid before data is copied"
         )
 
+    # Some rows of the matrix at a time: all of them may be too many for memory.
     totals = np.zeros((2, number), counting(prod(source.shape) * number))
     number_at_once = max(1, _AT_ONCE // number)
     for start in range(0, number, number_at_once):
@@ -531,9 +534,11 @@ def _rows(move: Movement, senders: Ints) -> Ints:
     source, target = move.ends
     every = np.arange(target.grid.size)
     source_at, target_at = coordinates(senders, source.grid), coordinates(every, target.grid)
+
     sent: Ints = np.ones((len(senders), target.grid.size), np.int64)
     for rule, sender, own in zip(move.rules(SENDS), source_at, coordinates(every, source.grid), strict=True):
         sent *= rule.at(sender[:, None], own)
+
     if move.across:  # these rules say which coordinates receive, from any sender
         for rule, receiver in zip(move.rules(RECEIVES), target_at, strict=True):
             sent *= rule.at(receiver, receiver)

@@ -60,7 +60,7 @@ class TooManyPiecesError(PlanError):
 
 
 def extents_of(reading: Reading) -> dict[int, int]:
-    """The extents of the tensor's modes of a component, in order."""
+    """The extents of the tensor's modes that are read, in order."""
     extents: dict[int, int] = {}
     for digits, _, _ in reading:
         for digit in digits:
@@ -69,7 +69,7 @@ def extents_of(reading: Reading) -> dict[int, int]:
 
 
 def number_of(reading: Reading) -> int:
-    """The number of elements of a component."""
+    """The number of elements of a reading."""
     return prod(extents_of(reading).values())
 
 
@@ -86,8 +86,10 @@ def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, .
     """The coordinates and local indices of every element of some tensor modes, one by one in ascending order."""
     number = prod(extents.values())
     tensor = dict(zip(extents, np.indices(tuple(extents.values())).reshape(len(extents), number), strict=True))
+
     at: list[Ints] = []
     local: list[Ints] = []
+
     for digits, splits, n in reading:
         index, left = from_tensor(digits, tensor), np.full(number, n)
         for kind, parts in splits:
@@ -190,6 +192,8 @@ def overlaps(source: Reading, target: Reading) -> Sequence[Lattice]:
         return fitting
 
     extents = extents_of(source)
+
+    # Beyond the few that are always worth it, one lattice must stand for many elements.
     worth = FEW + prod(extents.values()) // _WORTH
     fitting = overlaps_below(source, target, min(worth, _MOST))
     if fitting is not None:
@@ -256,6 +260,7 @@ def _order_of_rows(sides: Sequence[Reading], first: int) -> list[int]:
 def _read(lattice: Lattice, digits: tuple[Digit, ...], places: dict[int, int]) -> list[Lattice]:
     """A lattice, in parts, with one more row: the index along a view mode that reads these digits of the tensor."""
     read = [lattice.having((0,) * (len(lattice.shape) + 1))]
+
     for digit in digits:
         k, modulus = places[digit.mode], digit.weight * digit.size
         parts = []
@@ -276,12 +281,14 @@ def _deal(lattice: Lattice, splits: tuple[tuple[Kind, int], ...], n: int) -> Ite
         yield lattice
         return
     (kind, parts), *inner = splits
+
     for stretch in stretches(kind, parts, n):
         for part in lattice.between(-1, stretch.start, stretch.stop):
             for dealt in _turns(part, stretch, parts):
                 if not inner:
                     yield dealt
                     continue
+
                 by_extent = _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]
                 for held, left in by_extent:
                     yield from _deal(held, tuple(inner), left)
@@ -290,14 +297,17 @@ def _deal(lattice: Lattice, splits: tuple[tuple[Kind, int], ...], n: int) -> Ite
 def _turns(lattice: Lattice, stretch: Stretch, parts: int) -> Iterator[Lattice]:
     """A lattice within a stretch, in parts, with the coordinate and the local index there in place of an index."""
     *rows, (begin, *steps) = lattice.rows
+
     shifted = Lattice(lattice.shape, (*rows, (begin - stretch.start, *steps)))
     tile, turn = stretch.tile, stretch.tile * stretch.parts
+
     for whole in shifted.fit(-1, turn):
         for part in whole.fit(-1, tile):
             *rows, index = part.rows
             first, *more = _digit(index, tile, turn)
             local = tuple([n // turn * tile + n % turn % tile for n in index])
             dealt = Lattice(part.shape, (*rows, (first + stretch.first, *more), local))
+
             below, others = dealt.cut(-2, parts)
             yield from below
             for wrapped in others:  # the first coordinate follows the last

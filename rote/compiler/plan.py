@@ -145,8 +145,10 @@ class Plan(OnPage):
         source, target, cost, bound = self.source, self.target, self.cost, self.lower_bound
         head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {grids(source, target)}"
         lines = explain(head, (source, target), self.steps, self.dtype.itemsize, self.machine)
+
         if not self.steps:
             return "\n".join(lines)
+
         if bound:
             ratio = f"ratio {cost.bytes / bound:.2f}"
         else:
@@ -155,11 +157,14 @@ class Plan(OnPage):
             f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
             f"lower bound {in_bytes(bound)} ({ratio})"
         )
+
         times = f"about {in_seconds(cost.seconds)} {on_machine(self.machine)}"
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, {times}; {self.optimality}")
+
         wire = wire_of(self.steps)
         if wire is not None:
             lines.append(f"sent as {wire}: relative error of an element at most {error_of(self.steps):.1e}")
+
         second = self._search().next_to(self.steps)
         if second is not None:
             lines.append(f"runner-up: {self._described(second)}")
@@ -178,6 +183,7 @@ class Plan(OnPage):
         """
         if any(step.kind == as_kind(kind) for step in self.steps):
             return f"the plan has this step: {kinds(self.steps)}"
+
         search = self._search()
         route = search.with_kind(kind)
         if route is None:
@@ -219,6 +225,7 @@ class Plan(OnPage):
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
         '{"shape": [4], "grid": [2], "t'
         """
+
         tree = {
             "shape": self.source.shape,
             "grid": self.source.grid.shape,
@@ -318,9 +325,12 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
         before, at = on(step["before"], at), step["grid"]
         made = Step(as_kind(step["kind"]), before, on(step["after"], at), integers(step["grid_modes"], least=0))
         steps.append(sent_as(made, step.get("wire"), as_dtype(tree["dtype"])))
+
+    # Layouts are read on any grid, but a plan never changes its ranks.
     sizes = {source.grid.size, target.grid.size, *[step.after.grid.size for step in steps]}
     if len(sizes) > 1:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
+
     check_steps(source, target, steps)
     machine = Machine(**tree["machine"])
     return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, str(tree["found"]))
@@ -392,6 +402,7 @@ def explain(
         ("step", "kind", "over", "layout", "received", "rounds", "peak", "rule"),
         ("", "", "", str(steps[0].before.layout), "", "", "", ""),
     ]
+
     for number, row in enumerate(figures(ends, steps, item, machine), 1):
         cells = in_bytes(row.received), str(row.rounds), in_bytes(row.peak)
         rows.append((str(number), row.kind, row.over, row.layout, *cells, row.rule))
@@ -423,7 +434,9 @@ def versus(cost: Cost, best: Cost) -> str:
         why.append(f"holds {in_bytes(cost.peak_bytes)} (not {in_bytes(best.peak_bytes)})")
     if cost.messages > best.messages:
         why.append(f"hears from {cost.messages} (not {best.messages}) ranks")
+
     times = f"about {in_seconds(cost.seconds)}"
+
     if best.seconds:
         ratio = cost.seconds / best.seconds
         times += f", {ratio:.2f} times as long" if abs(ratio - 1) >= 0.005 else ", as long"

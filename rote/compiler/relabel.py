@@ -172,9 +172,11 @@ def relabel(
     >>> relabel("[(0),()] -> [(),(0)]", shape=(6, 6), grid=3).saved
     0
     """
+
     source, target = ends(source, target, shape, grid)
     kind = as_dtype(dtype)
     check_ends(source, target, kind)
+
     for dist, name, hint in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
         if dist.partial:
             whole = replace(dist.layout, partial=(), op="sum")
@@ -182,8 +184,10 @@ def relabel(
                 f"the {name} {dist.layout} is partial: its contributions may be reduced on any rank, so that what a "
                 f"rank keeps depends on the plan\n{hint} {whole}"
             )
+
     common = common_elements(source, target)
     ranks = assign(common)
+
     sizes = block_sizes(target)
     needed = int(sizes.sum(dtype=object)) * (target.grid.size // sizes.size)
     after, before = needed - _kept(common, ranks), needed - _kept(common, range(len(ranks)))
@@ -223,19 +227,23 @@ def assign(common: Ints) -> tuple[int, ...]:
         from scipy.optimize import linear_sum_assignment
     except ImportError:
         raise PlanError("ranks are relabelled by scipy, which is not installed; pip install scipy") from None
+
     size = len(common)
     gain = common // max(1, int(np.gcd.reduce(common, axis=None)))
     most = int(gain.max())
     # The solver adds up to `size` of the entries along a path, and compares sums of up to four such paths.
+
     if 4 * (size + 1) * most >= _EXACT:
         raise PlanError(
             f"blocks that have {int(common.max())} elements in common are too large to be compared exactly among "
             f"{size} ranks\nrelabel for a smaller tensor of the same layouts"
         )
+
     gain = gain.astype(np.int64)
     # Each rank that stays gets a bonus; the sum of all is too small to change which assignments are best.
     if 4 * (size + 1) * ((size + 1) * most + 1) < _EXACT:
         gain = gain * (size + 1) + np.eye(size, dtype=np.int64)
+
     solution = tuple(linear_sum_assignment(gain.T, maximize=True)[1].tolist())
     return max(tuple(range(size)), solution, key=lambda numbers: _kept(common, numbers))
 
@@ -250,8 +258,10 @@ def _meshes(move: Movement, rank: int, side: int) -> Iterator[tuple[dict[int, in
     mine = move.ends[side]
     if not mine.holds(rank):
         return
+
     me = mine.grid.coordinates(rank)
     options = [part.factor.at(side, tuple([me[g] for g in part.over[side]])) for part in move.parts]
+
     for groups in product(*options):
         where: dict[int, int] = {}
         along: dict[int, Ints] = {}
@@ -259,6 +269,7 @@ def _meshes(move: Movement, rank: int, side: int) -> Iterator[tuple[dict[int, in
             where |= dict(zip(part.over[1 - side], group.coordinates, strict=True))
             shape = [1] * len(move.parts)
             shape[axis] = -1
+
             modes = part.before if side == SENDS else part.after
             for mode, positions in zip(modes, group.positions, strict=True):
                 along[mode] = positions.reshape(shape)

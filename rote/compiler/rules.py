@@ -106,15 +106,18 @@ def table() -> str:
 def _kind(move: Movement, changed: tuple[int, ...]) -> StepKind:
     """The kind of the step that changes these grid modes."""
     source, target = move.ends
+
     ways = [(source.roles[g].name, target.roles[g].name) for g in changed]
     names = {_BY_ROLES.get(way, "exchange") for way in ways}
     if len(names) != 1:
         return "relayout" if names <= set(LOCAL) else "exchange"
+
     (name,) = names
     if name == "alltoall":
         if any(len(part.before) > 1 or len(part.after) > 1 for part in move.parts):
             return "exchange" if move.received.any() else "relayout"  # in another view, all may stay
         return "permute" if _tiles(source) == _tiles(target) else "alltoall"
+
     if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
         return "exchange"  # these collectives move blocks unchanged, but here blocks are rearranged
     return name

@@ -72,6 +72,7 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         for end in ends:
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
             dists += every or [*_normal(source, target, end)]
+
     unique: dict[object, Distribution] = {}
     for dist in (source, target, *dists):
         unique.setdefault(dist.meaning, dist)
@@ -84,7 +85,9 @@ def _all(
 ) -> tuple[Distribution, ...]:
     """Every layout in one view."""
     dists: list[Distribution] = []
+
     grid_modes = [g for g, _, _ in choices]
+
     for chosen in product(*[(("split", 0), *roles) for _, _, roles in choices]):
         roles = dict(zip(grid_modes, chosen, strict=True))
         split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
@@ -116,6 +119,7 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
     """
     if source.digits == target.digits:
         changed = [g for g in _grid_modes(source) if _place(source, g) != _place(target, g)]
+
         for done in _moved(changed):
             modes: list[tuple[Entry, ...]] = []
             for old, new in zip(source.layout.modes, target.layout.modes, strict=True):
@@ -126,6 +130,7 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
             for made in _made(source.shape, source.grid, like.layout.view, tuple(modes), roles):
                 if not _is_crowded(made):
                     yield made
+
     if like is source:
         yield from _between(source, source.partial)
 
@@ -162,13 +167,16 @@ def _made(
 ) -> Iterator[Distribution]:
     """The layout with these entries and roles, if there is one for the tensor."""
     named = {entry.grid_mode for entry in chain(*modes)}
+
     left = {g: role for g, role in roles.items() if g not in named}
     partial = tuple([g for g, (name, _) in left.items() if name in OPS])
     rooted = tuple([(g, at) for g, (name, at) in left.items() if name == "rooted"])
+
     names = {left[g][0] for g in partial}
     ops = [op for op in OPS if op in names] or ["sum"]
     if len(ops) > 1:
         return
+
     try:
         yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
     except LayoutError:  # sizes of a block split fit at one end only
@@ -211,18 +219,21 @@ def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, 
     If the layouts would be more than `_MOST_WIDENED`, the choices stay as they are.
     """
     changed = [g for g, _, _ in choices if _place(source, g) != _place(target, g)]
+
     kinds: dict[Kind, None] = {}
     roles: dict[Role, None] = {}
     for g, own, others in choices:
         if g in changed:
             kinds |= dict.fromkeys([kind for kind in own if kind.fits])
             roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
+
     wider: list[Choice] = []
     for g, own, others in choices:
         if g in changed:
             fitting = [(name, at) for name, at in roles if at < source.grid.shape[g]]
             own, others = tuple(dict.fromkeys((*own, *kinds))), tuple(dict.fromkeys((*others, *fitting)))
         wider.append((g, own, others))
+
     return tuple(wider) if _count(tuple(wider), source.order) <= _MOST_WIDENED else choices
 
 
@@ -327,6 +338,7 @@ class Search:
 
     def next_to(self, steps: tuple[Step, ...]) -> Route | None:
         """A cheapest route that avoids at least one of these steps."""
+
         others: list[Route] = []
         for step in steps:
             other = next(self._routes(without=(self._number(step.before), self._number(step.after))), None)
@@ -425,10 +437,12 @@ class _Opened:
     def onward(self, path: _Path) -> Iterator[Draft]:
         """Open a path: the route, if it is at the target; else the steps from there, bounded by the sizes of blocks."""
         most, layout, done = path.ties
+
         peaks = self.peaks.setdefault((layout, done), [])
         if peaks and (not self.both or peaks[-1] <= most):
             return  # an earlier path to this layout is as good
         peaks.append(most)
+
         if layout == _TARGET:
             if done:
                 yield path.seconds, (), self.search.route(path.seconds, path.steps)
@@ -436,10 +450,13 @@ class _Opened:
 
         spent = self.looked >= self.search.most  # then only steps straight to the target are tried
         self.search.exact = self.search.exact and not spent
+
+        # Every layout gets a draft, of which few are opened: the bound by sizes costs nothing.
         for following in (_TARGET,) if spent else range(_TARGET, len(self.every)):
             if following == layout or (layout, following) == self.without:
                 continue
             rest = max(self.aside[following], self.first[following] + self.left.get(following, 0.0))
+
             bound = path.seconds + rest
             if bound < self.limit:
                 self.drafted += 1
@@ -451,9 +468,12 @@ class _Opened:
         if self.looked >= self.search.most and following != _TARGET:
             self.search.exact = False
             return
+
+        # What follows the step is bounded first: all paths to its layout share that.
         rough = following not in self.left
         if rough:
             self.left[following] = _bound(movement(self.every[following], self.search.target), self.times)
+
         if rough or self.both:
             step = self.first[following]
         else:
@@ -461,6 +481,7 @@ class _Opened:
 
         sharp = self.both or not rough  # if memory counts, nearly every step is priced
         self.looked += sharp
+
         bound = max(bound, path.seconds + step + self.left[following])
         if bound < self.limit:
             if sharp:
@@ -475,9 +496,12 @@ class _Opened:
         seconds, step = _price(movement(self.every[layout], self.every[following]), self.times)
         if step is None:
             return
+
+        # Only where memory counts, because a peak takes as long as a price.
         if self.both:
             ends = layout == _SOURCE, following == _TARGET
             most = max(most, peak(step, search.source, search.target, *ends))
+
         if most <= self.most:
             done = done or step.kind == self.kind
             longer = _Path(path.seconds + seconds, (most, following, done), (*path.steps, step))

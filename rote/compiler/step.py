@@ -146,6 +146,7 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         element = np.dtype(dtype)
     except TypeError:
         raise PlanError(f"{dtype!r} is no dtype; write 'f8', 'c16', …") from None
+
     if element.kind not in "biufc" or element == np.float16:
         raise PlanError(
             f"Rote moves bool, integers, f4, f8, longdouble and the complex numbers of these, not {element}\n"
@@ -186,6 +187,7 @@ def as_wire(wire: str | None, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
             f"wire={wire!r} is no precision that messages can have\n"
             "write wire='f4' to send double precision as single, or leave wire out to send all bits"
         )
+
     if dtype not in _NARROWER:
         raise PlanError(
             f"wire='f4' rounds double precision, f8 and c16, and the elements are {dtype}\n"
@@ -215,10 +217,12 @@ def sent_as(step: Step, wire: str | None, dtype: np.dtype[Any]) -> Step:
     """
     if wire is None:
         return step
+
     narrower = _NARROWER.get(dtype)
     if narrower is None or wire != str(narrower):
         known = "" if narrower is None else f" as {narrower}, or"
         raise PlanError(f"elements of {dtype} do not travel as {wire!r}\nwrite the step{known} without 'as'")
+
     step = rounded(step, narrower)
     if step.wire is None:
         raise PlanError(f"the messages of this {step.kind} are not rounded\nwrite the step without 'as'")
@@ -247,18 +251,21 @@ def check_steps(source: Distribution, target: Distribution, steps: Sequence[Step
         PlanError: a step starts elsewhere, or over grid modes that there are not, or the last one ends elsewhere.
     """
     at = source
+
     for number, step in enumerate(steps, 1):
         if step.before.meaning != at.meaning:
             raise PlanError(
                 f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
                 f"write the step from {at.layout}, or the step that is missing before it"
             )
+
         if any(g >= at.grid.order for g in step.grid_modes):
             raise PlanError(
                 f"step {number} is over grid modes {step.grid_modes}, but grid {at.grid} has order {at.grid.order}\n"
                 "name grid modes below that"
             )
         at = step.after
+
     if at.meaning != target.meaning:
         end, wanted = str(at.layout), str(target.layout)
         if at.grid != target.grid:

@@ -45,18 +45,22 @@ def read_text(text: str) -> tuple[Distribution, Distribution, np.dtype[Any], tup
     """
     if not isinstance(text, str):
         raise PlanError(f"a plan is read from text, not from {type(text).__name__}; write str(plan)")
+
     first, *rest = text.removesuffix("\n").split("\n")
     source, target, dtype = _head(first)
+
     if rest == [NOTHING]:
         return source, target, dtype, ()
     if not rest:
         hint = f"write the steps, or {NOTHING!r}"
         raise _damage(first, len(first), "a plan must say its steps below its first line", hint)
+
     steps: list[Step] = []
     at = source
     for number, line in enumerate(rest, 1):
         steps.append(_step(number, line, at, dtype))
         at = steps[-1].after
+
     check_steps(source, target, steps)
     return source, target, dtype, tuple(steps)
 
@@ -85,17 +89,21 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     rest, separator, written = line.rpartition(" on grid ")
     if not separator:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
+
     first, to, second = written.partition(" to ")
     grid = _read_grid(first, line, len(line) - len(to + second))
     other = _other_grid(second, line, len(line), grid) if to else grid
+
     rest, _, dtype = rest.rpartition(" ")
     if dtype not in _DTYPES:
         hint = nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
         raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", hint)
+
     transition, separator, shape = rest.rpartition(" of ")
     if not separator or not _SHAPE.fullmatch(shape):
         at = len(rest) - len(shape) if separator else len(rest)
         raise _damage(line, at, "the first line of a plan must name a shape", "write 'of (6, 4)', 'of (5,)' or 'of ()'")
+
     extents = tuple(map(int, re.findall(_NUMBER, shape)))
     source, target = _sides(transition, extents, grid, other)
     return source, target, _DTYPES[dtype]
@@ -106,25 +114,31 @@ def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Ste
     prefix = f"  {number}. "
     if not line.startswith(prefix):
         raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
+
     head, separator, transition = line.removeprefix(prefix).partition(": ")
     if not separator:
         raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
     head, _, wire = head.partition(" as ")
+
     place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
     if to:
         head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
+
     name, over, modes = head.partition(" over ")
     try:
         kind = as_kind(name)
     except PlanError as error:
         rule, hint = str(error).split("\n")
         raise _damage(line, place, rule, hint) from None
+
     place += len(name) + len(over)
     if over and not _OVER.fullmatch(modes):
         raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
+
     grid_modes = tuple(map(int, modes.split(","))) if over else ()
     if any(g >= at.grid.order for g in grid_modes):
         raise _damage(line, place, f"grid {at.grid} has order {at.grid.order}", "name grid modes below that")
+
     step = Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
     try:
         return sent_as(step, wire or None, dtype)

@@ -53,7 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.fft": _rooms(
         "units grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
-    "rote.html": _rooms("errors layout compiler machines plot.drawing functions.contraction fft"),
+    "rote.html": _rooms("units errors layout compiler machines plot.drawing functions.contraction fft"),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("units rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(

@@ -69,10 +69,12 @@ def verify(
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
+
     if at != target and at.meaning != target.meaning:
         raise PlanError(f"the plan ends in {at}, not in {target}")
     if claimed is None:
         return
+
     claim = claimed()
     for name, count in figures(source, target, recounts, dtype.itemsize).items():
         if getattr(claim, name) != count:
@@ -81,6 +83,7 @@ def verify(
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     source, target, grid = step.before, step.after, step.before.grid
+
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
     if (source.shape, grid.size) != (target.shape, target.grid.size):
@@ -89,20 +92,25 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
     if step.wire is not None:
         _check_wire(step, dtype)
+
+    # The parts of the movement must be all modes of both sides, each once.
     move = step.movement
     for dist, modes in (source, [part.before for part in move.parts]), (target, [part.after for part in move.parts]):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(chain(*modes)) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
+
     parts, rules = [prove(move.ends, part) for part in move.parts], _proved_rules(move)
     sent, received = (_check_lists(move, parts, rules, side) for side in (SENDS, RECEIVES))
     if received is not None and sent is not None:
         _check_pairs(received, sent)
+
     if step.across:
         _check_kind_across(step)
     else:
         _check_kind(step, parts, rules[SENDS])
+
     moved = recount(step, parts, rules)
     if step.kind in LOCAL and any(counts.any() for counts in moved):
         raise PlanError(f"ranks exchange data, which a {step.kind} does not let them")
@@ -114,6 +122,7 @@ def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
     assert step.wire is not None, "others are not rounded"
     if (step.wire.kind, 2 * step.wire.itemsize) != (dtype.kind, dtype.itemsize) or dtype.itemsize < 8:
         raise PlanError(f"its elements are {dtype}, which are not rounded to {step.wire}")
+
     modes = range(step.after.grid.order) if step.across else step.grid_modes
     copied = any(step.after.roles[g].name == "replicated" and step.after.grid.shape[g] > 1 for g in modes)
     if step.kind in (*LOCAL, *AS_THEY_ARE, "reduce_scatter") or (copied and step.kind != "allgather"):
@@ -136,6 +145,7 @@ def _proved_rules(move: Movement) -> Rules:
     else:
         split, partial = (Role("split"),) * source.grid.order, (Role("partial"),) * target.grid.order
         roles = [(source.roles, split, True), (partial, target.roles, True)]
+
     for side, (before, after, changes) in enumerate(roles):
         for g, each in enumerate(zip(rules[side], move.ends[side].grid.shape, before, after, strict=True)):
             _prove_rule(g, *each, changes)
@@ -217,6 +227,7 @@ def _expected(
 
     With each rank there may be the only peer that is asked for.
     """
+
     mine, other = ends[side].grid, ends[1 - side].grid
     strides = row_major(other.shape)
     split = {*chain(*[part.over[1 - side] for part in parts])}
@@ -224,16 +235,19 @@ def _expected(
     serves = []  # each replica serves the ranks at its own coordinates
     if mine != other and side == SENDS:
         serves = [g for g, rule in enumerate(rules[SENDS]) if rule.equal]
+
     for rank, only in ranks:
         me, partners = mine.coordinates(rank), _partners(ends, rules, rank, side)
         if not all(partners):
             yield rank, only, []
             continue
+
         places = _free_places(free, partners, strides, other.coordinates(only) if only is not None else None)
         products: list[Expected] = [(place, (), late) for place, late in places]
         for part in parts:
             options = _options(part, side, me, partners, strides)
             products = [(at + more, (*some, e), late) for at, some, late in products for more, e in options]
+
         if serves:
             source = [mine.coordinates(at) for at, _, _ in products]
             products = [each for each, at in zip(products, source, strict=True) if all(at[g] == me[g] for g in serves)]
@@ -250,6 +264,7 @@ def _free_places(
     first, places = 0, [0]
     for g in free:
         first += strides[g] * partners[g][0]
+
     for g, c in enumerate(only or ()):
         partners[g] = range(c, c + 1) if c in partners[g] else range(0)
     for g in free:
@@ -280,11 +295,14 @@ def _check_lists(
         These products for all ranks; None if they are so many that some were not compared.
     """
     ends, size = move.ends, move.ends[side].grid.size
+
     most = LISTED if ends[SENDS].grid == ends[RECEIVES].grid else ACROSS
     first, seen = rank_at(ends[side], (), ()), 0  # the root, if the tensor is rooted
+
     equal: dict[Group, Elements] = {}
     compared = list[tuple[int, list[Expected]]]()
     ranks: Iterable[tuple[int, int | None]] = zip(chain((first,), range(first), range(first + 1, size)), repeat(None))
+
     for rank, peer, expected in _expected(
         ends, parts, rules, side, ranks if size <= WHOLE else _some_pairs(first, size)
     ):
@@ -315,6 +333,7 @@ def _compare(
     if peers != right:
         text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
         raise PlanError(f"{text}, not {len(right)}, with {str(right)[:60]}, each once and in ascending order")
+
     for message, (peer, elements, late) in zip(messages, expected, strict=True):
         alike = len(message.groups) == len(elements)
         for group, proved in zip(message.groups, elements, strict=False):
@@ -322,6 +341,7 @@ def _compare(
                 alike, equal[group] = _same(group, proved, side), proved
         if not alike:
             raise PlanError(f"rank {rank} {does} a message with rank {peer} that has other elements, or other order")
+
         if side == RECEIVES and message.combine != late:
             text = f"rank {rank} {does} a message from rank {peer} with combine={message.combine}"
             raise PlanError(f"{text}; the first assigns, the others combine")
@@ -332,6 +352,7 @@ def _same(group: Group, proved: Elements, side: int) -> bool:
     for lattice, right in zip_longest(group.lattices, proved):
         if lattice is None or right is None or lattice.shape != right.shape:
             return False
+
         own, opposite = lattice.rows[group.own], lattice.rows[group.opposite]
         rows = (*own, *opposite) if side == SENDS else (*opposite, *own)
         if not right.listed:
@@ -358,19 +379,25 @@ def _check_kind(step: Step, parts: list[ProvedComponent], rules: Sequence[PeerRu
     """Refuse a kind that does another movement; with one role change, allgather and reduce_scatter cut no block."""
     kind, before, after = step.kind, step.before, step.after
     roles = [*zip(before.roles, after.roles, strict=True)]
+
+    # Where data goes, and where roles change: a collective does the same along all of these.
     crossed = {g for g, rule in enumerate(rules) if _goes_over(parts, rule, g)}
     changed = {g for g, (old, new) in enumerate(roles) if old != new}
+
     outside = crossed if kind in LOCAL else crossed - {*step.grid_modes}
     if outside:
         raise PlanError(f"ranks exchange data over grid modes {sorted(outside)}, which are not in the step's sub-grid")
+
     if kind in ROLES:
         idle = {g for g in step.grid_modes if kind in TOGETHER and rules[g].number > 1}
         _check_roles(kind, roles, crossed | changed | idle)
         if kind != "alltoall" and not changed:
             raise PlanError(f"no grid mode is {ROLES[kind]}, as in this kind")
+
     filled = any(old.name != "partial" == new.name for old, new in roles)
     if (kind, filled) in (("slice", True), ("zero_fill", False)):
         raise PlanError("a zero_fill, and no slice, makes tensors partial")
+
     if kind == "permute" and _cut(roles, parts, rules):
         raise PlanError("blocks must go whole to one rank, not cut or copied")
     if kind in AS_THEY_ARE:
@@ -405,6 +432,7 @@ def _check_kind_across(step: Step) -> None:
 def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     senders = receivers = np.arange(rule.number)
+
     for part in parts:
         if not part.proof.lattices:
             return False
@@ -417,10 +445,12 @@ def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
             senders = np.flatnonzero(part.proof.shared({at[0]: senders})[1])
         if to:
             receivers = np.flatnonzero(part.proof.shared({to[0]: receivers})[1])
+
     if rule.equal:
         return False
     senders = senders if rule.sender is None else senders[senders == rule.sender]
     receivers = receivers if rule.receiver is None else receivers[receivers == rule.receiver]
+
     some = len(senders) and len(receivers)
     return bool(some and (len(senders) + len(receivers) > 2 or senders[0] != receivers[0]))
 
@@ -431,6 +461,7 @@ def _cut(roles: list[tuple[Role, Role]], parts: list[ProvedComponent], rules: Se
         several = before.name != "split" and max(rule.counts(side).max() for side in (SENDS, RECEIVES)) > 1
         if several or before.name != after.name:
             return True
+
     for part in parts:
         for side in (SENDS, RECEIVES):
             places = np.ix_(*map(np.arange, part.proof.parts[part.proof.at[side]]))

@@ -95,6 +95,7 @@ class Proof:
             for k, along in enumerate(partners, self.at[1 - side].start):
                 if len(along) == 1:
                     wanted[k] = along[0]
+
             grouped: dict[At, list[Lattice]] = {}
             for lattice in self._near(wanted) if all(partners) else ():
                 for where, elements in self._parts(lattice, self.at[1 - side], wanted):
@@ -107,6 +108,7 @@ class Proof:
         """The lattices that may have elements at these coordinates, by row."""
         if len(self.lattices) <= _FEW:
             return self.lattices
+
         near = np.full(len(self.lattices), True)
         if type(self.lattices) is Intervals:
             for k, c in wanted.items():
@@ -168,15 +170,18 @@ class Proof:
         """
         if type(self.lattices) is Intervals:
             return ()
+
         numbers = [self._pairs_of(lattice) for lattice in self.lattices]
         if sum(numbers) <= _MANY:
             return ()
+
         large = [each for each, n in zip(self.lattices, numbers, strict=True) if n > _LARGE and not each.listed]
         spans = [[(*_span(row, each.shape), gcd(*row[1:])) for row in self._coordinates(each)] for each in large]
         for one, other in combinations(spans, 2):
             if not any(map(_apart, one, other)):
                 large = []
                 break
+
         left = sum(numbers) - sum(map(self._pairs_of, large))
         if left > _LISTED:
             raise PlanError(
@@ -208,8 +213,11 @@ class Proof:
         """The pairs of coordinates with elements in common that are not large, per split, and how many elements."""
         if type(self.lattices) is Intervals:  # the coordinates of some side change from each to the next
             return tuple(self.lattices.rows[:-2]), self.lattices.lengths.astype(self.counter)
+
+        # A pair of coordinates is a key: its place in a table of all pairs, which is never made.
         keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, self.counter)]
         large = {*map(id, self.large)}
+
         for lattice in self.lattices:
             if id(lattice) in large:
                 continue
@@ -218,9 +226,11 @@ class Proof:
             shape = tuple([lattice.shape[axis] for axis in axes])
             keys.append(Lattice(shape, ((key[0], *[key[axis + 1] for axis in axes]),)).values(0))
             counts.append(np.full(len(keys[-1]), lattice.size // prod(shape), self.counter))
+
         pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
         sizes = np.zeros(len(pairs), self.counter)
         np.add.at(sizes, place, np.concatenate(counts))
+
         at: tuple[Array, ...] = tuple(np.unravel_index(pairs, self.parts)) if self.parts else ()
         return at, sizes
 
@@ -242,13 +252,17 @@ class Proof:
             if np.array_equal(place, other[0][1]):
                 kept = self.ranges.kept[place]
                 return kept, kept > 0
+
         wanted: Any = 0
         for k, value in at.items():
             wanted = wanted * self.parts[k] + value
         keys, elements, pairs = self._tables.get((*at,)) or self._table((*at,))
+
+        # Only keys with elements are in the table; all others have the last, empty place.
         if keys is not None:
             found = np.searchsorted(keys, wanted)
             wanted = np.where(np.append(keys, -1)[found] == wanted, found, len(keys))
+
         elements, pairs = elements[wanted], pairs[wanted]
         for lattice in self.large:
             has, several, number = self.met(lattice, at)
@@ -258,13 +272,16 @@ class Proof:
     def _table(self, rows: At) -> tuple[Array | None, Array, Array]:
         """The sums over listed pairs at all coordinates of some rows, or at some keys and, at the end, at no other."""
         where, sizes = self.pairs
+
         key: Array = np.zeros(len(sizes), np.int64)
         for k in rows:
             key = key * self.parts[k] + where[k]
+
         keys, number = None, prod([self.parts[k] for k in rows])
         if number > _LARGE:
             keys, key = np.unique(key, return_inverse=True)
             number = len(keys) + 1
+
         elements, pairs = np.zeros(number, self.counter), np.zeros(number, np.int64)
         np.add.at(elements, key, sizes)
         np.add.at(pairs, key, self.alone)
@@ -304,6 +321,7 @@ def prove(ends: Ends, part: Part) -> ProvedComponent:
     Raises:
         PlanError: the proof fails; the text names the ranks and the first element.
     """
+
     over = _splitting(ends[SENDS], part.before), _splitting(ends[RECEIVES], part.after)
     try:
         return ProvedComponent(over, _proof(part.factor))
@@ -331,6 +349,7 @@ def _proof(factor: Factor) -> Proof:
         _check_intervals(source, target, proof.lattices)
         return proof
 
+    # What one side has at coordinates and local indices, the other must have, in the same order.
     boxes: list[Box] = []
     for lattice in proof.lattices:
         _check_coordinates(lattice, proof)
@@ -342,6 +361,8 @@ def _proof(factor: Factor) -> Proof:
             at = [int(row[0] + row[1][k]) if lattice.listed else row[0] for row in lattice.rows]
             raise _DifferError(at[proof.at[SENDS]], at[proof.at[RECEIVES]], unravel(element, [*proof.extents.values()]))
         boxes.append((lattice.shape, elements))
+
+    # Then each element must be in one lattice, by counting.
     number = prod(proof.extents.values())
     if any(lattice.listed for lattice in proof.lattices):
         ((_, (_, listed)),) = boxes
@@ -349,6 +370,7 @@ def _proof(factor: Factor) -> Proof:
         wrong = {int(k): int(times[k]) - 1 for k in np.flatnonzero(times != 1)}
     else:
         wrong = surplus(boxes, number)
+
     if wrong:
         first = min(wrong)
         element = unravel(first, [*proof.extents.values()])
@@ -362,15 +384,19 @@ def _check_intervals(source: Reading, target: Reading, found: Intervals) -> None
     A run begins after those of all coordinates before its own, and has as many indices as splits leave there.
     """
     local, row = found.rows[-2:], 0
+
     for (_, splits, n), first, shape in zip((*source, *target), local, found.shapes, strict=True):
         named = tuple([Split(g, *split) for g, split in enumerate(splits)])
         if run_starts(named, n) is None or shape != tuple([split.parts for split in named]):
             raise PlanError(f"{splits} do not cut {n} indices into one run for each coordinate")
+
         lengths = part_extents(named, n).reshape(-1)
         at = np.ravel_multi_index(tuple(found.rows[row : row + len(shape)]), shape)
         index = (np.cumsum(lengths) - lengths)[at] + first
+
         wrong = (first < 0) | (found.lengths < 1) | (first + found.lengths > lengths[at])
         wrong |= np.cumsum(found.lengths) - found.lengths != index
+
         if wrong.any() or int(found.lengths.sum()) != n:
             k = int(np.argmax(wrong))
             raise PlanError(
@@ -405,9 +431,11 @@ def _elements(reading: Reading, lattice: Lattice, at: Sequence[Row], local: Sequ
         PlanError: they are not linear in the digits of the lattice, or there are no such coordinates or local indices.
     """
     extents, coordinates = extents_of(reading), iter(at)
+
     strides = dict(zip(extents, row_major([*extents.values()]), strict=True))
     if lattice.listed:
         return 0, _listed_elements(reading, lattice, at, local, strides)
+
     numbers = [0] * (len(lattice.shape) + 1)
     for (digits, splits, n), row in zip(reading, local, strict=True):
         index = _index(splits, n, lattice.shape, [*islice(coordinates, len(splits))], row)
@@ -429,6 +457,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
         coordinates     0     1     2     0     1     2          local index of the first tile at coordinate 1: 0 1
         indices        0 1   2 3   4 5   6 7   8 9  10 11                           of the second one there:   2 3
     """
+
     ways = []
     for depth, ((kind, p), row) in enumerate(zip(splits, at, strict=True), 1):
         least, most = _span(row, shape)
@@ -440,6 +469,8 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
             if len(extents) > 1 and not all(inner.tile for inner, _ in splits[depth:]):
                 raise PlanError(f"coordinates {least} to {most} along {kind} over {p} have several extents, {extents}")
             n = extents[-1]
+
+    # From inside outwards: where a tile begins, and the place in it.
     for row, p, stretch in reversed(ways):
         if stretch.parts > 1:
             place, number = _divided(local, shape, stretch.tile)
@@ -448,6 +479,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
             columns = zip(number, coordinate, place, strict=True)
             local = tuple([k * length + c * stretch.tile + within for k, c, within in columns])
         local = (local[0] + stretch.start, *local[1:])
+
         least, most = _span(local, shape)
         if least < stretch.start or most >= stretch.stop:
             raise PlanError(f"indices {least} to {most} are outside of {stretch}")
@@ -477,6 +509,7 @@ def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
     least, most = _span(row, shape)
     if least >= 0 and most < size:
         return row, (0,) * len(row)
+
     rest, whole = tuple([n % size for n in row]), tuple([n // size for n in row])
     if _span(rest, shape)[1] >= size:
         raise PlanError(f"a number of a lattice, {row} of digits below {shape}, is not linear in its digits by {size}")
@@ -487,6 +520,7 @@ def _span(row: Row, shape: At) -> tuple[int, int]:
     """The least and the greatest value of a linear number."""
     if len(row) == 2 and isinstance(row[1], np.ndarray):
         return int(row[0] + row[1].min(initial=0)), int(row[0] + row[1].max(initial=0))
+
     least = most = row[0]
     for step, n in zip(row[1:], shape, strict=True):
         if step > 0:
@@ -501,8 +535,10 @@ def _listed_elements(
 ) -> Array:
     """The elements of a list, from the sets of indices that all coordinates have."""
     coordinates, elements = iter(at), np.zeros(lattice.size, np.int64)
+
     for (digits, splits, n), (start, table) in zip(reading, local, strict=True):
         named = tuple([Split(g, *split) for g, split in enumerate(splits)])
+
         along, position, index = [*islice(coordinates, len(splits))], start + table, np.full(lattice.size, -1)
         for where in product(*[range(split.parts) for split in named]):
             held = mode_set(named, n, where).to_array()
@@ -510,6 +546,7 @@ def _listed_elements(
             for (first, places), c in zip(along, where, strict=True):
                 mine &= first + places == c
             index[mine] = held[position[mine]]
+
         if (index < 0).any():
             raise PlanError(f"local indices or coordinates are outside of {splits} over {n}")
         for m, added in to_tensor(digits, index).items():
@@ -524,6 +561,7 @@ def _digits_at(lattice: Lattice, wanted: Mapping[int, Any]) -> tuple[Any, dict[i
     """
     found: Any = True
     digits = dict[int, Any]()
+
     for k, value in wanted.items():
         start, *steps = lattice.rows[k]
         left = value - start
@@ -573,10 +611,12 @@ def surplus(boxes: Iterable[Box], number: int) -> Differences:
     Raises:
         PlanError: a box has two digits with the same step, or one whose step is not positive.
     """
+
     taken: dict[frozenset[int], Differences] = {}  # by the steps of the differences
     _add_corners(taken, ((number,), (0, 1)), -1)
     for box in boxes:
         _add_corners(taken, box, 1)
+
     for step in sorted(set().union(*taken), reverse=True):
         further: dict[frozenset[int], Differences] = {}
         for steps, differences in taken.items():
@@ -587,6 +627,7 @@ def surplus(boxes: Iterable[Box], number: int) -> Differences:
                     if step not in steps:
                         total[place + step] -= count
         taken = further
+
     ((_, total),) = taken.items()
     return {place: count for place, count in sorted(total.items()) if count}
 
@@ -598,9 +639,11 @@ def _add_corners(taken: dict[frozenset[int], Differences], box: Box, times: int)
     different = frozenset(dict(digits))
     if len(different) < len(digits) or min(different, default=1) < 1:
         raise PlanError(f"box {box} has two digits of one step, or one whose step is not positive")
+
     corners = [(start, times)]
     for step, n in digits:
         corners += [(place + step * n, -count) for place, count in corners]
+
     total = taken.setdefault(different, defaultdict(int))
     for place, count in corners:
         total[place] += count
@@ -620,17 +663,21 @@ def _ranges(lattices: Sequence[Lattice], number: int, counter: np.dtype[Any]) ->
         if lines is None:
             continue
         own, begin, end, each = lines
+
         kept, elements = np.zeros((2, number), counter)
         np.add.at(kept, own, each * ((begin <= own) & (own < end)))
         np.add.at(elements, own, each * (end - begin))
         # Each coordinate has a line of its own, on which its ranges are cut so that none overlaps another.
+
         order = np.lexsort((begin, own))
         first, line = begin[order], own[order] * (number + 1)
         last = line + end[order]
         reached = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
         start, stop = np.maximum(line + first, reached), np.maximum(last, reached)
+
         peers = np.zeros(number, np.int64)
         np.add.at(peers, own[order], stop - start)
+
         others = _sum_over(begin, end, each, number), _sum_over(start - line, stop - line, np.ones_like(line), number)
         if side == SENDS:
             return Ranges((elements, others[0]), (peers, others[1]), kept)
@@ -646,23 +693,28 @@ def _lines(
     None if the coordinates of the other side leave gaps, or if this side has more than a few ranges per coordinate.
     """
     ranged, weights, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
+
     for lattice in lattices:
         near, far = lattice.rows[side], lattice.rows[1 - side]
         fixed = [axis for axis, step in enumerate(near[1:]) if step]
         free = [axis for axis in _varied([far]) if axis not in fixed]
+
         length = 1
         for axis in sorted(free, key=lambda axis: far[axis + 1]):
             if far[axis + 1] != length:
                 return None
             length *= lattice.shape[axis]
+
         shape = tuple([lattice.shape[axis] for axis in fixed])
         total += prod(shape)
         if total > _RANGES * number:
             return None
+
         along = Lattice(shape, tuple([(row[0], *[row[axis + 1] for axis in fixed]) for row in (near, far)]))
         begin = along.values(1)
         ranged.append(np.array([along.values(0), begin, begin + length]))
         weights.append(np.full(len(begin), lattice.size // (prod(shape) * length), counter))
+
     own, begin, end = np.concatenate(ranged, axis=1)
     return own, begin, end, np.concatenate(weights)
 

@@ -46,13 +46,17 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
     ends, zero = (step.before, step.after), np.zeros((), np.int64)
     if step.kind in LOCAL and not step.across:
         return Recount(zero, zero, zero)
+
     places = _places(ends[SENDS].grid, step.across), _places(ends[RECEIVES].grid, step.across)
     # An element comes from all contributors, and goes to all replicas.
+
     copies = max(_number(ends[SENDS], "partial"), _number(ends[RECEIVES], "replicated"))
     ranks = step.before.grid.size if step.across else step.before.grid.shape
     ones: Array = np.ones(ranks, counting(prod(ends[SENDS].shape) * copies))
+
     arriving, number, kept = _totals(ones, parts, rules, places, RECEIVES)
     foreign, peers = arriving - kept, number - (kept > 0)
+
     match step.kind:
         case "allreduce":  # contributions to all elements arrive at all ranks but one, then copies of the sums
             return Recount(-(-2 * peers * kept // (peers + 1)), peers, zero)
@@ -60,10 +64,12 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
             return Recount(foreign, peers, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, peers, kept + arriving)
+
     if step.across and _number(ends[SENDS], "replicated") > 1:
         leaving = _served(ends, parts, rules, places, ones)
     else:
         leaving = _totals(ones, parts, rules, places, SENDS)[0]
+
     match step.kind:
         case "reduce":  # the other ranks reduce a part each, which then arrives at the root
             sent, others = leaving - kept, max(int(peers.max()), 1)
@@ -89,9 +95,12 @@ def _served(ends: Ends, parts: Sequence[ProvedComponent], rules: Rules, places: 
     """The elements that every rank sends if it is one of several replicas, each for the ranks at its coordinates."""
     grid, at, number = ends[SENDS].grid, places, np.zeros_like(ones)
     takes = _active(rules[RECEIVES], at[RECEIVES], RECEIVES)
+
+    # Each replica serves its own ranks, so pairs of ranks are counted, one replica after the other.
     replicas = [g for g, rule in enumerate(rules[SENDS]) if rule.equal]
     several = [grid.shape[g] for g in replicas]
     replica = np.ravel_multi_index([at[SENDS][g] for g in replicas], several)
+
     for here in range(prod(several)):
         senders, receivers = np.flatnonzero(replica == here), np.flatnonzero((replica == here) & takes)
         at_once = max(1, _AT_ONCE // max(len(receivers), 1))
@@ -117,12 +126,14 @@ def figures(
         item: the bytes of an element.
     """
     ends = _block(source) + _block(target)
+
     received = messages = highest = before = np.zeros_like(ends)
     for number, (step, moved) in enumerate(steps, 1):
         after = _block(step.after) if number < len(steps) else np.zeros_like(ends)
         received = received + moved.received.reshape(-1) * step.sent(item)
         messages = messages + moved.messages.reshape(-1)
         highest, before = np.maximum(highest, before + after + moved.buffers.reshape(-1)), after
+
     most = {"bytes": received, "messages": messages, "peak_bytes": (ends + highest) * item}
     return {name: int(per_rank.max()) for name, per_rank in most.items()}
 
@@ -131,11 +142,13 @@ def _block(dist: Distribution) -> Array:
     """The number of elements that each rank holds."""
     at, counter = _places(dist.grid, across=False), counting(prod(dist.shape))
     block = np.ones(dist.grid.shape, counter)
+
     for splits, n in zip(dist.splits, dist.view_shape, strict=True):
         left: Array = np.array(n)
         for split in splits:
             left = extent(split.kind, split.parts, left, at[split.grid_mode])
         block = np.asarray(block * left, counter)  # NumPy makes numbers of arrays of order 0
+
     for g, root in dist.layout.rooted:
         block = block * (at[g] == root)
     return np.asarray(block, counter).reshape(-1)
@@ -150,11 +163,13 @@ def _totals(
     """
     other, active = 1 - side, _active(rules[side], places[side], side)
     elements, peers, kept = ones * active, ones * active, ones * active
+
     free = {*range(len(places[other]))}
     for part in parts:
         free -= {*part.over[other]}
         sums = _sums(part, rules[other], places, side)
         elements, peers, kept = elements * sums[0], peers * sums[1], kept * sums[2]
+
     for g in free:
         rule, at = rules[other][g], places[other][g]
         number = rule.counts(side)[at]
@@ -177,14 +192,18 @@ def _sums(
 ) -> tuple[Array, Array, Array]:
     """The three sums of `_totals` over one component. The rules are those of the other side's grid modes."""
     mine = {part.row(side, g): places[side][g] for g in part.over[side]}  # of the others, all coordinates count
+
     known, itself = dict(mine), dict(mine)
     here: Any = np.True_
     keeps: Any = np.True_
+
     for g in part.over[1 - side]:
         rule, row, place = rules[g], part.row(1 - side, g), places[1 - side][g]
         itself[row] = place
         if rule.everywhere:
             continue
+
+        # A rule says which coordinates there are counted, and whether this side exchanges data at all.
         keeps = keeps & rule.at(place, place)
         own, peer = rule.only(side)
         if rule.equal:
@@ -193,6 +212,7 @@ def _sums(
             known[row] = np.asarray(peer)
         if own is not None:
             here = here & (place == own)
+
     elements, peers = part.proof.shared(known)
     kept = part.proof.shared(itself)[0] * keeps if side == RECEIVES else np.zeros((), np.int64)  # it is counted once
     return elements * here, peers * here, kept

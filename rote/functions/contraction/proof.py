@@ -257,6 +257,7 @@ def _prove_panels(
         move.verify()
 
     letter = panels.letter
+
     for panel in range(panels.count):
         run = (panel * panels.tile, min((panel + 1) * panels.tile, panels.period))
         here = IndexSet.of_runs([run], panels.period, sizes[letter])
@@ -348,6 +349,7 @@ def _check_splits(number: int, stage: Product, blocks: Sequence[_Block]) -> None
         if dist.grid != grid or dist.layout.rooted or (dist.partial and dist.layout.op != "sum"):
             _fail(number, f"it multiplies or makes blocks of {dist}, which are no sums on {grid}")
         free = dist is result.dist or stage.is_diagonal
+
         for label, splits in zip(labels, dist.splits, strict=True):
             if free and label is not None:
                 continue
