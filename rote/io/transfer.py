@@ -11,6 +11,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -32,33 +33,45 @@ Advance = Callable[[int], None]  # called with the number of bytes that have jus
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A file or folder that is still being written: it is at `path`, in the folder of `target`, its later name."""
+    """A file or folder that is still being written: it is at `path`, in the folder of `target`, its later name.
+
+    `model` is a file or folder whose owner and permissions it will have, for example the one that it replaces.
+    """
 
     path: str
     target: str
+    model: str | None = None
 
     @staticmethod
     def new(path: Path, folder: bool = False) -> Draft:
         """An empty file or folder in the folder of the one that it will replace; one of another kind is refused."""
         name, target = os.fspath(path), os.path.realpath(path)
+        if os.path.islink(target):  # a link to itself, or a circle of links
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         if os.path.isdir(target) and not folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if os.path.isfile(target) and folder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-        if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+        exists = os.path.exists(target)
+        if exists and not os.path.isfile(target) and not os.path.isdir(target):
             raise RoteError(f"{name} is a device or a pipe, and saving would replace it\ngive another name")
-        if os.path.exists(target) and not os.access(target, os.W_OK):
+        if exists and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
         draft = os.path.join(os.path.dirname(target), f"{DRAFT}{secrets.token_hex(8)}.part")
+        # Nobody else may read the draft of a file that nobody else may read. What is new has the user's usual mode.
+        mode = 0o700 if exists else 0o777
         with plainly(path):
             if folder:
-                os.mkdir(draft)
+                os.mkdir(draft, mode)
             else:
-                os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
-        return Draft(draft, target)
+                os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode & 0o666))
+        return Draft(draft, target, target if exists else None)
 
     def publish(self) -> None:
         """Flush the draft to the disk, and then give it its name in one step."""
+        if self.model is not None and os.path.exists(self.model):
+            _imitate(self.path, self.model)
         if os.path.isdir(self.path):
             for folder, _, _ in os.walk(self.path):
                 sync(folder)
@@ -69,8 +82,6 @@ class Draft:
                 os.rename(self.path, self.target)
         else:
             sync(self.path)  # before the rename: else a crash could leave the new name with no contents
-            if os.path.exists(self.target):
-                shutil.copymode(self.target, self.path)
             os.replace(self.path, self.target)
         with suppress(OSError):  # some systems cannot sync folders, and the draft has its name already
             sync(os.path.dirname(self.target))
@@ -128,6 +139,50 @@ def sync(path: str) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _imitate(path: str, model: str) -> None:
+    """Give a file, or a folder with all that is in it, the owner and permissions of another one.
+
+    Files in a folder get those of a file in the other folder; most often they have them already.
+    """
+    whole = os.stat(model)
+    _set_permissions(path, whole)
+    if not os.path.isdir(path):
+        return
+
+    first, example = _first_file(path), _first_file(model)
+    differ = first is not None and example is not None and _permissions(first) != _permissions(example)
+    for folder, folders, files in os.walk(path):
+        for each in folders:
+            _set_permissions(os.path.join(folder, each), whole)
+        if differ and example is not None:
+            for each in files:
+                _set_permissions(os.path.join(folder, each), example)
+
+
+def _first_file(folder: str) -> os.stat_result | None:
+    """What the system says of some file in a folder; None if there is none."""
+    with os.scandir(folder) as entries:
+        return next((entry.stat() for entry in entries if entry.is_file()), None)
+
+
+def _permissions(status: os.stat_result) -> tuple[int, int, int]:
+    """The user, the group and the mode of a file."""
+    return status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)
+
+
+def _set_permissions(path: str, like: os.stat_result) -> None:
+    """Give a file the mode of another, and its owner as far as the system allows."""
+    user, group, mode = _permissions(like)
+    now = _permissions(os.stat(path))
+    if now[:2] != (user, group):
+        for owner in (user, -1):  # only root may give a file to another user, but its group may be kept
+            with suppress(OSError):
+                os.chown(path, owner, group)
+                break
+    if now != (user, group, mode):
+        os.chmod(path, mode)  # last, because a new owner costs some bits of the mode
 
 
 def _exchange(first: str, second: str) -> None:

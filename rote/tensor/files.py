@@ -50,8 +50,9 @@ def save(
 ) -> None:
     """Write a tensor, or several by name, as one file; every rank writes its own part. Collective.
 
-    The file gets its name when it is complete and on the disk: it replaces an old one in one step. On any failure the
-    old file stays as it was, and nothing else is left.
+    The file gets its name when it is complete and on the disk: it replaces an old one in one step, and keeps the old
+    one's permissions and, where the system allows, its owner. On any failure the old file stays as it was, and nothing
+    else is left.
 
     - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
@@ -79,8 +80,8 @@ def save(
             open a Zarr store.
 
     Raises:
-        OSError: the file cannot be made or written: no such folder, no permission, no space. All ranks raise the same
-            error.
+        OSError: the file cannot be made or written: no such folder, no permission, no space, a circle of links. All
+            ranks raise the same error.
         LayoutError: a tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape,
             or give one name to modes of several extents.
         RoteError: the suffix names no known format, or the format cannot hold this; a library is missing.
