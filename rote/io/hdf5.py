@@ -33,6 +33,7 @@ from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.regions import lattices_of
 from .layouts import chunk_extents, in_long_runs, without_view, writes
+from .lock import locked
 from .stored import (
     MARK,
     STEP,
@@ -100,10 +101,19 @@ def write_hdf5(
     """Write all ranks' parts, distributed as `written_in_hdf5` says, as one file or as one step of it. Collective.
 
     The file gets its name only when it is complete, like a `.npy` file. A step, with its attributes, is written into a
-    copy of the file, in which everything else stays.
+    copy of the file, in which everything else stays. So no other job may write the file meanwhile.
     """
     with collective_errors(comm):
-        h5py = _library()
+        _library()  # if it is missing, nothing is made
+    with locked(path, comm):
+        _replace(path, parts, comm, attributes, step, advance)
+
+
+def _replace(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+) -> None:
+    """Write a file that no other job writes."""
+    h5py = _library()
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
     with replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft:
         if world is not None:
@@ -111,6 +121,7 @@ def write_hdf5(
             with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
                 _put(file, parts, comm.rank, step, advance)
             return
+
         nbytes = sum(part.block.nbytes for part in parts)  # which count by turns
         for writer in range(comm.size):
             with collective_errors(comm), readably(path, "written"):
@@ -301,12 +312,15 @@ def write_xdmf(
     Each of the two gets its name only when it is complete.
     """
     with collective_errors(comm):
+        _library()
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
-    write_hdf5(_data_file(path), parts, comm, attributes, step, advance)
-    with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
-        if comm.rank == 0:
-            with open(draft.path, "w", encoding="utf-8") as file:
-                file.write(_text(path))
+    data = _data_file(path)
+    with locked(data, comm):
+        _replace(data, parts, comm, attributes, step, advance)
+        with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
+            if comm.rank == 0:
+                with open(draft.path, "w", encoding="utf-8") as file:
+                    file.write(_text(path))
 
 
 def _data_file(path: Path) -> str:

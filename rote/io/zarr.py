@@ -24,6 +24,7 @@ from ..layout.distribution import Distribution
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from .layouts import in_chunks, writes
+from .lock import locked
 from .stored import (
     MARK,
     STEP,
@@ -108,7 +109,9 @@ def write_zarr(
         _library()  # if it is missing, nothing is made
     if step is not None:
         parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
+    # To add a step to a store is one call of the system. Two jobs that make the store would replace each other's.
     with (
+        locked(path, comm, needed=not _is_store(path)),
         replacing(path, comm, lambda draft: _begin(draft, path, parts, attributes, step), folder=True) as draft,
         collective_errors(comm),
         readably(path, "written"),
@@ -161,12 +164,17 @@ def _stored(array: Any) -> StoredTensor:
     return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, array.path)
 
 
+def _is_store(path: Path) -> bool:
+    """Whether there is a folder with the metadata of an array or a group."""
+    return any(os.path.exists(os.path.join(path, name)) for name in (_METADATA, ".zgroup", ".zarray"))
+
+
 def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> Draft:
     """Write the metadata of all arrays into a folder, which becomes the store, or a step of it."""
     zarr = _library()
     target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
-    if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
+    if replaces and not _is_store(target):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
     adds = step is not None and replaces
     if adds:

@@ -52,7 +52,8 @@ def save(
 
     The file gets its name when it is complete and on the disk: it replaces an old one in one step, and keeps the old
     one's permissions and, where the system allows, its owner. On any failure the old file stays as it was, and nothing
-    else is left.
+    else is left. Jobs that save `.h5` or `.xdmf` files of one name at the same time, or make one `.zarr` store, wait
+    for each other.
 
     - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
@@ -84,7 +85,8 @@ def save(
             ranks raise the same error.
         LayoutError: a tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape,
             or give one name to modes of several extents.
-        RoteError: the suffix names no known format, or the format cannot hold this; a library is missing.
+        RoteError: the suffix names no known format, or the format cannot hold this; a library is missing; another job
+            writes the file for more than a minute.
         CommError: ranks give different names, dims, attributes, steps or paths.
         TypeError: `x` is neither a tensor nor tensors by name.
 

@@ -183,6 +183,35 @@ def check_pictures(comm: Comm, folder: Path, count: int) -> None:
     alone(comm, lambda: [remove(each) for each in folder.iterdir()])
 
 
+def check_two_jobs(comm: Comm, folder: Path, count: int) -> None:
+    """Of two jobs that add steps to one file at the same time, from the first step on, all steps are kept; and a file
+    that one of them saves as a whole is not replaced by an older one with a step more."""
+    half = comm.split(comm.rank % 2, comm.rank)
+    for suffix in (".zarr", ".h5", ".xdmf"):
+        path = folder / f"run{suffix}"
+        for number in range(3):
+            step = 2 * number + comm.rank % 2
+            rote.save(path, {"u": rote.DistTensor.zeros((4, 6), "block(ceil)[(0),()]", half) + step}, {"n": step}, step)
+        comm.barrier()
+        steps = [2 * number + k for number in range(3) for k in range(min(comm.size, 2))]
+        assert rote.contents(path, comm=comm).steps == tuple(steps), (suffix, steps)
+        for step in steps:
+            assert rote.contents(path, step, comm).attributes == {"n": step}
+            assert rote.load(path, "[(),(0)]", "u", step, comm).to_global()[0, 0] == step
+        if suffix == ".xdmf":
+            assert path.read_text("utf-8").count("run.h5:/") == len(steps)
+        if comm.rank % 2:
+            rote.save(path, {"u": rote.DistTensor.zeros((4, 6), "block(ceil)[(0),()]", half)}, step=9)
+        else:
+            rote.save(path, {"v": rote.DistTensor.zeros((4, 6), "block(ceil)[(0),()]", half)})
+        comm.barrier()
+        assert "v" in rote.contents(path, comm=comm).tensors, suffix
+        left = [name for name in os.listdir(folder) if not name.startswith("run")]
+        assert not comm.allgather_object(left)[0], left
+        comm.barrier()
+        alone(comm, lambda: [remove(each) for each in folder.iterdir()])
+
+
 def check_failures(comm: Comm, folder: Path, count: int) -> None:
     """A rank raises when it has written its part: the same error on all, the old file stands, and nothing is left."""
     x = rote.DistTensor.from_global(STATE, "block[(0),(),()]", comm)
@@ -435,7 +464,7 @@ def read_state(comm: Comm, path: Path) -> None:
 
 
 CHECKS = (check_saving, check_loading, check_steps, check_pictures, check_links, check_names, check_labels)
-CHECKS += (check_failures,)
+CHECKS += (check_two_jobs, check_failures)
 
 if __name__ == "__main__":
     ranks, home, number = world(), Path(sys.argv[1]), int(sys.argv[2])
