@@ -284,16 +284,19 @@ def _contents_answer(path: str, found: Contents) -> Answer:
         facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
         tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
     about: Answer = {"path": path, "step": found.step, "steps": found.steps}
-    return about | {"attributes": dict(found.attributes), "links": dict(found.links), "tensors": tensors}
+    names = {"links": dict(found.links), "unread": dict(found.unread)}
+    return about | {"attributes": dict(found.attributes), **names, "tensors": tensors}
 
 
 def _lines(found: Contents) -> Iterator[str]:
-    """The table of tensors, then a line for each link and each attribute, and one for the steps."""
+    """The table of tensors, then a line for all that is unread, each link and each attribute, and one for the steps."""
     rows = [("tensor", "shape", "dtype", "size")]
     for name, stored in found.tensors.items():
         size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
         rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
     yield from table(rows, {3})
+    for name, text in found.unread.items():
+        yield f"  {name} {text}"
     for name, target in found.links.items():
         yield f"  {name} -> {target}"
     for name, value in found.attributes.items():

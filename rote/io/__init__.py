@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler.plan import in_bytes
 from ..errors import RoteError
 from ..layout.distribution import Distribution
 from ..runtime.choose import Progress
@@ -22,7 +24,7 @@ from ..runtime.regions import identity
 from .hdf5 import contents_hdf5, fill_hdf5, write_hdf5, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, write_npy
-from .stored import Contents, Part, StoredTensor, check_dtype
+from .stored import Contents, Part, StoredTensor, check_dtype, check_path
 from .transfer import Advance, progress
 from .zarr import contents_zarr, fill_zarr, write_zarr, written_in_zarr
 
@@ -55,7 +57,14 @@ class Format(NamedTuple):
         ignores.
         """
         with collective_errors(comm):
-            block = new_block(dist, comm.rank, stored.dtype)
+            try:
+                block = new_block(dist, comm.rank, stored.dtype)
+            except MemoryError:
+                nbytes = prod(dist.local_shape(comm.rank)) * stored.dtype.itemsize
+                raise RoteError(
+                    f"{os.fspath(path)}: shape {stored.shape} and dtype {stored.dtype} leave {in_bytes(nbytes)} to a "
+                    "rank, which has not as much memory\nload it on more ranks, in a layout that splits it"
+                ) from None
         with progress(comm, "reading", path, block.nbytes, listener) as advance:
             self.fill(path, stored, dist, comm, block, advance)
         if not block.dtype.isnative:
@@ -104,15 +113,13 @@ def format_of(path: Path) -> Format:
     A name without one of these suffixes in a `.zarr` folder is an array or a group of that store.
 
     Raises:
-        RoteError: Rote writes no format with this suffix.
+        RoteError: Rote writes no format with this suffix, or no file can have this name.
         TypeError: the name is not a string.
 
     >>> [format_of(name).name for name in ("run.h5", "run.7/velocity.zarr", "cells.zarr/labels/0")]
     ['HDF5', 'Zarr', 'Zarr']
     """
-    name = os.fspath(path)
-    if not isinstance(name, str):
-        raise TypeError(f"a path is a text here, not {name!r}\nwrite os.fsdecode(path)")
+    name = check_path(path)
     stem, suffix = os.path.splitext(name.rstrip("/"))
     within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
     known = {each: form for form in FORMATS for each in form.suffixes}

@@ -13,10 +13,12 @@ its own. Steps become a series in time. The attributes `origin` and `spacing`, o
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -37,14 +39,18 @@ from .lock import locked
 from .stored import (
     MARK,
     STEP,
+    WHOLE_COPY,
     Contents,
     Part,
     StoredTensor,
+    check_file,
     is_number,
     kept_attributes,
     pick_step,
     readably,
+    reason,
     refuse_foreign,
+    tensors_and_reasons,
 )
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 
@@ -67,31 +73,34 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
     Only the tensor of a given name, if there is one; then no other object is opened.
     """
     h5py, path = _library(), _data_file(path)
-    with readably(path, "read"), open(path, "rb"), h5py.File(path, "r") as file:
+    check_file(path)
+    with readably(path, hint=_hint), open(path, "rb"), h5py.File(path, "r") as file:
         steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
-        plain = step is None and (not steps or bool(_listing(file)[0]))
+        plain = step is None and (not steps or bool(_listing(file).tensors))
         chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
         group = file if chosen is None else file[str(chosen)]
         node = None
         if name:
             with suppress(Exception):  # no such name, a link to nothing, or a damaged file: the listing below raises
                 node = group[name]
-        if isinstance(node, h5py.Dataset) and node.shape is not None:
-            return Contents({str(name): _stored(node, group, str(name))}, {}, chosen, steps)
-        tensors, links = _listing(group)
-        return Contents(dict(sorted(tensors.items())), _attributes(group), chosen, steps, dict(sorted(links.items())))
+        if isinstance(node, h5py.Dataset):
+            tensors, unread = tensors_and_reasons([(str(name), _stored(node, group, str(name)))])
+            return Contents(tensors, {}, chosen, steps, unread=unread)
+        return replace(_listing(group), attributes=_attributes(group), step=chosen, steps=steps)
 
 
 def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     path = _data_file(path)
-    with collective_errors(comm), readably(path, "read"):
+    with collective_errors(comm), readably(path, hint=_hint):
         h5py = _library()
         if block.size and dist.contributes(comm.rank):
             with h5py.File(path, "r") as file:
+                node = file[stored.place]
+                _check_chunks(node, dist.index_sets(comm.rank))
                 for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
                     for selection, part in _selections(index, slab):
-                        part[...] = file[stored.place][selection].reshape(part.shape)
+                        part[...] = node[selection].reshape(part.shape)
                     advance(slab.nbytes)
 
 
@@ -135,6 +144,28 @@ def _replace(
                     advance(nbytes // comm.size)
 
 
+def _check_chunks(node: Any, index: Sequence[IndexSet]) -> None:
+    """Refuse a packed chunk of far more bytes than its elements have, which the library would unpack nevertheless."""
+    h5z, plist = _library().h5z, node.id.get_create_plist()
+    filters = {plist.get_filter(k)[0] for k in range(plist.get_nfilters())}
+    if filters <= {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}:  # which leave the number of bytes nearly as it is
+        return
+
+    most = 2 * prod(node.chunks) * node.dtype.itemsize + _SLACK
+    modes = [range(held.start - held.start % n, held.stop, n) for held, n in zip(index, node.chunks, strict=True)]
+    for corner in product(*modes):
+        nbytes = node.id.get_chunk_info_by_coord(corner).size
+        if nbytes > most:
+            raise ValueError(f"the chunk at {corner} has {nbytes} bytes, which is far more than its elements have")
+
+
+def _hint(error: Exception) -> str:
+    """What to do about an error of the HDF5 library: not every file that it does not read is damaged."""
+    if re.search("required filter|plugin", str(error)):
+        return "install the filter with which it is compressed: pip install hdf5plugin, and import hdf5plugin"
+    return WHOLE_COPY
+
+
 def parallel() -> bool:
     """Whether h5py was built with MPI, so that all ranks write at once."""
     return bool(_library().get_config().mpi)
@@ -158,14 +189,14 @@ def _is_step(file: Any, name: str) -> bool:
     return isinstance(node, h5py.Group) and str(node.attrs.get(MARK)) == STEP
 
 
-def _listing(top: Any) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    """The tensors of a group by their paths, outside of steps; and the names that lead to other names.
+def _listing(top: Any) -> Contents:
+    """The datasets of a group by their paths, outside of steps; and the names that lead to other names.
 
     Every group is searched once, through hard links first, so loops of links end. What a link leads to is listed by the
     link's own path, unless it has a path already. A link that leads nowhere is no error.
     """
     h5py = _library()
-    tensors: dict[str, StoredTensor] = {}
+    datasets: dict[str, StoredTensor | str] = {}
     links: dict[str, str] = {}
     seen = {_identity(top): top.name}
     groups, soft = deque([("", top)]), deque[tuple[str, Any, str]]()
@@ -193,10 +224,11 @@ def _listing(top: Any) -> tuple[dict[str, StoredTensor], dict[str, str]]:
                 links.setdefault(path, known)
             if isinstance(node, h5py.Group) and known == path:
                 groups.append((f"{path}/", node))
-            elif isinstance(node, h5py.Dataset) and node.shape is not None:
-                with suppress(TypeError):  # of a type that h5py does not know
-                    tensors[path] = _stored(node, top, path)
-    return tensors, links
+            elif isinstance(node, h5py.Dataset):
+                datasets[path] = _stored(node, top, path)
+
+    tensors, unread = tensors_and_reasons(datasets.items())
+    return Contents(tensors, {}, links=dict(sorted(links.items())), unread=unread)
 
 
 def _identity(node: Any) -> tuple[str, int]:
@@ -205,13 +237,20 @@ def _identity(node: Any) -> tuple[str, int]:
     return os.path.realpath(info[0]), info[1]
 
 
-def _stored(node: Any, group: Any, name: str) -> StoredTensor:
-    """A dataset that was opened by its path in a group."""
+def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
+    """A dataset that was opened by its path in a group; or why it is no tensor."""
+    if node.shape is None:
+        return "is an empty data set: it has a dtype, and neither a shape nor elements"
+    try:
+        dtype = node.dtype
+    except TypeError as error:
+        return f"has elements of a type that NumPy does not have: {reason(error)}"
+
     labels = _attributes(node, _LABELS).get(_LABELS)  # h5py's `dims` may end the process if the type is another
     named = isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(each, str) for each in labels)
     dims = tuple([each or None for each in labels]) if named and labels and any(labels) else None
     place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
-    return StoredTensor(node.shape, node.dtype, dims, place)
+    return StoredTensor(node.shape, dtype, dims, place)
 
 
 def _attributes(node: Any, *names: str) -> dict[str, Any]:
@@ -245,7 +284,7 @@ def _begin(
                 group = file.create_group(str(step))
                 group.attrs[MARK] = STEP
             for name, value in attributes.items():
-                group.attrs[name] = value
+                _set_attribute(path, group, name, value)
             for name, block, dist, dims in parts:
                 options: dict[str, Any] = {}
                 if not at_once and dist.shape and 0 not in dist.shape:
@@ -253,6 +292,19 @@ def _begin(
                 dataset = group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
                 for mode, label in enumerate(dims or ()):
                     dataset.dims[mode].label = label
+
+
+def _set_attribute(path: Path, group: Any, name: str, value: Any) -> None:
+    """Set an attribute, or say that HDF5 has none of its kind: texts end at \\0, integers have 64 bits."""
+    try:
+        group.attrs[name] = value
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise RoteError(
+            f"{os.fspath(path)}: HDF5 does not hold attribute {name!r}: {reason(error)}\n"
+            "save it as a tensor, or save .zarr"
+        ) from error
 
 
 def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:

@@ -9,12 +9,11 @@ file, from which each copies its own elements.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -33,13 +32,15 @@ from ..runtime.exchange.messages import sub_comm
 from ..runtime.plans import bind
 from ..runtime.regions import file_region, is_reordered
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
-from .stored import Contents, Part, StoredTensor, check_dtype, pick_step
+from .stored import WHOLE_COPY, Contents, Part, StoredTensor, check_dtype, check_file, pick_step, reason
 from .transfer import Advance, Draft, replacing, reserve
 
 __all__ = ["Staging", "contents_npy", "fill_npy", "read_header", "write_npy"]
 
 PIECE = 1 << 22
 """Bytes of a staged piece, per rank: small enough for a cache, large enough to outweigh the ranks' synchronization."""
+
+_SHOWN = 120  # bytes of a wrong header that an error shows
 
 
 class _Elements(NamedTuple):
@@ -112,38 +113,58 @@ def read_header(path: Path) -> StoredTensor:
     stem, suffix = os.path.splitext(name)
     if suffix.lower() not in ("", ".npy"):
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
-    if stat.S_ISFIFO(os.stat(path).st_mode):  # opening one would wait for a writer
-        raise RoteError(f"{name} is a pipe, of which ranks cannot read parts\ngive a file")
+
+    check_file(path)
     with open(path, "rb") as file:
-        magic = file.read(npy.MAGIC_LEN)
-        if magic[:6] != npy.MAGIC_PREFIX[: len(magic)] or not magic:
-            begins = f"it begins with {magic!r}" if magic else "it is empty"
-            hint = "numpy.load it and save one of its arrays" if magic[:2] == b"PK" else "write one with numpy.save"
-            raise RoteError(f"{name} is not a .npy file: {begins}\n{hint}")
-        file.seek(0)
-        try:
-            version = npy.read_magic(file)
-            if version not in ((1, 0), (2, 0), (3, 0)):
-                raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
-            # Versions 2 and 3 differ only in the encoding of field names, and Rote's arrays have no fields.
-            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran_order, dtype = read(file)
-            if any(isinstance(n, bool) or not 0 <= n < 2**63 for n in shape):
-                raise ValueError(f"shape is not valid: {shape}")
-        except OSError:
-            raise
-        except Exception as error:  # a damaged header can make NumPy's parser raise nearly anything
-            raise RoteError(f"{name} has a damaged .npy header: {error}\ngive a whole copy of the file") from None
-        place = _Elements(file.tell(), fortran_order)
+        stored = _header(file, name)
         has = os.fstat(file.fileno()).st_size
-    check_dtype(dtype, name)
-    needs = place.offset + prod(shape) * dtype.itemsize
+
+    check_dtype(stored.dtype, name)
+    needs = stored.place.offset + prod(stored.shape) * stored.dtype.itemsize
     if has < needs:
         raise RoteError(
-            f"{name} is truncated: shape {shape} and dtype {dtype} need {needs} bytes, but it has {has}\n"
-            "give a whole copy of the file"
+            f"{name} is truncated: shape {stored.shape} and dtype {stored.dtype} need {needs} bytes, but it has {has}\n"
+            f"{WHOLE_COPY}"
         )
-    return StoredTensor(shape, dtype, place=place)
+    return stored
+
+
+def _header(file: BinaryIO, name: str) -> StoredTensor:
+    """The tensor that the header of an open file describes. A header that does not end is damaged, another is wrong."""
+    magic = file.read(npy.MAGIC_LEN)
+    if magic[:6] != npy.MAGIC_PREFIX[: len(magic)] or not magic:
+        start = f"it begins with {magic!r}" if magic else "it is empty"
+        hint = "numpy.load it and save one of its arrays" if magic[:2] == b"PK" else "write one with numpy.save"
+        raise RoteError(f"{name} is not a .npy file: {start}\n{hint}")
+
+    # Versions 2 and 3 differ only in the encoding of field names, and Rote's arrays have no fields.
+    lengths, version = {b"\1\0": 2, b"\2\0": 4, b"\3\0": 4}, magic[6:]
+    if len(version) == 2 and version not in lengths:
+        number = ".".join(map(str, version))
+        raise RoteError(f"{name}: version {number} of the format is not known\nsave the array with numpy.save")
+
+    length = file.read(lengths.get(version, 4))
+    begins = npy.MAGIC_LEN + len(length)
+    ends = begins + int.from_bytes(length, "little")
+    if len(length) < lengths.get(version, 4) or os.fstat(file.fileno()).st_size < ends:
+        raise RoteError(f"{name} is truncated: it ends within its .npy header\n{WHOLE_COPY}")
+
+    read = npy.read_array_header_1_0 if version == b"\1\0" else npy.read_array_header_2_0
+    file.seek(npy.MAGIC_LEN)
+    try:
+        shape, fortran_order, dtype = read(file)
+        if any(isinstance(n, bool) or not 0 <= n < 2**63 for n in shape):
+            raise ValueError(f"shape is not valid: {shape}")
+    except OSError:
+        raise
+    except Exception as error:  # a wrong header can make NumPy's parser raise nearly anything
+        file.seek(begins)
+        text = file.read(min(ends - begins, _SHOWN)).decode("latin1").strip()
+        raise RoteError(
+            f"{name} has a .npy header that is not valid: {reason(error)}, in {text!r}\n"
+            "write it as numpy.save does, such as {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4)}"
+        ) from None
+    return StoredTensor(shape, dtype, place=_Elements(ends, fortran_order))
 
 
 def _begin(draft: Draft, path: Path, dist: Distribution, dtype: np.dtype[Any]) -> None:

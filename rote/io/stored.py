@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,12 +19,18 @@ from ..layout.distribution import Distribution
 from ..runtime.comm.protocol import Array, Path
 from ..runtime.comm.rawfile import plainly
 
-__all__ = ["MARK", "STEP", "WHOLE", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims", "as_step"]
-__all__ += ["check_dtype", "check_extents", "check_name", "is_number", "kept_attributes"]
-__all__ += ["pick_step", "readably", "refuse_foreign", "refuse_partial"]
+__all__ = ["MARK", "STEP", "WHOLE", "WHOLE_COPY", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims"]
+__all__ += ["as_step", "check_dtype", "check_extents", "check_file", "check_name", "check_path", "check_size"]
+__all__ += ["is_number", "kept_attributes", "pick_step", "readably", "reason", "refuse_foreign", "refuse_partial"]
+__all__ += ["tensors_and_reasons"]
 
 MARK, STEP, WHOLE = "_rote", "step", "whole"
 """Rote's own attribute, and its values: of a group that is a step, and of a Zarr array that has all of its chunks."""
+
+WHOLE_COPY = "give a whole copy of the file"
+"""The hint for a file that lost a part, or in which bytes were changed."""
+
+_LARGEST = 2**63  # of numbers and sizes in bytes, the first that 64 bits with a sign do not hold
 
 
 class Part(NamedTuple):
@@ -61,6 +71,8 @@ class Contents:
         links: of an HDF5 file, the names that lead to another name, with that name: soft links, external links
             (`file.h5:/name`), and all hard links to one object but the first. A link to a tensor is among `tensors`
             too; one that leads nowhere is not.
+        unread: the names of what is stored like a tensor but cannot be read as one, with the reason: an empty data set,
+            or elements of a type that NumPy does not have.
     """
 
     tensors: Mapping[str, StoredTensor]
@@ -68,6 +80,7 @@ class Contents:
     step: int | None = None
     steps: tuple[int, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def pick(self, path: Path, name: str | None) -> StoredTensor:
         """The tensor of a given name, or the only one; links to it do not count.
@@ -75,22 +88,48 @@ class Contents:
         Raises:
             RoteError: there is none of that name, or no name is given and there is not exactly one.
         """
-        names = ", ".join(map(repr, self.tensors)) or "no tensor"
         where = os.fspath(path) if self.step is None else f"{os.fspath(path)}, step {self.step},"
+        unlinked = [each for each in self.tensors if each not in self.links] or list(self.tensors)
+
+        if name is None and len(unlinked) == 1:
+            return self.tensors[unlinked[0]]
         if name is None:
-            unlinked = [each for each in self.tensors if each not in self.links] or list(self.tensors)
-            if len(unlinked) == 1:
-                return self.tensors[unlinked[0]]
-            hint = "write name=…" if self.tensors else "save one first"
-            raise RoteError(f"{where} holds {names}\n{hint}")
-        if name not in self.tensors:
-            links = [
-                f"{each!r} is a link to {to}; " for each, to in self.links.items() if f"{name}/".startswith(f"{each}/")
-            ]
-            raise RoteError(
-                f"{where} has no tensor {name!r}: {''.join(links)}it holds {names}\nwrite one of these names"
-            )
-        return self.tensors[name]
+            raise RoteError(f"{where} holds {self._names()}\n{self._hint('write name=…')}")
+        if name in self.tensors:
+            return self.tensors[name]
+        if name in self.unread:
+            raise RoteError(f"{where}: {name!r} {self.unread[name]}\n{self._hint('write another name')}")
+
+        links = [
+            f"{each!r} is a link to {to}; " for each, to in self.links.items() if f"{name}/".startswith(f"{each}/")
+        ]
+        found = f"{''.join(links)}it holds {self._names()}"
+        raise RoteError(f"{where} has no tensor {name!r}: {found}\n{self._hint('write one of these names')}")
+
+    def _names(self) -> str:
+        """The names of all tensors; if there are none, of what seems to be one, with the reasons why not."""
+        if self.tensors:
+            return ", ".join(map(repr, self.tensors))
+        return "; ".join(["no tensor", *[f"{name!r} {text}" for name, text in self.unread.items()]])
+
+    def _hint(self, hint: str) -> str:
+        """A hint for a file that holds tensors; or what to do about one that holds none."""
+        if self.tensors:
+            return hint
+        return "convert it with the program that wrote it" if self.unread else "save one first"
+
+
+def tensors_and_reasons(
+    found: Iterable[tuple[str, StoredTensor | str]],
+) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    """The tensors of a file by name, and by name the reasons why others cannot be read; both sorted."""
+    tensors, reasons = dict[str, StoredTensor](), dict[str, str]()
+    for name, stored in sorted(found, key=itemgetter(0)):
+        if isinstance(stored, StoredTensor):
+            tensors[name] = stored
+        else:
+            reasons[name] = stored
+    return tensors, reasons
 
 
 def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool, foreign: bool = False) -> int | None:
@@ -114,9 +153,10 @@ def as_step(step: object) -> int | None:
     """Check a step that a user gives: an integer from 0, or None."""
     if step is None:
         return None
-    if isinstance(step, int | np.integer) and not isinstance(step, bool) and step >= 0:
+    if isinstance(step, int | np.integer) and not isinstance(step, bool) and 0 <= step < _LARGEST:
         return int(step)
-    raise RoteError(f"a step is a number from 0 on, not {step!r}\nwrite step=3; what else is to be kept, as attributes")
+    shown = "one of more than 64 bits" if isinstance(step, int) and abs(step) >= _LARGEST else repr(step)
+    raise RoteError(f"a step is a number from 0 on, not {shown}\nwrite step=3; what else is to be kept, as attributes")
 
 
 def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
@@ -167,7 +207,7 @@ def as_dims(dims: Sequence[str] | str | None, name: str, shape: tuple[int, ...])
     if dims is None:
         return None
     names = (dims,) if isinstance(dims, str) else tuple(dims) if isinstance(dims, Sequence) else ()
-    if len(names) != len(shape) or not all(isinstance(each, str) and each and "\0" not in each for each in names):
+    if len(names) != len(shape) or not all(isinstance(each, str) and each and _is_text(each) for each in names):
         raise LayoutError(
             f"dims of {name or 'the tensor'} is {dims!r}, but its shape is {shape}\nwrite one text per mode"
         )
@@ -192,7 +232,7 @@ def is_number(name: str) -> bool:
     >>> [name for name in ("0", "10", "000", "-1", "u1", "\u0663") if is_number(name)]
     ['0', '10']
     """
-    return name.isascii() and name.isdecimal() and (name == "0" or name[0] != "0")
+    return name.isascii() and name.isdecimal() and (name == "0" or name[0] != "0") and len(name) < len(str(_LARGEST))
 
 
 def refuse_foreign(path: Path, name: str) -> NoReturn:
@@ -205,12 +245,55 @@ def refuse_foreign(path: Path, name: str) -> NoReturn:
 
 def check_name(name: object, thing: str = "a tensor") -> str:
     """Refuse names that some format does not allow, or that begin as those of formats and programs do."""
-    if not isinstance(name, str) or not name or name[0] in "._" or set(name) & set('/\\\0"<>&'):
+    valid = isinstance(name, str) and name != "" and name[0] not in "._" and not set(name) & set('/\\"<>&')
+    if not isinstance(name, str) or not valid or not _is_text(name) or name.casefold() == "zarr.json":
         raise RoteError(
             f"{name!r} is not the name of {thing}: a text without slashes and the like, not begun by . or _\n"
             'write one like "velocity"'
         )
     return name
+
+
+def _is_text(text: str) -> bool:
+    """Whether formats hold a text: in UTF-8, which has no half of a surrogate pair, and without the end of C's texts.
+
+    >>> [_is_text(text) for text in ("velocity", chr(252), chr(0), chr(0xD800))]
+    [True, True, False, False]
+    """
+    return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def check_path(path: Path) -> str:
+    """The name of a file; refused if it is no text, or one that no file can have.
+
+    Raises: TypeError if it is no text, RoteError otherwise.
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"a path is a text here, not {name!r}\nwrite os.fsdecode(path)")
+    try:
+        valid = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        valid = False
+    if not valid:
+        raise RoteError(f"{name!r} has a letter that no path may have\nwrite a name without \\0 and \\ud800 to \\udfff")
+    return name
+
+
+def check_file(path: Path) -> None:
+    """Refuse a pipe or a device, in which ranks cannot read parts, and which may let them wait for ever."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # to open a folder is an error of the system
+        raise RoteError(f"{os.fspath(path)} is a pipe or a device, of which ranks cannot read parts\ngive a file")
+
+
+def check_size(shape: Sequence[int], dtype: np.dtype[Any], path: Path) -> None:
+    """Refuse a tensor that is larger than arrays may be; as in NumPy, an extent of 0 does not make it smaller."""
+    if prod([max(extent, 1) for extent in shape]) * dtype.itemsize >= _LARGEST:
+        raise RoteError(
+            f"{os.fspath(path)}: shape {tuple(shape)} and dtype {dtype} are of more bytes than an array may have\n"
+            "correct the shape in the file, or load another tensor"
+        )
 
 
 def check_dtype(dtype: np.dtype[Any], name: str, most: int = 32) -> None:
@@ -236,9 +319,25 @@ def refuse_partial(dist: Distribution, name: str = "") -> None:
         )
 
 
+def reason(error: BaseException) -> str:
+    """The first line of an error's text, or its type; without the addresses of Python's objects.
+
+    >>> reason(ValueError(f"malformed node: {object()}")), reason(EOFError())
+    ('malformed node: <object object>', 'EOFError')
+    """
+    first = str(error).partition("\n")[0] or type(error).__name__
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", first)
+
+
 @contextmanager
-def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
-    """Turn the errors of a format's library into ones that name the file and say what is wrong."""
+def readably(
+    path: Path, verb: Literal["read", "written"] = "read", hint: Callable[[Exception], str] | None = None
+) -> Iterator[None]:
+    """Turn the errors of a format's library into ones that name the file and say what is wrong.
+
+    Args:
+        hint: says what to do about an error of the library, if it knows better than "the file is damaged".
+    """
     try:
         with plainly(path):
             yield
@@ -247,9 +346,9 @@ def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
     except Exception as error:  # a damaged file can make libraries raise nearly anything
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        text = str(error).partition("\n")[0] or type(error).__name__
-        hints = {
-            "read": "give a whole copy of the file",
-            "written": "is the disk full, or the value of a strange kind?",
-        }
-        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{hints[verb]}") from error
+        advice = WHOLE_COPY if verb == "read" else "give another name, or remove the old file if it is damaged"
+        if isinstance(error, MemoryError):
+            advice = "use more ranks, each of which has less"
+        elif hint is not None:
+            advice = hint(error)
+        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {reason(error)}\n{advice}") from error

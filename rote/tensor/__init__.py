@@ -41,8 +41,8 @@ def load(
 
     Raises:
         OSError: the file cannot be read. All ranks raise the same error.
-        RoteError: the file is damaged, or has no such tensor, step or dtype; the suffix names no known format; a
-            library is missing.
+        RoteError: the file is damaged, or has no such tensor, step or dtype; it is larger than memory; the suffix names
+            no known format; a library is missing.
         LayoutError: the layout does not fit the shape in the file.
         CommError: ranks give different paths, steps or names.
 

@@ -25,6 +25,7 @@ from ..io.stored import (
     check_dtype,
     check_extents,
     check_name,
+    check_size,
     refuse_partial,
 )
 from ..layout.layout import Layout
@@ -180,6 +181,7 @@ def load_as(
     stored = form.look(path, number, ranks, name).pick(path, name)
     with collective_errors(ranks):
         check_dtype(stored.dtype, os.fspath(path))
+        check_size(stored.shape, stored.dtype, path)
         if layout is None:
             layout = default_layout(stored.shape)
         wanted = place(stored.shape, layout, ranks, grid)
@@ -199,7 +201,8 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 
     Returns:
         `tensors` by name, each with `shape`, `dtype` and `dims`, the names of its modes; `attributes` by name; `step`
-        and all `steps`; `links` of an HDF5 file, by name, to what they lead to.
+        and all `steps`; `links` of an HDF5 file, by name, to what they lead to; `unread` by name, why something that is
+        stored like a tensor cannot be read as one.
 
     Raises:
         OSError, RoteError: as `load`, the same error on all ranks.

@@ -27,6 +27,7 @@ AS_IT_COMES = {
     "decisions",
     "attributes",
     "links",
+    "unread",
     "parts",
     "seconds",
     "versions",
@@ -259,7 +260,11 @@ def test_contents() -> None:
     rote.save("run.h5", {"u": x}, dims=("t", "y"))
     with h5py.File("run.h5", "r+") as file:
         file["last"], file["gone"] = h5py.SoftLink("/u"), h5py.ExternalLink("lost.h5", "/u")
+        file["nothing"] = h5py.Empty("f8")
     told = answer("contents", "contents", "run.h5")
+    assert (
+        list(told["unread"]) == ["nothing"] and "\n  nothing is an empty data set" in run("contents", "run.h5").output
+    )
     assert told["links"] == {"last": "/u", "gone": "lost.h5:/u"}
     assert [(each["name"], each["dims"]) for each in told["tensors"]] == [("last", ["t", "y"]), ("u", ["t", "y"])]
     assert "\n  gone -> lost.h5:/u\n  last -> /u\n" in run("contents", "run.h5").output + "\n"

@@ -128,9 +128,10 @@ def check_foreign_files(comm: Comm, folder: Path, count: int) -> None:
         "foreign": (b"\x89HDF\r\n\x1a\n" + bytes(200), "it begins with b'\\x89HDF"),
         "archive": (b"PK\x03\x04" + bytes(200), "numpy.load it and save one of its arrays"),
         "text": (b"1 2 3\n", "is not a .npy file"),
-        "magic": (good[:5], "damaged .npy header"),
-        "version": (good[:6] + b"\x09" + good[7:], "version 9.0 of the format is not known"),
-        "header": (good[:40], "damaged .npy header"),
+        "magic": (good[:5], "is truncated: it ends within its .npy header"),
+        "length": (good[:9], "is truncated: it ends within its .npy header"),
+        "version": (good[:6] + b"\x09" + good[7:], "version 9.0 of the format is not known\nsave the array with"),
+        "header": (good[:40], "is truncated: it ends within its .npy header"),
         "data": (good[:-1], "is truncated: shape (4, 5) and dtype float64 need 288 bytes, but it has 287"),
         "none": (good[:128], "is truncated"),
         "structured": (structured, "elements of dtype"),
@@ -138,18 +139,21 @@ def check_foreign_files(comm: Comm, folder: Path, count: int) -> None:
         "half": (saved(np.zeros(3, "f2")), "elements of dtype float16"),
         "dates": (saved(np.zeros(3, "M8[s]")), "elements of dtype datetime64"),
         "words": (saved(np.array(["ab"])), "elements of dtype <U2"),
-        "nested": (headed(b"(" * 5000), "damaged .npy header"),
-        "nul": (headed(b"{\x00}"), "damaged .npy header"),
-        "keys": (headed(b"{1: 2, 'a': 3}"), "damaged .npy header"),
+        "nested": (headed(b"(" * 5000), "header that is not valid"),
+        "nul": (headed(b"{\x00}"), "header that is not valid"),
+        "keys": (headed(b"{1: 2, 'a': 3}"), "header that is not valid"),
         "negative": (headed(shaped % b"(-1, 2)"), "shape is not valid: (-1, 2)"),
         "truth": (headed(shaped % b"(True, 2)"), "shape is not valid"),
-        "huge": (headed(shaped % b"(10**3, 2)"), "damaged .npy header"),
+        "huge": (headed(shaped % b"(10**3, 2)"), "header that is not valid"),
         "vast": (headed(shaped % (b"(%d, 0)" % 10**30)), "shape is not valid"),
+        "code": (headed(shaped % b"(np.int64(3),)"), "'shape': (np.int64(3),)}\"\nwrite it as numpy.save does"),
+        "integers": (headed(b"{'descr': '<i3', 'fortran_order': False, 'shape': ()}"), "write it as numpy.save does"),
     }
     for name, (data, reason) in files.items():
         path = folder / name
         alone(comm, lambda: path.write_bytes(data))  # noqa: B023
-        raised(comm, lambda: read_header(path, comm), RoteError, str(path), reason)  # noqa: B023
+        text = str(raised(comm, lambda: read_header(path, comm), RoteError, str(path), reason))  # noqa: B023
+        assert ("whole copy" in text) == ("is truncated" in text) and " at 0x" not in text, text
         alone(comm, path.unlink)
     raised(comm, lambda: read_header(folder / "missing.npy", comm), FileNotFoundError, "missing.npy")
     raised(comm, lambda: read_header(folder, comm), IsADirectoryError, str(folder))
