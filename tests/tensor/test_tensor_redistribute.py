@@ -31,7 +31,7 @@ def test_a_tensor_moves_alike_however_its_method_is_found(tmp_path, monkeypatch)
 def test_an_unknown_method_is_refused():
     """Even where nothing moves."""
     x = DistTensor.zeros((4, 4), "block[(0),()]")
-    with pytest.raises(CommError, match="method is one of .*; not 'fast'"):
+    with pytest.raises(CommError, match=r"method is one of .*; not 'fast'"):
         x.redistribute("block[(0),()]", method="fast")
 
 
