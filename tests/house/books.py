@@ -54,7 +54,7 @@ BOOKS = {
         "a Walk: stages that transform what is whole, and the moves between them",
         ("rote.fft",),
         ("core", "arrays"),
-        ("rote.fft.functions.dispatch",),  # the functions of np.fft, as the array API names them
+        ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "tools": Book(
         4_000,
