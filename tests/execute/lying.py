@@ -21,8 +21,6 @@ from rote.runtime.exchange.registry import METHODS
 from rote.runtime.plans import BoundPlan, bind
 
 SHORT = patch("rote.runtime.regions._LONG", 1)  # bytes of a run: every message of one view is sent as it leaves
-
-
 SWAPS = (
     ("block[(0),(),()]", "[(),(),(0)]"),
     ("[(),(),(0:cyclic(2))]", "block[(),(0),()]"),
