@@ -31,9 +31,10 @@ from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
 from .runtime.arrays import as_array
+from .runtime.placement import check_blocks
 from .runtime.regions import REDUCE, cut, identity
 
-__all__ = ["check_blocks", "gather", "run", "scatter"]
+__all__ = ["gather", "run", "scatter"]
 
 Array = npt.NDArray[Any]
 
@@ -181,12 +182,3 @@ def _elements(dist: Distribution) -> list[Array]:
         if sets not in known:  # replicas have the same
             known[sets] = np.ravel(numbers[dist.tensor_indices(rank)])
     return [known[sets] for sets in held]
-
-
-def check_blocks(blocks: Sequence[Array], dist: Distribution) -> None:
-    """Refuse blocks that are not one for each rank, each of its rank's shape, by a LayoutError."""
-    if len(blocks) != dist.grid.size:
-        raise LayoutError(f"grid {dist.grid} has {dist.grid.size} ranks, but there are {len(blocks)} blocks")
-    for rank, block in enumerate(blocks):
-        if block.shape != dist.local_shape(rank):
-            raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")

@@ -19,7 +19,7 @@ from itertools import chain, combinations, product
 from math import prod
 
 from rote.caches import memoized
-from rote.compiler.volumes import from_others
+from rote.compiler.movement import movement
 from rote.errors import LayoutError
 from rote.grammar import StageSyntax
 from rote.layout.distribution import Distribution
@@ -232,7 +232,7 @@ def is_plain(layout: Layout) -> bool:
 @memoized(8192)  # walks share moves
 def received(before: Distribution, after: Distribution) -> tuple[int, int]:
     """The most elements that any rank receives in a move, and the elements that all ranks receive."""
-    elements = from_others(before, after)[0]
+    elements = movement(before, after).received
     return int(elements.max()), int(elements.sum(dtype=object)) * (before.grid.size // elements.size)
 
 

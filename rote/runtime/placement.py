@@ -21,8 +21,8 @@ from .comm.agreement import CHECKS, Difference, agree, collective_errors, gather
 from .comm.protocol import Array, Comm
 from .regions import cut, identity
 
-__all__ = ["GridLike", "check_values", "compute_block", "cut_block", "filled", "new_block", "place", "place_slices"]
-__all__ += ["same_everywhere"]
+__all__ = ["GridLike", "check_blocks", "check_values", "compute_block", "cut_block", "filled", "new_block", "place"]
+__all__ += ["place_slices", "same_everywhere"]
 
 GridLike = Grid | Sequence[int] | int | None
 """A grid or its shape, in which -1 is computed from the number of ranks; None for the usual grid."""
@@ -173,3 +173,17 @@ def check_values(name: str, dist: Distribution) -> None:
             f"{name} is element-wise, and the blocks of {dist.layout} are contributions, not values; "
             "redistribute to a layout without + first"
         )
+
+
+def check_blocks(blocks: Sequence[Array], dist: Distribution) -> None:
+    """Refuse blocks of all ranks that do not fit a distribution.
+
+    Raises:
+        LayoutError: there is not one block for each rank, or a block has another shape than its rank's.
+    """
+    if len(blocks) != dist.grid.size:
+        raise LayoutError(f"grid {dist.grid} has {dist.grid.size} ranks, but there are {len(blocks)} blocks")
+
+    for rank, block in enumerate(blocks):
+        if block.shape != dist.local_shape(rank):
+            raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")

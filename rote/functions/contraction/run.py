@@ -23,8 +23,8 @@ from ...machines.machine import DEFAULT
 from ...runtime.comm.agreement import CHECKS, agree, collective_errors
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import BoundToRun, Comm
+from ...runtime.placement import check_blocks
 from ...runtime.plans import bind
-from ...simulate import check_blocks
 from ...simulate import run as simulate
 from ..distributed import Array, Distributed, changed, check_out, comm_of
 from ..moves import Implicit, agree_on_call, announce, function_at_work, records_open, refuse_copies
