@@ -19,6 +19,7 @@ from rote.compiler.along import along_of
 from rote.compiler.movement import movement
 from rote.compiler.overlaps import overlaps, splits_of
 from rote.compiler.verify import proof
+from rote.compiler.verify.ranges import ranges_of
 
 TRANSITIONS = (
     "block[(0)] -> [(0)]",
@@ -84,7 +85,7 @@ def test_ranges_of_pairs_are_those_of_the_table(sides):
     lattices, table = overlaps(*sides), sizes(*sides)
     if any(lattice.listed for lattice in lattices):
         return
-    counted = proof._ranges(lattices, len(table), table.dtype)
+    counted = ranges_of(lattices, len(table), table.dtype)
     if counted is None:  # more than a few ranges per coordinate
         return
     for axis in (0, 1):

@@ -34,6 +34,7 @@ from ..factor import Factor
 from ..movement import Part
 from ..overlaps import Intervals, Reading, counting, extents_of, splits_of
 from ..peers import RECEIVES, SENDS
+from .ranges import Ranges, ranges_of, varied
 
 __all__ = ["Ends", "Proof", "ProvedComponent", "prove", "rank_at", "surplus"]
 
@@ -46,22 +47,7 @@ Differences = dict[int, int]  # by place; 0 at all other places
 _MANY = 1 << 18  # pairs of coordinates that share elements: more are counted as ranges, where they are ranges
 _LARGE = 1 << 12  # pairs in a lattice of which not all pairs are listed
 _LISTED = 1 << 22  # pairs, which take half a second
-_RANGES = 8  # per coordinate: more are too many
 _FEW = 8  # lattices: up to so many, all are looked at
-
-
-class Ranges(NamedTuple):
-    """Counts by coordinate of one grid mode, which splits a component on both sides: senders first, then receivers.
-
-    Attributes:
-        elements: the number of elements at each coordinate.
-        peers: the number of coordinates of the other side with which each one has elements in common.
-        kept: the number of elements that are at the same coordinate on both sides.
-    """
-
-    elements: tuple[Array, Array]
-    peers: tuple[Array, Array]
-    kept: Array
 
 
 class Proof:
@@ -200,7 +186,7 @@ class Proof:
 
     def _others(self, lattice: Lattice, digits: Container[int]) -> int:
         """The number of combinations of the digits on which coordinates depend, without some digits."""
-        return prod([lattice.shape[axis] for axis in _varied(self._coordinates(lattice)) if axis not in digits])
+        return prod([lattice.shape[axis] for axis in varied(self._coordinates(lattice)) if axis not in digits])
 
     def met(self, lattice: Lattice, wanted: dict[int, Array]) -> tuple[Array, int, int]:
         """At some coordinates, by row: whether a lattice has elements; at how many others; and how many in all."""
@@ -222,7 +208,7 @@ class Proof:
             if id(lattice) in large:
                 continue
             key = lattice.offset(row_major(self.parts), slice(len(self.parts)))
-            axes = [0] if lattice.listed else _varied(self._coordinates(lattice))
+            axes = [0] if lattice.listed else varied(self._coordinates(lattice))
             shape = tuple([lattice.shape[axis] for axis in axes])
             keys.append(Lattice(shape, ((key[0], *[key[axis + 1] for axis in axes]),)).values(0))
             counts.append(np.full(len(keys[-1]), lattice.size // prod(shape), self.counter))
@@ -301,7 +287,7 @@ class Proof:
             or sum(map(self._pairs_of, self.lattices)) <= _MANY
         ):
             return None
-        return _ranges(self.lattices, self.parts[0], self.counter)
+        return ranges_of(self.lattices, self.parts[0], self.counter)
 
 
 class ProvedComponent(NamedTuple):
@@ -586,12 +572,6 @@ def _apart(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     return one[0] > other[1] or other[0] > one[1] or bool(common and (one[0] - other[0]) % common)
 
 
-def _varied(rows: Sequence[Row]) -> list[int]:
-    """The axes of the digits on which some linear numbers depend."""
-    columns = zip(*rows, strict=True)
-    return [axis for axis, column in enumerate(columns, -1) if axis >= 0 and any(column)]
-
-
 # --- each element once -------------------------------------------------------------------------------------------
 
 
@@ -647,82 +627,3 @@ def _add_corners(taken: dict[frozenset[int], Differences], box: Box, times: int)
     total = taken.setdefault(different, defaultdict(int))
     for place, count in corners:
         total[place] += count
-
-
-# --- pairs of coordinates along one long grid mode ---------------------------------------------------------------
-
-
-def _ranges(lattices: Sequence[Lattice], number: int, counter: np.dtype[Any]) -> Ranges | None:
-    """Count the pairs of `number` coordinates on each side that have elements in common.
-
-    Each coordinate of one side mostly has elements in common with a few ranges of coordinates of the other side. Their
-    union, and the sums over it, take as long as there are ranges. None if neither side makes few ranges.
-    """
-    for side in (SENDS, RECEIVES):
-        lines = _lines(lattices, side, number, counter)
-        if lines is None:
-            continue
-        own, begin, end, each = lines
-
-        kept, elements = np.zeros((2, number), counter)
-        np.add.at(kept, own, each * ((begin <= own) & (own < end)))
-        np.add.at(elements, own, each * (end - begin))
-        # Each coordinate has a line of its own, on which its ranges are cut so that none overlaps another.
-
-        order = np.lexsort((begin, own))
-        first, line = begin[order], own[order] * (number + 1)
-        last = line + end[order]
-        reached = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
-        start, stop = np.maximum(line + first, reached), np.maximum(last, reached)
-
-        peers = np.zeros(number, np.int64)
-        np.add.at(peers, own[order], stop - start)
-
-        others = _sum_over(begin, end, each, number), _sum_over(start - line, stop - line, np.ones_like(line), number)
-        if side == SENDS:
-            return Ranges((elements, others[0]), (peers, others[1]), kept)
-        return Ranges((others[0], elements), (others[1], peers), kept)
-    return None
-
-
-def _lines(
-    lattices: Sequence[Lattice], side: int, number: int, counter: np.dtype[Any]
-) -> tuple[Array, Array, Array, Array] | None:
-    """Ranges of pairs: per range, the coordinate on this side, the first and last of the other, the elements per pair.
-
-    None if the coordinates of the other side leave gaps, or if this side has more than a few ranges per coordinate.
-    """
-    ranged, weights, total = [np.zeros((3, 0), np.int64)], [np.zeros(0, counter)], 0
-
-    for lattice in lattices:
-        near, far = lattice.rows[side], lattice.rows[1 - side]
-        fixed = [axis for axis, step in enumerate(near[1:]) if step]
-        free = [axis for axis in _varied([far]) if axis not in fixed]
-
-        length = 1
-        for axis in sorted(free, key=lambda axis: far[axis + 1]):
-            if far[axis + 1] != length:
-                return None
-            length *= lattice.shape[axis]
-
-        shape = tuple([lattice.shape[axis] for axis in fixed])
-        total += prod(shape)
-        if total > _RANGES * number:
-            return None
-
-        along = Lattice(shape, tuple([(row[0], *[row[axis + 1] for axis in fixed]) for row in (near, far)]))
-        begin = along.values(1)
-        ranged.append(np.array([along.values(0), begin, begin + length]))
-        weights.append(np.full(len(begin), lattice.size // (prod(shape) * length), counter))
-
-    own, begin, end = np.concatenate(ranged, axis=1)
-    return own, begin, end, np.concatenate(weights)
-
-
-def _sum_over(begin: Array, end: Array, weight: Array, number: int) -> Array:
-    """The sum of the weights of the ranges that contain each coordinate."""
-    edges = np.zeros(number + 1, weight.dtype)
-    np.add.at(edges, begin, weight)
-    np.add.at(edges, end, -weight)
-    summed: Array = np.cumsum(edges[:-1])
-    return summed
