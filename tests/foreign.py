@@ -58,6 +58,13 @@ class OnDevice(WithDLPack, WithArray):
     device = (2, 0)
 
 
+class OnDevices(OnDevice):
+    """An array on several devices, as JAX's are that are sharded."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise BufferError("it is sharded")
+
+
 def data_set(values: Any) -> Any:
     """A data set of HDF5, in memory."""
     import h5py
@@ -108,5 +115,9 @@ def line_of(values: Any) -> Any:
     return buffer(values.dtype.char, values.tolist())
 
 
-REMOTE: dict[str, Callable[[Any], Any]] = {"device": OnDevice, "array_api_strict": partial(of_strict, device="device1")}
+REMOTE: dict[str, Callable[[Any], Any]] = {
+    "device": OnDevice,
+    "devices": OnDevices,
+    "array_api_strict": partial(of_strict, device="device1"),
+}
 """Arrays that the host does not read."""

@@ -85,19 +85,26 @@ def refuse_remote(values: Any) -> None:
     # xarray's arrays have the method of Dask, too, and answer None if their data is not of Dask.
     if hasattr(kind, "__dask_graph__") and values.__dask_graph__() is not None:
         raise TypeError(_refusal_of_dask(values))
-    if hasattr(values, "__cuda_array_interface__") or not _is_on_host(values):
-        raise TypeError(_refusal(values, "is not in the memory of the host"))
+    if reason := _why_remote(values):
+        raise TypeError(_refusal(values, reason))
 
 
-def _is_on_host(values: Any) -> bool:
-    """Whether the host reads the elements of an array; True for all that does not name its device."""
+def _why_remote(values: Any) -> str:
+    """Why the host does not read the elements of an array; empty if it does, or if no device is named."""
+    elsewhere = "is not in the memory of the host"
+    if hasattr(values, "__cuda_array_interface__"):
+        return elsewhere
+
     device = getattr(values, "__dlpack_device__", None)
     if device is None:
-        return True
+        return ""
+
     try:
-        return device()[0] in _HOST
-    except Exception:  # JAX raises BufferError for an array on several devices, torch ValueError for one on none
-        return False
+        is_on_host = device()[0] in _HOST
+    except Exception as error:
+        # JAX raises BufferError for an array on several devices, torch ValueError for one on none.
+        return f"is not in one memory: {error}"
+    return "" if is_on_host else elsewhere
 
 
 def _refusal(values: Any, reason: str) -> str:
