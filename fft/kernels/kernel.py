@@ -168,7 +168,7 @@ def is_plain(array: Array) -> bool:
 @cache
 def _alignment_test() -> Callable[[Array, int], bool]:
     """Whether an array begins at a multiple of n bytes; pyfftw's function is a tenth of a small transform faster."""
-    if not library("pyfftw").version():
+    if not library("pyfftw").loads:
         return lambda array, n: bool(array.__array_interface__["data"][0] % n == 0)
     from .backends.fftw import fftw_core
 

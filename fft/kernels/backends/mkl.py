@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from ctypes import CDLL, POINTER, c_char, c_int, c_ssize_t, c_uint, c_void_p
 from functools import cache, partial
-from glob import glob
 from itertools import product, starmap
 from operator import itemgetter
 from typing import Any
@@ -106,10 +105,12 @@ def _opened() -> CDLL | str:
         os.getcwd()
     except OSError:  # MKL does not find its own libraries, and ends the process
         return "the working folder is gone"
+
     paths = _files()
     missing = [name for name in (*_BELOW, _INTERFACE, _ALL, _ANYWHERE) if not os.path.isfile(paths.get(name, ""))]
     if missing:
         return f"no file {', '.join([f'libmkl_{name}.so' for name in missing])} is where the package mkl has its files"
+
     try:
         dlopen, dlerror = CDLL(None).dlopen, CDLL(None).dlerror
     except (AttributeError, OSError) as error:
@@ -125,6 +126,7 @@ def _opened() -> CDLL | str:
         name, handle = _INTERFACE, opened(_INTERFACE, _LAZY)
     if handle is None:
         return os.fsdecode(dlerror() or b"") or f"the system cannot open {paths[name]}"
+
     interface = CDLL(paths[name], handle=handle)
     for precision, function in product(_PRECISIONS, _FUNCTIONS.values()):
         if not hasattr(interface, f"{precision}_plan_guru64_{function}"):
@@ -139,7 +141,8 @@ def _files() -> dict[str, str]:
 
     The package may be in another folder than this environment, which sees it.
     """
-    from importlib import metadata  # late, because it imports the e-mail parser
+    from glob import glob  # late, and so is the next one, because it imports the e-mail parser
+    from importlib import metadata
 
     package = next(iter(metadata.distributions(name="mkl")), None)
     listed = [str(file.locate()) for file in (package and package.files) or ()]
