@@ -1,8 +1,8 @@
 """The families of walks: a table of the layout in which each begins, and the function that makes its lines.
 
 A family makes the lines of a walk for a request, from the distribution of a tensor: `transpose` has those that
-transform whole axes, `cyclic` and `ragged` those that transform digits of axes. `choose` builds and prices the walks of
-all of them, and says which one "auto" takes.
+transform whole axes, `shortest` the shortest of these to a given layout, `cyclic` and `ragged` those that transform
+digits of axes. `choose` builds and prices the walks of all of them, and says which one "auto" takes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from rote.layout.layout import Entry, Layout, layout_or_none
 
 from ..check import Line
 from ..request import TransformRequest, components
-from . import cyclic, ragged, transpose
-from .shortest import shortest, splits, transpose_to
+from . import cyclic, ragged, shortest, transpose
 
 __all__ = ["FAMILIES", "Family", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "transposed"]
 
@@ -75,8 +74,10 @@ def _whole_axes(
     first = _split(order, usable[: grid.order], BLOCK)
     if output is None or len(request.axes) == order:
         return first
-    others = [layout for layout in splits([first, output], grid) if not any(layout.modes[axis] for axis in kept)]
-    lines = shortest([layout.on(shape, grid) for layout in (first, *others)], request, output)
+
+    starts = [first, *shortest.splits([first, output], grid)]
+    starts[1:] = [layout for layout in starts[1:] if not any(layout.modes[axis] for axis in kept)]
+    lines = shortest.shortest([layout.on(shape, grid) for layout in starts], request, output)
     return lines[0].layout if lines else first
 
 
@@ -116,8 +117,8 @@ def _split(order: int, axes: Sequence[int], kind: Kind = CYCLIC) -> Layout:
 
 
 FAMILIES = {
-    "slab": Family(partial(_whole_axes, "slab"), transpose_to),
-    "pencil": Family(partial(_whole_axes, "pencil"), transpose_to, 2),
+    "slab": Family(partial(_whole_axes, "slab"), shortest.transpose_to),
+    "pencil": Family(partial(_whole_axes, "pencil"), shortest.transpose_to, 2),
     "rows": Family(_rows, transpose.rows),
     "volumetric": Family(partial(_cyclic_axes, "volumetric"), partial(cyclic.volumetric, "volumetric"), None),
     "cyclic": Family(partial(_cyclic_axes, "cyclic"), partial(cyclic.volumetric, "cyclic"), None),

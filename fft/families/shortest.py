@@ -204,24 +204,25 @@ def splits(ends: Sequence[Layout], grid: Grid) -> list[Layout]:
     >>> [str(layout) for layout in splits([parse("block[(0),()]"), parse("block[(),(1)]")], Grid((2, 2)))]
     ['block[(0,1),()]', 'block[(1,0),()]', 'block[(0),(1)]', 'block[(1),(0)]', 'block[(),(0,1)]', 'block[(),(1,0)]']
     """
-    every: list[Modes] = [((),) * len(ends[0].modes)]
-    for grid_mode, parts in enumerate(grid.shape):
-        there = [(m, entry) for end in ends for m, mode in enumerate(end.modes) for entry in mode]
-        there = [(m, entry) for m, entry in there if entry.grid_mode == grid_mode]
-        if parts == 1 or not there:
+    order = len(ends[0].modes)
+    layouts: list[Modes] = [((),) * order]
+    for grid_mode in range(grid.order):
+        entries = [(m, entry) for end in ends for m, mode in enumerate(end.modes) for entry in mode]
+        entries = [(m, entry) for m, entry in entries if entry.grid_mode == grid_mode]
+        if not entries:
             continue
 
         longer: dict[Modes, None] = {}
-        for modes, m in product(every, range(len(ends[0].modes))):
-            entries = [entry for at, entry in there if at == m]  # sizes of blocks may fit no other mode
-            for entry in dict.fromkeys([*entries, *(fitting(entry) for _, entry in there)]):
+        for modes, m in product(layouts, range(order)):
+            own = [entry for at, entry in entries if at == m]  # sizes of blocks may fit no other mode
+            for entry in dict.fromkeys([*own, *(fitting(entry) for _, entry in entries)]):
                 for place in reversed(range(len(modes[m]) + 1)):
                     mode = (*modes[m][:place], entry, *modes[m][place:])
                     longer[*modes[:m], mode, *modes[m + 1 :]] = None
         if len(longer) > _LAYOUTS:
             return []
-        every = [*longer]
-    return [*map(Layout, every)]
+        layouts = [*longer]
+    return [*map(Layout, layouts)]
 
 
 def is_plain(layout: Layout) -> bool:

@@ -173,9 +173,15 @@ def written(page: str, path: str) -> str:
 
 
 def _choice(choice: Choice) -> Answer:
-    price, figures = choice.price, {"layout": str(choice.source.layout)}
-    figures |= {"moves": price.moves, "received_bytes": price.received, "peak_bytes": choice.peak_bytes}
-    figures |= {"empty_ranks": choice.empty_ranks, "seconds": price.seconds}
+    price = choice.price
+    figures = {
+        "layout": str(choice.source.layout),
+        "moves": price.moves,
+        "received_bytes": price.received,
+        "peak_bytes": choice.peak_bytes,
+        "empty_ranks": choice.empty_ranks,
+        "seconds": price.seconds,
+    }
     told = figures if choice.walk else dict.fromkeys(figures)
     return {"family": choice.name, "grid": choice.source.grid.shape} | told | {"why_none": choice.why or None}
 
