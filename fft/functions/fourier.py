@@ -434,7 +434,7 @@ Args:
 >>> bool(np.allclose(rote.fft.{name}(x).to_global(), rote.fft.{many}(x, axes={axes}).to_global()))
 True
 """
-_ONE = {"count": "one axis", "lengths": "n: its length, and axis", "axes": "(-1,)"}
+_ONE = {"count": "one axis", "lengths": "n: its length, 1 or more, and axis", "axes": "(-1,)"}
 _TWO = {"count": "two axes, by default the last ones", "lengths": "s: the two lengths, and axes", "axes": "(-2, -1)"}
 
 

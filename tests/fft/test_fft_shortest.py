@@ -142,7 +142,9 @@ def test_no_walk_is_shorter(shape, grid, part):
             assert (price.moves, price.received) <= wanted, (str(source), str(output), request, str(walk))
 
 
-@pytest.mark.parametrize(("shape", "grid"), [((4, 5, 6), (2,)), ((4, 5, 3), (2, 2)), ((4, 3, 4, 5), (3,))], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((4, 5, 6), (2,)), ((4, 5, 3), (2, 2)), ((4, 5, 6), (2, 1)), ((4, 3, 4, 5), (3,))], ids=str
+)
 def test_no_start_is_nearer(shape, grid):
     """Law: where axes of a batch may be split, and no layout of the input is given, no walk from any is shorter."""
     prices = Prices(DEFAULT)
