@@ -18,12 +18,12 @@ import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 from xml.etree import ElementTree as xml
 
 import numpy as np
@@ -53,6 +53,7 @@ from .stored import (
     tensors_and_reasons,
 )
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
+from .versions import Replaced, Version, one_version
 
 __all__ = ["contents_hdf5", "fill_hdf5", "parallel", "write_hdf5", "write_xdmf", "written_in_hdf5"]
 
@@ -92,16 +93,20 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
 def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     path = _data_file(path)
-    with collective_errors(comm), readably(path, hint=_hint):
-        h5py = _library()
-        if block.size and dist.contributes(comm.rank):
-            with h5py.File(path, "r") as file:
-                node = file[stored.place]
-                _check_chunks(node, dist.index_sets(comm.rank))
-                for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
-                    for selection, part in _selections(index, slab):
-                        part[...] = node[selection].reshape(part.shape)
-                    advance(slab.nbytes)
+
+    def opens() -> _OpenDataset | None:
+        if not block.size or not dist.contributes(comm.rank):
+            return None
+        with readably(path, hint=_hint):
+            return _OpenDataset.at(path, stored)
+
+    with one_version(path, comm, opens) as source, collective_errors(comm), readably(path, hint=_hint):
+        if source is not None:
+            _check_chunks(source.node, dist.index_sets(comm.rank))
+            for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
+                for selection, part in _selections(index, slab):
+                    part[...] = source.node[selection].reshape(part.shape)
+                advance(slab.nbytes)
 
 
 def write_hdf5(
@@ -144,6 +149,51 @@ def _replace(
                     advance(nbytes // comm.size)
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenDataset:
+    """A dataset that a rank has open; a link may lead to it from another file."""
+
+    file: Any
+    node: Any
+    version: Version
+
+    @classmethod
+    def at(cls, path: Path, stored: StoredTensor) -> Self:
+        """The dataset in the file that has this name now; refused unless it is as it was when it was found."""
+        file = _library().File(path, "r")
+        try:
+            node = file.get(stored.place)
+            if (getattr(node, "shape", None), getattr(node, "dtype", None)) != (stored.shape, stored.dtype):
+                raise Replaced.at(path)
+            return cls(file, node, _version(file, node))
+        except BaseException:
+            file.close()
+            raise
+
+    def version_now(self) -> Version:
+        """The version of the dataset now."""
+        return _version(self.file, self.node)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def _version(file: Any, node: Any) -> Version:
+    """The versions of all files from which a dataset is read, and its address in its own."""
+    opened = [os.fstat(container.id.get_vfd_handle()) for container in (file, node.file)]
+
+    # Sources of a virtual dataset, and raw data, are in files that the library opens by itself, when it reads.
+    names = [source.file_name for source in node.virtual_sources()] if node.is_virtual else []
+    names += [name for name, *_ in node.external or ()]
+    folders = os.path.dirname(node.file.filename), ""
+    places = [os.path.join(folder, name) for name in dict.fromkeys(names) if name != "." for folder in folders]
+    others = [os.stat(place) for place in places if os.path.exists(place)]
+
+    version = Version.of(*opened, *others)
+    return version._replace(stamps=(*version.stamps, _identity(node)[1]))
+
+
 def _check_chunks(node: Any, index: Sequence[IndexSet]) -> None:
     """Refuse a packed chunk of far more bytes than its elements have, which the library would unpack nevertheless."""
     h5z, plist = _library().h5z, node.id.get_create_plist()
@@ -152,8 +202,8 @@ def _check_chunks(node: Any, index: Sequence[IndexSet]) -> None:
         return
 
     most = 2 * prod(node.chunks) * node.dtype.itemsize + _SLACK
-    modes = [range(held.start - held.start % n, held.stop, n) for held, n in zip(index, node.chunks, strict=True)]
-    for corner in product(*modes):
+    corners = [range(along.start - along.start % n, along.stop, n) for along, n in zip(index, node.chunks, strict=True)]
+    for corner in product(*corners):
         nbytes = node.id.get_chunk_info_by_coord(corner).size
         if nbytes > most:
             raise ValueError(f"the chunk at {corner} has {nbytes} bytes, which is far more than its elements have")

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import prod
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.lib import format as npy
@@ -34,6 +35,7 @@ from ..runtime.regions import file_region, is_reordered
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
 from .stored import WHOLE_COPY, Contents, Part, StoredTensor, check_dtype, check_file, pick_step, reason
 from .transfer import Advance, Draft, replacing, reserve
+from .versions import Replaced, Version, one_version
 
 __all__ = ["Staging", "contents_npy", "fill_npy", "read_header", "write_npy"]
 
@@ -63,15 +65,18 @@ def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, b
     """
     offset, fortran_order = stored.place
     staging = None if fortran_order else Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
-    if staging is not None:
-        staging.read(path, offset, block, comm, advance)
-        return
 
-    def part() -> FilePart:
-        region = file_region(dist, comm.rank, fortran_order, writing=False)
-        return FilePart(path, offset, dist.shape, region, block, writing=False)
+    with one_version(path, comm, lambda: _OpenFile.at(path, stored)) as file:
+        number = file.number if file is not None else None
+        if staging is not None:
+            staging.read(path, number, offset, block, comm, advance)
+            return
 
-    transfer(comm, part, advance)
+        def part() -> FilePart:
+            region = file_region(dist, comm.rank, fortran_order, writing=False)
+            return FilePart(path, offset, dist.shape, region, block, writing=False, file=number)
+
+        transfer(comm, part, advance)
 
 
 def write_npy(
@@ -165,6 +170,38 @@ def _header(file: BinaryIO, name: str) -> StoredTensor:
             "write it as numpy.save does, such as {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4)}"
         ) from None
     return StoredTensor(shape, dtype, place=_Elements(ends, fortran_order))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    """A `.npy` file that a rank has open, by its descriptor."""
+
+    number: int
+    version: Version
+
+    @classmethod
+    def at(cls, path: Path, stored: StoredTensor) -> Self:
+        """The file that has this name now; refused unless it is the one whose header was read."""
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without it, a pipe would wait for a writer
+        opened = cls(number, Version.of(os.fstat(number)))
+        try:
+            with open(number, "rb", closefd=False) as file:
+                header = _header(file, os.fspath(path))
+        except RoteError:  # another program is writing it now
+            header = None
+
+        if header is None or (header, header.place) != (stored, stored.place):
+            opened.close()
+            raise Replaced.at(path)
+        return opened
+
+    def version_now(self) -> Version:
+        """The version of the file now."""
+        return Version.of(os.fstat(self.number))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.number)
 
 
 def _begin(draft: Draft, path: Path, dist: Distribution, dtype: np.dtype[Any]) -> None:
@@ -275,15 +312,16 @@ class Staging:
         contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
         return min(run, LONG_RUN), contiguous, replace(self, rows=rows, mode=mode, place=place, step=step)
 
-    def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
-        """Read this rank's block of the array that begins at byte `offset` of a file, in C order. Collective.
+    def read(self, path: Path, file: int | None, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
+        """Read this rank's block of the array that begins at byte `offset` of an open file, in C order. Collective.
 
         If the tensor is partial, a block that the reduction ignores is not changed. The block is C-contiguous, in
         either byte order; `advance` is called with the bytes of it that were read since the last call.
         """
         block = _in_native_order(block)
         for piece in self._pieces(comm, block.dtype):
-            comm.read(path, offset, self.dist.shape, piece.index, piece.buffer)
+            elements = path, offset, self.dist.shape, piece.index, piece.buffer
+            transfer(comm, partial(FilePart.at, *elements, writing=False, file=file))
             if prod(piece.rows.shape):
                 out = block[piece.place] if self.dist.contributes(comm.rank) else None
                 bind(compile(piece.rows, piece.blocks, block.dtype), piece.group)(piece.buffer, out)

@@ -89,7 +89,7 @@ class Contents:
             RoteError: there is none of that name, or no name is given and there is not exactly one.
         """
         where = os.fspath(path) if self.step is None else f"{os.fspath(path)}, step {self.step},"
-        unlinked = [each for each in self.tensors if each not in self.links] or list(self.tensors)
+        unlinked = [tensor for tensor in self.tensors if tensor not in self.links] or list(self.tensors)
 
         if name is None and len(unlinked) == 1:
             return self.tensors[unlinked[0]]
@@ -101,10 +101,10 @@ class Contents:
             raise RoteError(f"{where}: {name!r} {self.unread[name]}\n{self._hint('write another name')}")
 
         links = [
-            f"{each!r} is a link to {to}; " for each, to in self.links.items() if f"{name}/".startswith(f"{each}/")
+            f"{link!r} is a link to {to}; " for link, to in self.links.items() if f"{name}/".startswith(f"{link}/")
         ]
-        found = f"{''.join(links)}it holds {self._names()}"
-        raise RoteError(f"{where} has no tensor {name!r}: {found}\n{self._hint('write one of these names')}")
+        holds = f"{''.join(links)}it holds {self._names()}"
+        raise RoteError(f"{where} has no tensor {name!r}: {holds}\n{self._hint('write one of these names')}")
 
     def _names(self) -> str:
         """The names of all tensors; if there are none, of what seems to be one, with the reasons why not."""
@@ -120,11 +120,11 @@ class Contents:
 
 
 def tensors_and_reasons(
-    found: Iterable[tuple[str, StoredTensor | str]],
+    datasets: Iterable[tuple[str, StoredTensor | str]],
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     """The tensors of a file by name, and by name the reasons why others cannot be read; both sorted."""
     tensors, reasons = dict[str, StoredTensor](), dict[str, str]()
-    for name, stored in sorted(found, key=itemgetter(0)):
+    for name, stored in sorted(datasets, key=itemgetter(0)):
         if isinstance(stored, StoredTensor):
             tensors[name] = stored
         else:

@@ -154,11 +154,11 @@ def _imitate(path: str, model: str) -> None:
     first, example = _first_file(path), _first_file(model)
     differ = first is not None and example is not None and _permissions(first) != _permissions(example)
     for folder, folders, files in os.walk(path):
-        for each in folders:
-            _set_permissions(os.path.join(folder, each), whole)
+        for name in folders:
+            _set_permissions(os.path.join(folder, name), whole)
         if differ and example is not None:
-            for each in files:
-                _set_permissions(os.path.join(folder, each), example)
+            for name in files:
+                _set_permissions(os.path.join(folder, name), example)
 
 
 def _first_file(folder: str) -> os.stat_result | None:

@@ -9,13 +9,14 @@ read zeros.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from json import JSONDecodeError
 from math import prod
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -36,13 +37,20 @@ from .stored import (
     kept_attributes,
     pick_step,
     readably,
+    reason,
     refuse_foreign,
+    tensors_and_reasons,
 )
 from .transfer import DRAFT, SLAB, Advance, Draft, replacing, sync
+from .versions import Replaced, Version, one_version
+
+if TYPE_CHECKING:
+    from .chunks import Folder
 
 __all__ = ["contents_zarr", "fill_zarr", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
+_WHOLE_STORE = "give a whole copy of the store"
 _KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
 
 
@@ -54,47 +62,154 @@ def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Contents:
     """The tensors in a store, in groups of any depth, with its attributes and steps, read by this rank alone.
 
-    Only the tensor of a given name, if there is one; then no other array is opened.
+    Only the tensor of a given name, if there is one; then no other array is opened. All is read from the folder that
+    has this name now, and of a step from the step's folder, whatever becomes of their names.
     """
-    path = os.fspath(path)
-    with readably(path, "read"):
-        os.stat(path)
-        zarr = _library()
-        root = zarr.open(path, mode="r")
+    zarr, path = _library(), os.fspath(path)
+    from .chunks import Folder
+
+    with readably(path, hint=_hint), closing(Folder(path)) as folder:
+        _check_node(folder)
+        root = zarr.open(folder, mode="r")
         if isinstance(root, zarr.Array):
             pick_step(path, step, (), True)
             return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
-        root = zarr.open_group(path, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
-        numbers = [each for each in os.listdir(path) if is_number(each) and os.path.isdir(os.path.join(path, each))]
-        steps = tuple(sorted(int(each) for each in numbers if _is_step(root, each)))
-        passed = {str(each) for each in steps}
-        plain = step is None and (not steps or any(each not in passed for each, _ in _members(root)))
+
+        root = zarr.open_group(folder, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
+        numbers = [inner for inner in folder.folders("") if is_number(inner)]
+        steps = tuple(sorted(int(number) for number in numbers if _is_step(root, number)))
+        plain = step is None and (not steps or bool(_nodes(folder, root, {*map(str, steps)})))
         chosen = pick_step(path, step, steps, plain, str(step) in numbers)
-        group = root if chosen is None else root[str(chosen)]
-        node = None
-        if name:
-            with suppress(Exception):  # no such name, or a damaged store: the listing below raises
-                node = group[name]
-        if isinstance(node, zarr.Array):
-            return Contents({str(name): _stored(node)}, {}, chosen, steps)
-        tensors = {each: _stored(array) for each, array in _arrays(path, group, passed, ())}
-        return Contents(dict(sorted(tensors.items())), kept_attributes(dict(group.attrs)), chosen, steps)
+        if chosen is None:
+            return _contents_of_group(folder, root, name, None, steps)
+
+        with closing(Folder(str(chosen), folder)) as inner:
+            _check_node(inner)
+            return _contents_of_group(inner, zarr.open_group(inner, mode="r"), name, chosen, steps)
+
+
+def _check_node(folder: Folder) -> None:
+    """Refuse a folder without metadata."""
+    if not folder.is_node():
+        raise RoteError(f"{folder.path} is no Zarr store: it has neither zarr.json nor .zgroup\n{_WHOLE_STORE}")
+
+
+def _contents_of_group(
+    folder: Folder, group: Any, name: str | None, step: int | None, steps: tuple[int, ...]
+) -> Contents:
+    """The contents of the root group, or of the group of a step."""
+    zarr = _library()
+    place = "" if step is None else f"{step}/"
+
+    node = None
+    if name:
+        with suppress(Exception):  # no such name, or a damaged store: the listing below says more
+            node = group[name]
+    if isinstance(node, zarr.Array):
+        return Contents({str(name): _stored(node, place)}, {}, step, steps)
+
+    passed = {*map(str, steps)} if step is None else set[str]()
+    tensors, unread = tensors_and_reasons(_arrays(folder, group, passed, place))
+    return Contents(tensors, kept_attributes(dict(group.attrs)), step, steps, unread=unread)
 
 
 def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a store into this rank's block, a box (`layouts.in_boxes`). Collective."""
-    with collective_errors(comm), readably(path, "read"):
-        if block.size and dist.contributes(comm.rank):
-            folder = os.path.join(path, stored.place)
-            array = _library().open_array(folder, mode="r")
-            extents = array.shards or array.chunks
-            start = [held.start for held in dist.index_sets(comm.rank)]
-            for box in _boxes(start, block.shape, _reading(extents, block.shape, block.dtype.itemsize)):
-                if array.attrs.get(MARK) == WHOLE:
-                    _check_there(folder, box, extents)
+    start = [along.start for along in dist.index_sets(comm.rank)]
+
+    def opens() -> _OpenArray | None:
+        if not block.size or not dist.contributes(comm.rank):
+            return None
+        with readably(path, hint=_hint):
+            return _OpenArray.at(path, stored, start, block.shape)
+
+    with one_version(path, comm, opens) as source, collective_errors(comm), readably(path):
+        if source is not None:
+            extents = source.array.shards or source.array.chunks
+            for box in _boxes(start, block.shape, _slab(extents, block.shape, block.dtype.itemsize)):
                 part = block[_local(start, box)]
-                part[...] = array[box]
+                part[...] = source.array[box]
                 advance(part.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenArray:
+    """An array of a store that a rank has open.
+
+    An array that Rote wrote has all of its chunks, and is replaced as a whole. In others, a chunk may be missing, and
+    other programs write chunk by chunk, so their version is also that of each chunk that the rank reads.
+    """
+
+    folder: Folder
+    array: Any
+    version: Version
+
+    @classmethod
+    def at(cls, path: Path, stored: StoredTensor, start: Sequence[int], shape: Sequence[int]) -> Self:
+        """The array in the folder that has this name now; refused unless it is as it was when it was found."""
+        from .chunks import Folder, bounded, most_bytes
+
+        folder = Folder(os.path.join(path, stored.place))
+        try:
+            array = _library().open_array(folder, mode="r")
+            if (array.shape, array.dtype) != (stored.shape, stored.dtype):
+                raise Replaced.at(path)
+
+            keys: list[str] = []
+            extents = array.shards or array.chunks
+            if array.attrs.get(MARK) != WHOLE:
+                ranges = [range(a // n, -(-(a + b) // n)) for a, b, n in zip(start, shape, extents, strict=True)]
+                keys = [array.metadata.encode_chunk_key(index) for index in product(*ranges)]
+
+            opened = cls(folder, bounded(array), _version(folder, keys))
+            if None in opened.version.more.values() and not opened.has_its_name():  # it may be being deleted
+                raise Replaced.at(path)
+            folder.most = most_bytes(extents, array.dtype.itemsize)
+            folder.missing = opened.refuse_missing
+        except BaseException:
+            folder.close()
+            raise
+        return opened
+
+    def version_now(self) -> Version:
+        """The version of the array now, as far as it matters: its chunks, but for those that were deleted since."""
+        before = self.version.more
+        now = _chunks(self.folder, before)
+        return self.version._replace(more={key: now[key] or before[key] for key in before})
+
+    def close(self) -> None:
+        """Close the folder."""
+        self.folder.close()
+
+    def refuse_missing(self, key: str) -> None:
+        """Refuse a chunk that is not there, but must be, or was: the store may have been copied only in part."""
+        chunks = self.version.more
+        if key in chunks and chunks[key] is None:
+            return
+        if not self.has_its_name():
+            raise Replaced.at(self.folder.path)
+        hint = "" if chunks else f", or, if another program left zeros out, delete the attribute {MARK}"
+        raise RoteError(f"{os.path.join(self.folder.path, key)} is lost\n{_WHOLE_STORE}{hint}")
+
+    def has_its_name(self) -> bool:
+        """Whether the name of the folder still leads to it."""
+        with suppress(OSError):
+            return os.stat(self.folder.path).st_ino == os.fstat(self.folder.number).st_ino
+        return False
+
+
+def _version(folder: Folder, keys: Iterable[str]) -> Version:
+    """The version of the array in an open folder, and on this rank of some of its chunks."""
+    metadata = folder.status(_METADATA) or os.stat(".zarray", dir_fd=folder.number)
+    version = Version.of(metadata)
+    numbers = os.fstat(folder.number).st_ino, *version.numbers  # its size and time change when chunks are written
+    return version._replace(numbers=numbers, more=_chunks(folder, keys))
+
+
+def _chunks(folder: Folder, keys: Iterable[str]) -> dict[str, Version | None]:
+    """The versions of some chunks; None for those that are not there, which are zeros."""
+    statuses = {key: folder.status(key) for key in keys}
+    return {key: None if status is None else Version.of(status) for key, status in statuses.items()}
 
 
 def write_zarr(
@@ -133,20 +248,45 @@ def _library() -> ModuleType:
     return module
 
 
-def _members(group: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays and groups of a group with their names, but for what is being written now."""
-    return ((name, node) for name, node in group.members() if not name.startswith(DRAFT))
+def _hint(error: Exception) -> str:
+    """What to do about metadata that zarr does not read: metadata that are no JSON lost a part, others are wrong."""
+    if isinstance(error, UnicodeDecodeError | JSONDecodeError):
+        return _WHOLE_STORE
+    return "correct its metadata, or write the store again with the program that made it"
 
 
-def _arrays(path: str, group: Any, passed: Collection[str], above: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The arrays of a group, at any depth, each with its path; not those of some groups, nor around a loop of links."""
+def _nodes(folder: Folder, group: Any, passed: Collection[str] = ()) -> list[str]:
+    """The names of the arrays and groups in a group, but for some, and for what is being written now."""
+    names = [name for name in folder.folders(group.path) if name not in passed and not name.startswith(DRAFT)]
+    return [name for name in names if folder.is_node(os.path.join(group.path, name))]
+
+
+def _arrays(
+    folder: Folder, group: Any, passed: Collection[str], place: str, above: tuple[tuple[int, int], ...] = ()
+) -> Iterator[tuple[str, StoredTensor | str]]:
+    """The arrays of a group, at any depth, by their paths; or why one cannot be read.
+
+    Not those of some groups, nor around a loop of links, in which a group is `above` itself.
+    """
     zarr = _library()
-    above = *above, os.path.realpath(os.path.join(path, group.path))
-    for name, node in _members(group):
-        if isinstance(node, zarr.Array):
-            yield name, node
-        elif node.path not in passed and os.path.realpath(os.path.join(path, node.path)) not in above:
-            yield from ((f"{name}/{each}", array) for each, array in _arrays(path, node, passed, above))
+    at = folder.status(group.path or ".")
+    identity = (at.st_dev, at.st_ino) if at is not None else (0, 0)
+    if identity in above:
+        return
+    for name in _nodes(folder, group, passed):
+        try:
+            node = group[name]
+            stored = _stored(node, place) if isinstance(node, zarr.Array) else None
+        except KeyError:  # of another version of the format
+            continue
+        except Exception as error:  # metadata may be wrong in any way, and the other arrays are still there
+            yield name, f"cannot be read: {reason(error)}"
+            continue
+        if stored is not None:
+            yield name, stored
+        else:
+            inner = _arrays(folder, node, (), place, (*above, identity))
+            yield from ((f"{name}/{path}", array) for path, array in inner)
 
 
 def _is_step(root: Any, name: str) -> bool:
@@ -158,10 +298,10 @@ def _is_step(root: Any, name: str) -> bool:
     return not isinstance(node, zarr.Array) and node.attrs.get(MARK) == STEP
 
 
-def _stored(array: Any) -> StoredTensor:
-    """An array of a store, with the names of its modes in either version of the format."""
+def _stored(array: Any, folder: str = "") -> StoredTensor:
+    """An array in a folder of a store, with the names of its modes in either version of the format."""
     dims = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, array.path)
+    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, folder + array.path)
 
 
 def _is_store(path: Path) -> bool:
@@ -254,7 +394,7 @@ def _local(start: Sequence[int], box: Sequence[slice]) -> tuple[Any, ...]:
     return *(slice(along.start - first, along.stop - first) for first, along in zip(start, box, strict=True)), ...
 
 
-def _reading(extents: Sequence[int], shape: Sequence[int], itemsize: int) -> list[int]:
+def _slab(extents: Sequence[int], shape: Sequence[int], itemsize: int) -> list[int]:
     """The extents in which a block is read: along its first mode about 64 MiB, but whole files, at least one."""
     if not shape:
         return []
@@ -265,14 +405,3 @@ def _reading(extents: Sequence[int], shape: Sequence[int], itemsize: int) -> lis
 def _file(folder: str, index: Sequence[int]) -> str:
     """The file of a chunk or shard, named by its index as the format prescribes."""
     return os.path.join(folder, "c", *map(str, index))
-
-
-def _check_there(folder: str, box: Sequence[slice], extents: Sequence[int]) -> None:
-    """Refuse a box with a missing chunk, for example because a store was copied only in part."""
-    ranges = [range(along.start // n, -(-along.stop // n)) for along, n in zip(box, extents, strict=True)]
-    for index in product(*ranges):
-        if not os.path.exists(_file(folder, index)):
-            raise RoteError(
-                f"{_file(folder, index)} is lost\n"
-                f"give a whole copy of the store, or, if another program left zeros out, delete the attribute {MARK}"
-            )

@@ -22,6 +22,7 @@ def load(
 ) -> DistTensor:
     """Read a tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
 
+    All ranks read one version of the file, although another program may replace it meanwhile.
     Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read like those of `save`: in either byte
     order, in Fortran order, with any chunks and compression.
 
@@ -41,8 +42,8 @@ def load(
 
     Raises:
         OSError: the file cannot be read. All ranks raise the same error.
-        RoteError: the file is damaged, or has no such tensor, step or dtype; it is larger than memory; the suffix names
-            no known format; a library is missing.
+        RoteError: the file is damaged, or has no such tensor, step or dtype; it is larger than memory; another program
+            replaces it again and again while it is read; the suffix names no known format; a library is missing.
         LayoutError: the layout does not fit the shape in the file.
         CommError: ranks give different paths, steps or names.
 

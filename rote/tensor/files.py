@@ -28,6 +28,8 @@ from ..io.stored import (
     check_size,
     refuse_partial,
 )
+from ..io.versions import again_if_replaced
+from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..runtime.choose import Progress
 from ..runtime.comm.agreement import Difference, agree, collective_errors
@@ -178,17 +180,20 @@ def load_as(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
             )
     _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
-    stored = form.look(path, number, ranks, name).pick(path, name)
-    with collective_errors(ranks):
-        check_dtype(stored.dtype, os.fspath(path))
-        check_size(stored.shape, stored.dtype, path)
-        if layout is None:
-            layout = default_layout(stored.shape)
-        wanted = place(stored.shape, layout, ranks, grid)
-    same_everywhere(ranks, wanted, stored.dtype)
-    dist = form.read_in(wanted)
-    x = kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks)
-    return x if dist == wanted else redistributed(x, wanted.layout, "rote.load")
+
+    def read() -> tuple[T, Distribution]:
+        stored = form.look(path, number, ranks, name).pick(path, name)
+        with collective_errors(ranks):
+            check_dtype(stored.dtype, os.fspath(path))
+            check_size(stored.shape, stored.dtype, path)
+            target = place(stored.shape, default_layout(stored.shape) if layout is None else layout, ranks, grid)
+        same_everywhere(ranks, target, stored.dtype)
+
+        dist = form.read_in(target)
+        return kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks), target
+
+    x, target = again_if_replaced(read)
+    return x if x.distribution == target else redistributed(x, target.layout, "rote.load")
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:

@@ -175,7 +175,7 @@ def check_misfits(comm: Comm, folder: Path, count: int) -> None:
     alone(comm, lambda: os.truncate(path, 200))
     raised(comm, lambda: read_block(path, header, fits, comm), CommError, "too short")
     alone(comm, path.unlink)
-    raised(comm, lambda: read_block(path, header, fits, comm), FileNotFoundError, "small.npy")
+    raised(comm, lambda: read_block(path, header, fits, comm), RoteError, "small.npy was replaced")
 
 
 def check_bad_targets(comm: Comm, folder: Path, count: int) -> None:

@@ -341,7 +341,7 @@ def test_steps_of_stores(tmp_path: Path) -> None:
     with pytest.raises(RoteError, match="is lost"):
         rote.load(path, step=0)
     (path / "5" / "zarr.json").unlink()
-    with pytest.raises(RoteError, match="cannot be read"):
+    with pytest.raises(RoteError, match="5 is no Zarr store"):
         rote.load(path)
 
 

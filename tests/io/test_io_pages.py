@@ -106,7 +106,7 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     def program(comm: Comm) -> None:
         header = read_header(path, comm)
         dist = parse("c b a: block[(0),(),()]").on(header.shape, comm.size)
-        raised(comm, lambda: read_block(path, header, dist, comm), rote.CommError, "lost its end")
+        raised(comm, lambda: read_block(path, header, dist, comm), rote.RoteError, "changed or removed by another")
 
     np.save(path, np.zeros((64, 64, 128)))
     with mock.patch.multiple(rawfile, _WINDOW=1 << 20, plain_copy=shrinks):

@@ -55,6 +55,7 @@ class FilePart:
         region: from the array to the block, or, for writing, from the block to the array.
         block: C-contiguous, of the file's dtype.
         writing: whether the block is written.
+        file: the descriptor of the open file, which is then not opened by its name; `path` is for errors.
     """
 
     path: Path
@@ -63,10 +64,18 @@ class FilePart:
     region: Region
     block: Array
     writing: bool
+    file: int | None = None
 
     @classmethod
     def at(
-        cls, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
+        cls,
+        path: Path,
+        offset: int,
+        shape: Sequence[int],
+        index: Sequence[IndexSet],
+        block: Array,
+        writing: bool,
+        file: int | None = None,
     ) -> FilePart:
         """The part at the positions `index` of an array in C order; for the arguments, see `Comm.read`.
 
@@ -80,7 +89,7 @@ class FilePart:
                 f"{tuple(shape)}\ngive one index per mode, and a C-contiguous block of the index's shape"
             )
         region = indexed_region(index, tuple(shape), writing) if block.size else Region(0, (0,), False, ())
-        return cls(path, offset, shape, region, block, writing)
+        return cls(path, offset, shape, region, block, writing, file)
 
     def check(self) -> None:
         """Refuse a file that is too short, on this rank alone: use `collective_errors`.
@@ -158,7 +167,10 @@ class FilePart:
         return math.prod(self.shape) * self.block.itemsize
 
     def _open(self) -> Any:
-        return open(self.path, "r+b" if self.writing else "rb", buffering=0)
+        mode = "r+b" if self.writing else "rb"
+        if self.file is not None:
+            return open(self.file, mode, buffering=0, closefd=False)
+        return open(self.path, mode, buffering=0)
 
     def _check_end(self, pages: Array) -> None:
         if cast(Any, pages.base).size() < self.offset + self.nbytes:
