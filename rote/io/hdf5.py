@@ -126,27 +126,47 @@ def write_hdf5(
 def _replace(
     path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
-    """Write a file that no other job writes."""
-    h5py = _library()
+    """Write a file that no other job of Rote writes."""
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
+    before = _version_of_file(path)
     with replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft:
-        if world is not None:
-            mpio = {"driver": "mpio", "comm": world}
-            with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
-                _put(file, parts, comm.rank, step, advance)
-            return
+        _put_all(path, draft, parts, comm, world, step, advance)
 
-        nbytes = sum(part.block.nbytes for part in parts)  # which count by turns
-        for writer in range(comm.size):
-            with collective_errors(comm), readably(path, "written"):
-                if writer == comm.rank and any(part.block.size and writes(part.dist, writer) for part in parts):
-                    needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(writer)) for part in parts)
-                    reserve(draft.path, os.path.getsize(draft.path) + needs)
-                    with h5py.File(draft.path, "r+") as file:
-                        _put(file, parts, writer, step, lambda moved: advance(moved // comm.size))
-                    sync(draft.path)
-                elif writer != comm.rank:
-                    advance(nbytes // comm.size)
+        with collective_errors(comm):
+            if comm.rank == 0 and step is not None and _version_of_file(path) != before:
+                raise RoteError(
+                    f"{os.fspath(path)} was changed by another program while step {step} was added to a copy of it\n"
+                    "save the step again when nobody else writes the file"
+                )
+
+
+def _version_of_file(path: Path) -> Version | None:
+    """The version of a file; None if it is not there."""
+    return Version.of(os.stat(path)) if os.path.exists(path) else None
+
+
+def _put_all(
+    path: Path, draft: Draft, parts: Sequence[Part], comm: Comm, world: Any, step: int | None, advance: Advance
+) -> None:
+    """Write the parts of all ranks into a draft: at once if there is an MPI communicator for that, or else in turn."""
+    h5py = _library()
+    if world is not None:
+        mpio = {"driver": "mpio", "comm": world}
+        with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
+            _put(file, parts, comm.rank, step, advance)
+        return
+
+    nbytes = sum(part.block.nbytes for part in parts)  # which count by turns
+    for writer in range(comm.size):
+        with collective_errors(comm), readably(path, "written"):
+            if writer == comm.rank and any(part.block.size and writes(part.dist, writer) for part in parts):
+                needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(writer)) for part in parts)
+                reserve(draft.path, os.path.getsize(draft.path) + needs)
+                with h5py.File(draft.path, "r+") as file:
+                    _put(file, parts, writer, step, lambda moved: advance(moved // comm.size))
+                sync(draft.path)
+            elif writer != comm.rank:
+                advance(nbytes // comm.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ __all__ = ["Staging", "contents_npy", "fill_npy", "read_header", "write_npy"]
 PIECE = 1 << 22
 """Bytes of a staged piece, per rank: small enough for a cache, large enough to outweigh the ranks' synchronization."""
 
-_SHOWN = 120  # bytes of a wrong header that an error shows
+_LONGEST, _SHOWN = 10_000, 120  # bytes of a header that NumPy reads, and of a wrong one that an error shows
 
 
 class _Elements(NamedTuple):
@@ -157,6 +157,8 @@ def _header(file: BinaryIO, name: str) -> StoredTensor:
     read = npy.read_array_header_1_0 if version == b"\1\0" else npy.read_array_header_2_0
     file.seek(npy.MAGIC_LEN)
     try:
+        if ends - begins > _LONGEST:  # NumPy reads it before it refuses it, however long it is
+            raise ValueError(f"it has {ends - begins} bytes, more than {_LONGEST}")
         shape, fortran_order, dtype = read(file)
         if any(isinstance(n, bool) or not 0 <= n < 2**63 for n in shape):
             raise ValueError(f"shape is not valid: {shape}")

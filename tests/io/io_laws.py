@@ -145,6 +145,10 @@ def check_foreign_files(comm: Comm, folder: Path, count: int) -> None:
         "negative": (headed(shaped % b"(-1, 2)"), "shape is not valid: (-1, 2)"),
         "truth": (headed(shaped % b"(True, 2)"), "shape is not valid"),
         "huge": (headed(shaped % b"(10**3, 2)"), "header that is not valid"),
+        "long": (
+            headed(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,)" + b" " * 9970 + b"}"),
+            "more than 10000",
+        ),
         "vast": (headed(shaped % (b"(%d, 0)" % 10**30)), "shape is not valid"),
         "code": (headed(shaped % b"(np.int64(3),)"), "'shape': (np.int64(3),)}\"\nwrite it as numpy.save does"),
         "integers": (headed(b"{'descr': '<i3', 'fortran_order': False, 'shape': ()}"), "write it as numpy.save does"),

@@ -11,6 +11,7 @@ import textwrap
 import threading
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from file_laws import plain
@@ -80,6 +81,30 @@ def test_names_of_any_length_are_locked(tmp_path: Path, length: int) -> None:
     path = tmp_path / f"{'x' * length}.h5"
     run(lambda comm: tensor(comm).save(path), 2)
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", (".h5", ".xdmf"))
+def test_a_program_that_knows_no_locks(tmp_path: Path, suffix: str) -> None:
+    """What h5py adds to a file while a step is added to a copy of it is not lost: the step is refused."""
+    data = tmp_path / "x.h5"
+
+    def adds(part: float) -> None:
+        with h5py.File(data, "a") as file:
+            file.require_dataset("mine", (3,), "f8")[...] = 7
+
+    def fails(comm: Comm) -> None:
+        call = lambda: rote.save(tmp_path / f"x{suffix}", {"u": tensor(comm)}, step=1, progress=adds)  # noqa: E731
+        raised(
+            comm, call, RoteError, "x.h5 was changed by another program while step 1 was added", "save the step again"
+        )
+
+    for _ in ("a file that is not there yet", "a file that is there"):
+        run(fails, 2)
+        with h5py.File(data) as file:
+            assert list(file) == ["mine"] and file["mine"][0] == 7
+    assert os.listdir(tmp_path) == ["x.h5"]
+    run(lambda comm: rote.save(tmp_path / f"x{suffix}", {"u": tensor(comm)}, step=1), 2)
+    assert plain(data, "mine")[0] == 7 and plain(data, "1/u")[0, 0] == 1
 
 
 KILLED = """
