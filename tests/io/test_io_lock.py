@@ -117,7 +117,7 @@ KILLED = """
             os.kill(os.getpid(), signal.SIGKILL)
     def program(comm):
         x = rote.DistTensor.from_global(np.full((40, 60), 5.0), "block(ceil)[(0),()]", comm)
-        rote.save(path, {"u": x}, step=steps, progress=ends)
+        rote.save(path, {"u": x, "v": x}, step=steps, progress=ends)
     rote.run(program, 2)
 """
 
