@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -185,17 +186,17 @@ class _OpenFile:
     def at(cls, path: Path, stored: StoredTensor) -> Self:
         """The file that has this name now; refused unless it is the one whose header was read."""
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without it, a pipe would wait for a writer
-        opened = cls(number, Version.of(os.fstat(number)))
         try:
-            with open(number, "rb", closefd=False) as file:
-                header = _header(file, os.fspath(path))
-        except RoteError:  # another program is writing it now
+            version = Version.of(os.fstat(number))
             header = None
-
-        if header is None or (header, header.place) != (stored, stored.place):
-            opened.close()
-            raise Replaced.at(path)
-        return opened
+            with suppress(RoteError), open(number, "rb", closefd=False) as file:  # another program may be writing it
+                header = _header(file, os.fspath(path))
+            if header is None or (header, header.place) != (stored, stored.place):
+                raise Replaced.at(path)
+        except BaseException:
+            os.close(number)
+            raise
+        return cls(number, version)
 
     def version_now(self) -> Version:
         """The version of the file now."""
