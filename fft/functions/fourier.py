@@ -19,6 +19,7 @@ from rote.functions.rules import named
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT
 from rote.runtime.comm import segments
+from rote.runtime.comm.agreement import agree
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
@@ -515,11 +516,16 @@ def transform(
         walk = walk_of(distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), weighted)
         bind_walks(comm, bound)
+        bound.agreed.add(block.dtype)
         if not (is_text(algorithm) or gathers_are_silent()):
             warn_if_gathered(walk, wanted, comm, _DEPTH)
         return bound
 
-    bound = cached(comm, "walks", key, make, _KEPT, (function.name, key))
+    call = function.name, (*key, block.dtype)  # of real numbers, which are transformed as complex ones
+    bound = cached(comm, "walks", key, make, _KEPT, lambda: call)
+    if block.dtype not in bound.agreed:
+        agree(comm, *call)
+        bound.agreed.add(block.dtype)
     target = bound.target
     if records_open.get():
         list_moves(bound.walk, x, function.name)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.errors import LayoutError
-from rote.functions.moves import announce, moved
+from rote.functions.moves import agree_once, announce, moved
 from rote.layout.distribution import Distribution
 from rote.layout.indexset import Ints
 from rote.layout.layout import Layout
@@ -180,12 +180,12 @@ def rolled(x: DistTensor, shape: tuple[int, ...], shifts: tuple[int, ...], name:
     target = source if shape == source.shape else fitted(source, shape)
     refuse_tiles(source, [n != m or shift % max(n, 1) > 0 for n, m, shift in zip(x.shape, shape, shifts, strict=True)])
 
-    key = (source, target, shifts)
+    key = (name, source, target, shifts, x.dtype)
 
     def make() -> IndexedMove:
         return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
 
-    move = cached(comm, "shifts", key, make, _KEPT_SHIFTS, (name, key))
+    move = cached(comm, "shifts", key, make, _KEPT_SHIFTS, lambda: (name, key))
     announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", name)
     return DistTensor(move(x.local), target, comm)
 
@@ -277,14 +277,16 @@ def _convolved(
     if not isinstance(y, DistTensor):
         kernel = as_array(y)
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
-    named = normal_axes(axes, x.ndim)
+    named = normal_axes(axes, len(x.shape))
     _check(x, y, mode, named)
-    points, shifts, wanted = list[int](), [0] * x.ndim, list[int]()
-    for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
-        length, shifts[a], extent = part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
-        points.append(length)
-        wanted.append(extent)
-    lengths = tuple(points[a] for a in named)
+    key = name, x.distribution, x.dtype, y.distribution, y.dtype, mode, named
+    agree_once(x.comm, (key, (name, (x, y, mode, axes), {})))
+    parts = [
+        part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
+        for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True))
+    ]
+    points, shifts, wanted = zip(*parts, strict=True)
+    lengths = tuple([points[a] for a in named])
     refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
     dtype = np.result_type(x.dtype, y.dtype)
     dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
@@ -292,9 +294,9 @@ def _convolved(
         extents = list(y.shape)
         for a in named:
             extents[a] = points[a]
-        y = rolled(y, tuple(extents), tuple(shifts), name)
-    f = _transform(fitted(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
-    X, Y = (_spectrum(tensor, f, lengths, name) for tensor in (x, y))
+        y = rolled(y, tuple(extents), shifts, name)
+    f = _transform(fitted(x.distribution, wanted), x.comm, dtype, named, lengths)
+    X, Y = _spectrum(x, f, lengths, name), _spectrum(y, f, lengths, name)
     if correlated:
         np.conjugate(Y.local, out=Y.local)
     out = X.local if X.distribution == f.walk.target else None
@@ -320,7 +322,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
         raise LayoutError(f"mode is one of {', '.join(MODES)}; not {mode!r}")
     if x.comm is not y.comm:
         raise LayoutError("the two tensors are on different communicators; give both the same comm")
-    if x.ndim != y.ndim:
+    if len(x.shape) != len(y.shape):
         raise LayoutError(f"both tensors have the same order, not shapes {x.shape} and {y.shape}")
     if not axes:
         raise LayoutError("a convolution needs at least one axis")

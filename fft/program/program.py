@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -78,6 +79,7 @@ class BoundWalk:
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
         self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
+        self.agreed: set[Hashable] = set()  # what tells calls from each other that ranks have compared
         self.alone: bool = comm.size == 1 or isinstance(comm, MpiHandle)
         self._is_small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
 
@@ -381,7 +383,7 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
             read-only.
     """
     if CHECKS:
-        agree(x.comm, "FFT", (walk.source, walk.target, str(walk.walk), walk.dtypes, out is None))
+        _compare(walk, x, out)
     if out is not None:
         # A small transform takes less time than the checks below, so the calls between two tensors are kept.
         calls = walk.prepared.runs.get((id(x), id(out)))
@@ -393,6 +395,10 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
                 changed(out)
             return out
     components = x.shape[: max(len(x.shape) - len(walk.source.shape), 0)]
+    if not CHECKS and (components, out is None) not in walk.agreed:
+        if walk.communicates:
+            _compare(walk, x, out)
+        walk.agreed.add((components, out is None))
     bound = fields.of(walk, components) if components else walk
     _check(x, bound.source, bound.dtypes[0], "the input")
     if out is None:
@@ -412,6 +418,12 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
     if out._sharing is not None:
         changed(out)
     return out
+
+
+def _compare(walk: BoundWalk, x: DistTensor, out: DistTensor | None) -> None:
+    """Refuse a transform to which ranks give other tensors, or of which some go back. Collective."""
+    ends = [None if tensor is None else (tensor.distribution, tensor.dtype) for tensor in (x, out)]
+    agree(x.comm, "FFT", (walk.source, walk.target, str(walk.walk), walk.dtypes, *ends))
 
 
 def list_moves(walk: Walk, x: DistTensor, cause: str) -> None:

@@ -5,7 +5,7 @@ Of several layouts that will do, a function takes the one to which the compiled 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
@@ -25,7 +25,7 @@ from ..layout.refine import with_components
 from ..runtime.arrays import as_array
 from ..runtime.regions import cut
 from .distributed import Array, Distributed, changed, comm_of, shape_of, writable
-from .moves import moved, redistributed
+from .moves import KeyedCall, moved, redistributed
 
 __all__ = ["Casting", "as_plain_operands", "assign", "cheapest", "common", "in_blocks", "into", "matched", "no_tensor"]
 __all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
@@ -36,8 +36,8 @@ Casting = Literal["no", "same_kind", "unsafe"]
 """Which values NumPy casts to the dtype of what is written; see `numpy.can_cast`."""
 
 
-def plain(x: T, cause: str) -> T:
-    """The tensor in a plain layout: without a view, and neither partial nor rooted.
+def plain(x: T, cause: str, call: KeyedCall | None = None) -> T:
+    """The tensor in a plain layout: without a view, and neither partial nor rooted; `call` as for `moved`.
 
     A partial tensor is reduced, and a rooted one is broadcast. A tensor with a view moves to blocks of one mode, the
     one for which that costs least.
@@ -46,9 +46,9 @@ def plain(x: T, cause: str) -> T:
     if lay.view is None and not lay.partial and not lay.rooted:
         return x
     if lay.view is None:
-        return moved(x, Layout(lay.modes), cause)
+        return moved(x, Layout(lay.modes), cause, call=call)
     candidates = in_blocks(len(dist.shape), dist.grid) or (Layout(()),)
-    return moved(x, cheapest(dist, x.local.dtype, candidates), cause)
+    return moved(x, cheapest(dist, x.local.dtype, candidates), cause, call=call)
 
 
 def in_blocks(order: int, grid: Grid) -> tuple[Layout, ...]:
@@ -129,13 +129,16 @@ _AS_THEY_ARE = (Distributed, int, float, complex, str, bytes, np.generic, type(N
 """Types of operands that are no arrays; NumPy gives Python's numbers the dtype of the other operand."""
 
 
-def matched(name: str, operands: Sequence[Any], into: Distributed | None = None) -> tuple[Distribution, list[Any]]:
+def matched(
+    name: str, operands: Sequence[Any], into: Distributed | None = None, options: Mapping[str, Any] | None = None
+) -> tuple[Distribution, list[Any]]:
     """Bring tensors, and arrays that every rank holds whole, to matching layouts. Collective if anything moves.
 
     Args:
         name: the name of the function, for the record of moves and for errors.
         operands: tensors (at least one, unless `into` is given), numbers, and arrays of any library.
         into: the tensor that is written, which keeps its layout; if None, the cheapest layout is chosen.
+        options: the other arguments of the call, which ranks compare if anything moves.
 
     Returns:
         The distribution of the result, and per operand this rank's part, which broadcasts to the result's block.
@@ -152,9 +155,11 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
     shapes = [shape_of(x) for x in values]
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
-    if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
-        values = [_spread(name, x, shape, where) if isinstance(x, Distributed) else x for x in values]
     placed = tuple([(x.distribution, x.local.dtype) for x in values if isinstance(x, Distributed)])
+    call = (name, placed, where), (name, values, {"out": into, **(options or {})})
+    if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
+        values = [_spread(name, x, shape, where, call) if isinstance(x, Distributed) else x for x in values]
+        placed = tuple([(x.distribution, x.local.dtype) for x in values if isinstance(x, Distributed)])
     target, ends = common(placed, shape, where)
     targets = iter(ends)
     blocks: list[Any] = []
@@ -162,7 +167,7 @@ def matched(name: str, operands: Sequence[Any], into: Distributed | None = None)
         if isinstance(x, Distributed):
             dist = next(targets)
             if dist is not None:
-                x = moved(x, dist.layout, name, dist.grid, which=n)
+                x = moved(x, dist.layout, name, dist.grid, which=n, call=call)
             blocks.append(x.local)
         elif isinstance(x, np.ndarray) and x.ndim:
             blocks.append(_part(x, target, comm.rank))
@@ -264,13 +269,13 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
     )
 
 
-def _spread(name: str, x: Distributed, shape: tuple[int, ...], into: Distribution) -> Distributed:
+def _spread(name: str, x: Distributed, shape: tuple[int, ...], into: Distribution, call: KeyedCall) -> Distributed:
     """The tensor, repeated along modes that it lacks or that have extent 1; itself if its block broadcasts as it is."""
     if x.distribution.shape in (shape, ()) or _has_components_of(into, x.distribution):
         return x
     target, (end,) = common(((x.distribution, x.local.dtype),), shape)
     if end is not None:
-        x = moved(x, end.layout, name, end.grid)
+        x = moved(x, end.layout, name, end.grid, call=call)
     return x._on(np.broadcast_to(x.local, target.local_shape(x.comm.rank)).copy(), target)
 
 

@@ -216,7 +216,7 @@ def astype(x: T, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | No
     element = as_dtype(dtype)
     if not copy and x.local.dtype == element:
         return x
-    result: T = elementwise("astype", lambda block: block.astype(element), (x,), {})
+    result: T = elementwise("astype", lambda block, dtype: block.astype(dtype), (x,), {"dtype": element})
     return result
 
 
@@ -255,7 +255,7 @@ def _triangle(name: str, x: Distributed, k: int, kept: np.ufunc) -> Any:
     if len(x.distribution.shape) < 2:
         raise LayoutError(f"{name} is of matrices, tensors of order 2 or more, not of shape {x.distribution.shape}")
     if x.distribution.partial:
-        x = plain(x, name)
+        x = plain(x, name, ((name, x.distribution, x.local.dtype), (name, (x, k), {})))
     *_, row, column = x.distribution.tensor_indices(x.comm.rank)
     return x._with(np.where(kept(column - row, diagonal), x.local, x.local.dtype.type(0)))
 
@@ -280,7 +280,9 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
     comm_of("meshgrid", arrays)
     order = len(arrays)
     modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
-    standing = [_standing(plain(x, "meshgrid"), mode, order) for x, mode in zip(arrays, modes, strict=True)]
+    key = "meshgrid", *[(x.distribution, x.local.dtype) for x in arrays]
+    call = key, ("meshgrid", arrays, {"indexing": indexing})
+    standing = [_standing(plain(x, "meshgrid", call), mode, order) for x, mode in zip(arrays, modes, strict=True)]
     if not standing:
         return []
     shape = np.broadcast_shapes(*[x.distribution.shape for x in standing])
@@ -291,7 +293,7 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
         if end is not None:
             vector = Layout((end.layout.modes[modes[n]],))
             hint = f"move operand {n + 1} by x.redistribute({str(vector)!r}) first"
-            x = moved(x, end.layout, "meshgrid", end.grid, hint)
+            x = moved(x, end.layout, "meshgrid", end.grid, hint, call=call)
         results.append(x._on(np.broadcast_to(x.local, extents).copy(), target))
     return results
 

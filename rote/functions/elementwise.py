@@ -134,7 +134,7 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     named = {option: value for option, value in options.items() if option not in _SETTINGS}
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     arrays = tuple([None if out is None else writable(out) for out in outs])
-    target, blocks = matched(name, values, written)
+    target, blocks = matched(name, values, written, options)
     arguments = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
     if written is not None:
         arguments["out"] = arrays
@@ -364,11 +364,15 @@ def _where(condition: Any, /, *values: Any) -> Any:
 
 def _nan_to_num(x: Any, copy: bool = True, *args: Any, **options: Any) -> Any:
     """Replace NaNs and infinities; without a copy, the result is written into the tensor."""
-    result = elementwise("nan_to_num", np.nan_to_num, (x, True, *args), options)
+    result = elementwise("nan_to_num", _numbers_of, (x, *args), options)
     if copy:
         return result
     copyto(x, result)
     return x
+
+
+def _numbers_of(block: Any, *args: Any, **options: Any) -> Any:
+    return np.nan_to_num(block, True, *args, **options)
 
 
 def _answer(function: Function, *args: Any, **options: Any) -> Any:

@@ -31,7 +31,7 @@ from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import assign, plain
 from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
-from .moves import Implicit, agree_on_call, announce, because, function_at_work, moved, redistributed
+from .moves import Implicit, KeyedCall, agree_on_call, announce, because, function_at_work, moved, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
 
@@ -108,7 +108,7 @@ def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
     return tuple([item if mode in modes else slice(None) for mode in range(order)])
 
 
-def known(value: Any) -> Any:
+def known(value: Any, call: KeyedCall | None = None) -> Any:
     """The global values of a tensor, on every rank; an argument of another type is returned as it is.
 
     Raises:
@@ -118,8 +118,8 @@ def known(value: Any) -> Any:
         if type(value) in (list, tuple):
             refuse_remote(value)
         return value
-    x = plain(value, _NAME)
-    array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME).local
+    x = plain(value, _NAME, call)
+    array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME, call=call).local
     return array if array.ndim or array.dtype == bool else array.item()
 
 
@@ -186,17 +186,17 @@ def _from_front(indices: Ints, mode: int, extent: int) -> Ints:
     return np.where(indices < 0, indices + extent, indices)
 
 
-def _as_bool(key: Any) -> bool | None:
+def _as_bool(key: Any, call: KeyedCall) -> bool | None:
     """The value of a key that is a single bool, of any kind; None if it is another key."""
     if isinstance(key, tuple) and len(key) == 1:
         (key,) = key
     if isinstance(key, Distributed) and key.local.dtype == bool and not key.distribution.shape:
-        key = known(key)
+        key = known(key, call)
     single = key.__class__ is bool or (isinstance(key, np.bool_ | np.ndarray) and not key.ndim and key.dtype == bool)
     return bool(key) if single else None
 
 
-def _as_mask(x: T, key: Any) -> Distributed | None:
+def _as_mask(x: T, key: Any, call: KeyedCall) -> Distributed | None:
     """A key that is a mask of the tensor's shape, in the tensor's layout; None if it is another key."""
     shape = x.distribution.shape
     if isinstance(key, tuple) and len(key) == 1:
@@ -205,20 +205,25 @@ def _as_mask(x: T, key: Any) -> Distributed | None:
         return None
     if isinstance(key, Distributed):
         if key.distribution.grid == x.distribution.grid:
-            return moved(key, plain(x, _NAME).distribution.layout, _NAME)
-        key = known(key)
-    dist = plain(x, _NAME).distribution
+            return moved(key, plain(x, _NAME, call).distribution.layout, _NAME, call=call)
+        key = known(key, call)
+    dist = plain(x, _NAME, call).distribution
     return x._on(as_array(key)[np.ix_(*dist.indices(x.comm.rank))], dist)
 
 
-def _axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
+def _axes_of(x: Distributed, key: Any, call: KeyedCall | None = None) -> tuple[KeyAxis, ...]:
     """The parts of a key, which say what it takes of each mode; all ranks refuse a wrong key."""
     try:
-        items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
+        items = tuple([known(item, call) for item in key]) if isinstance(key, tuple) else known(key, call)
         return parse_key(items, x.distribution.shape)
     except IndexError as error:
         agree(x.comm, _NAME, str(error), detail=False)
         raise
+
+
+@memoized(1024)
+def _text_of(dist: Distribution) -> str:
+    return str(dist)
 
 
 def _comparable(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
@@ -255,7 +260,8 @@ def fetch(
     source, comm = x.distribution, x.comm
     agree_on_call(comm)
     agree(comm, name, key, detail=False)
-    move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
+    kept, call = (source, target, name, key), (name, (source, target, x.local.dtype))
+    move = cached(comm, "indexed", kept, lambda: IndexedMove(source, wanted(), comm), _KEPT, lambda: call)
     implicit = Implicit(name, 0, lambda: hint) if hint and not function_at_work.get().owns else None
     announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
     return move(x.local)
@@ -310,27 +316,29 @@ def getitem(x: T, key: Any) -> T:
     comm_of(_NAME, (x, key))
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)
-    chosen = _as_bool(key)
+
+    call = (_NAME, x.distribution, x.local.dtype), (_NAME, (x, key), {})
+    chosen = _as_bool(key, call)
     if chosen is not None:
         added = getitem(x, None)
         return (added if chosen else getitem(added, slice(0, 0))).copy()
-    mask = _as_mask(x, key)
+    mask = _as_mask(x, key, call)
     if mask is not None:
-        return compressed(plain(x, _NAME), mask, _NAME)
-    axes = _axes_of(x, key)
+        return compressed(plain(x, _NAME, call), mask, _NAME)
+    axes = _axes_of(x, key, call)
     if np.ndarray in [type(axis.taken) for axis in axes]:
-        return read(plain(x, _NAME), axes, _NAME)
-    found = part(x, axes, _NAME)
+        return read(plain(x, _NAME, call), axes, _NAME)
+    found = part(x, axes, _NAME, call)
     number = not found.distribution.shape and not _has_dots(key)  # which is no view in NumPy
     return found.copy() if number else found
 
 
-def part(x: T, axes: Sequence[KeyAxis], name: str) -> T:
+def part(x: T, axes: Sequence[KeyAxis], name: str, call: KeyedCall | None = None) -> T:
     """The elements at the parts of a key without arrays, as a part of the tensor; see `Sharing`.
 
     Whether it is a copy depends on the layout, not on the number of ranks.
     """
-    source = plain(x, name)
+    source = plain(x, name, call)
     copies = source is not x or any(_is_cut(source.distribution, axis) for axis in axes)
     return linked(read(source, axes, name), x, axes, "copy" if copies else "view")
 
@@ -426,7 +434,9 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         key = _as_numpy_key(key)
     if x.distribution.partial and not _takes_all(key):
         check_values(_WRITING, x.distribution)
-    chosen = _as_bool(key)
+
+    call = (_WRITING, x.distribution, x.local.dtype), (_WRITING, (x, key, value), {})
+    chosen = _as_bool(key, call)
     if chosen:
         key = (None,)
     if _is_written(x, key, value):
@@ -436,19 +446,19 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         numbers = isinstance(own, np.dtype) and own.kind in "biufc"
         value = as_array(value, None if numbers else x.local.dtype)  # if it cannot be stored, all ranks fail here
     if chosen is False:
-        _fitting_value(x, (0, *x.distribution.shape), value)
+        _fitting_value(x, (0, *x.distribution.shape), value, call)
         return
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     if scalar and x.distribution.layout.view is None:
-        mask = _as_mask(x, key)
+        mask = _as_mask(x, key, call)
         if mask is not None and mask.distribution == x.distribution:
             writable(x)[mask.local] = value
             changed(x)
             return
-    axes = _axes_of(x, key)
+    axes = _axes_of(x, key, call)
     if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
         np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy refuses what does not fit
-    _write(x, axes, value)
+    _write(x, axes, value, call)
     changed(x, axes)
 
 
@@ -477,31 +487,32 @@ def _is_written(x: Distributed, key: Any, value: Any) -> bool:
     return _comparable(_axes_of(x, key)) == _comparable(sharing.axes)
 
 
-def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
+def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any, call: KeyedCall | None = None) -> None:
     """Write values at the parts of a key."""
     block = writable(x)
     if not block.flags.writeable:
         agree(x.comm, _WRITING, "read-only", detail=False)  # other ranks compare keys here, so they fail
         raise ValueError("assignment destination is read-only")
     if x.distribution.partial:
-        assign(x, _fitting_value(x, x.distribution.shape, value), _WRITING, "unsafe")
+        assign(x, _fitting_value(x, x.distribution.shape, value, call), _WRITING, "unsafe")
         return
     if x.distribution.layout.view is None:
-        _assign(x, block, axes, value)
+        _assign(x, block, axes, value, call)
         return
-    y = plain(x, _WRITING)
+    y = plain(x, _WRITING, call)
     if y is x:
         y = x.copy()
-    _assign(y, y.local, axes, value)
+    _assign(y, y.local, axes, value, call)
     block[...] = redistributed(y, x.distribution.layout, _WRITING).local
 
 
-def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -> None:
+def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any, call: KeyedCall | None) -> None:
     """Write values into the block of a tensor without a view."""
     dist, comm = x.distribution, x.comm
-    given = _fitting_value(x, tuple(chain(*[axis.extents for axis in axes])), value)
+    given = _fitting_value(x, tuple(chain(*[axis.extents for axis in axes])), value, call)
     places = [_places(dist, axis, comm.rank) for axis in axes]
     groups = _value_groups(axes, [position for position, _ in places], shape_of(given))
+    key = *_comparable(axes), _text_of(dist), block.dtype.str
     if isinstance(given, Distributed):
         rows = [np.array(group) for group in groups if group]
         ends = [
@@ -510,9 +521,9 @@ def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any) -
             for _ in axis.extents
         ]
         hint = moved_first(given, dist.grid, ends[len(ends) - given.local.ndim :])
-        values = fetch(given, dist, _comparable(axes), lambda: rows, _WRITING, hint=hint)
+        values = fetch(given, dist, key, lambda: rows, _WRITING, hint=hint)
     else:
-        agree(comm, _WRITING, _comparable(axes), detail=False)
+        agree(comm, _WRITING, key, detail=False)
         values = given[_outer_key(groups)]
     if dist.holds(comm.rank) and 0 not in [len(position) for position, _ in places]:
         turned = block.transpose([*chain(*[axis.modes for axis in axes])])
@@ -571,12 +582,12 @@ def _outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
     return tuple(key)
 
 
-def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
+def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any, call: KeyedCall | None) -> Any:
     """A value as an array or a plain tensor with no more modes than a key's shape; it must broadcast to that."""
     given = shape_of(value)
     extra = max(len(given) - len(shape), 0)
-    lacking = shape[len(shape) - len(given) + extra :]
-    if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in zip(given[extra:], lacking, strict=True)):
+    extents = (1,) * extra + shape[len(shape) - len(given) + extra :]
+    if [n for n, m in zip(given, extents, strict=True) if n not in (1, m)]:
         text = (
             f"a value of shape {given} does not broadcast to the shape {shape} of the key\n"
             "aligned at the last mode, its extents are those or 1; an array is the whole one on every rank: write what "
@@ -586,7 +597,7 @@ def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
         raise ValueError(text)
     if not isinstance(value, Distributed):
         return np.reshape(value, given[extra:])
-    value = plain(value, _WRITING)
+    value = plain(value, _WRITING, call)
     if not extra:
         return value
     return read(value, parse_key((0,) * extra, given), _WRITING)

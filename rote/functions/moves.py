@@ -6,8 +6,8 @@ warns of them once per line of the program, or allows them silently. A result th
 larger than 64 KiB and than the largest operand's block, is warned of (`warn_of_copies`). `trace` lists all moves.
 
 A function whose ranks hold all that they need sends nothing, so it may be called on one rank alone. So the ranks
-compare their calls, `agree_on_call`, only where the first message is due, and only at the first call with these
-arguments.
+compare their calls only where the first message is due, and only at the first call with these arguments. Functions that
+often send note their calls, `agree_on_call`; others give the call with the operand that moves, `agree_once`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
@@ -28,15 +28,15 @@ from ..errors import GatherWarning, LayoutError, MoveWarning
 from ..host import memory
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Layout, as_layout
-from ..runtime.comm.agreement import CHECKS, INSIDE, agree, gathered
+from ..layout.layout import Layout
+from ..runtime.comm.agreement import INSIDE, gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from ..units import in_bytes
 from .distributed import Distributed, is_foreign, shape_of
 
-__all__ = ["AtWork", "DataMove", "Policy", "agree_on_call", "announce", "because", "config", "redistributed"]
-__all__ += ["default_layout", "function_at_work", "gathers_are_silent", "implicit_cause", "moved", "records_open"]
+__all__ = ["AtWork", "DataMove", "KeyedCall", "Policy", "agree_on_call", "agree_once", "announce", "because", "config"]
+__all__ += ["default_layout", "function_at_work", "gathers_are_silent", "moved", "records_open", "redistributed"]
 __all__ += ["refuse_copies", "trace", "warn_of_copies"]
 
 Policy = Literal["warn", "error", "allow"]
@@ -45,6 +45,11 @@ Policy = Literal["warn", "error", "allow"]
 T = TypeVar("T", bound=Distributed)
 
 Call = tuple[str, Sequence[Any], Mapping[str, Any]]
+"""A call: its function's name, its arguments, and those that are named."""
+
+KeyedCall = tuple[Hashable, Call]
+"""A call, after what identifies it: where its tensors are. With other numbers it is the same call."""
+
 _GATHER = 16 << 20  # bytes of a whole tensor from which a gather is called so, and compared with a node's memory
 _COPY = 64 << 10  # bytes of a result from which it is warned of where every rank holds it
 _KEPT = 1024  # calls that one communicator keeps
@@ -96,10 +101,8 @@ class AtWork(NamedTuple):
     name: str = ""
     owns: bool = False  # whether all moves are its own
     call: list[Call] | None = None  # empty as soon as its ranks have agreed on the call; None outside of functions
+    implicit: Implicit | None = None  # the move that is made at present; None if it is asked for, or a function's own
 
-
-implicit_cause: ContextVar[Implicit | None] = ContextVar("cause", default=None)
-"""The implicit move that is made at present; None if moves are asked for, or a function's own."""
 
 function_at_work: ContextVar[AtWork] = ContextVar("function", default=AtWork())  # noqa: B039 - it is frozen
 """The outermost function whose moves are made at present."""
@@ -220,14 +223,15 @@ def announce(
     Raises:
         LayoutError: the move is implicit, and `config` refuses implicit moves.
     """
-    implicit, records, settings = implicit or implicit_cause.get(), records_open.get(), _settings.get()
+    work, records, settings = function_at_work.get(), records_open.get(), _settings.get()
+    implicit = implicit or work.implicit
     if not nbytes or not (records or (implicit and settings.implicit != "allow")):
         return
     silent = not records and settings.implicit == "warn"  # unless rank 0 has not warned of it yet
     if silent and x.comm.rank:
         return
     file, line = _caller()
-    cause = function_at_work.get().name or (implicit.cause if implicit else by_call)
+    cause = work.name or (implicit.cause if implicit else by_call)
     if silent and (file, line, cause) in _warned:
         return
     move = DataMove(cause, plan(), nbytes, implicit is not None, f"{os.path.basename(file)}:{line}")
@@ -344,22 +348,37 @@ def agree_on_call(comm: Comm) -> None:
     calls = function_at_work.get().call
     if not calls or comm.size == 1:
         return
-    name, args, options = calls[0]
-
-    def refuse() -> bool:
-        named = [f"{option}={value}" for option, value in zip(options, map(_text, options.values()), strict=True)]
-        agree(comm, name, (*map(_text, args), *named))
-        return True
-
-    if CHECKS:
-        refuse()
-    else:
-        cached(comm, "calls", (name, *options, *_key((*args, *options.values()))), refuse, _KEPT)
+    call = name, args, options = calls[0]
+    cached(comm, "calls", (name, *options, *_key((*args, *options.values()))), _agreed, _KEPT, lambda: _in_words(call))
     calls.clear()
 
 
+def agree_once(comm: Comm, call: KeyedCall) -> None:
+    """Refuse a call as `agree_on_call` does, of a function that has not noted it. Collective."""
+    key, named = call
+    cached(comm, "calls", key, _agreed, _KEPT, lambda: _in_words(named))
+
+
+def _agreed() -> bool:
+    """What a communicator keeps of a call."""
+    return True
+
+
+def _in_words(call: Call) -> tuple[str, tuple[str, ...]]:
+    """The name and the arguments of a call, as ranks compare them."""
+    name, args, options = call
+    named = [f"{option}={_text(value)}" for option, value in options.items()]
+    return name, (*map(_text, args), *named)
+
+
 def moved(
-    x: T, layout: Layout | str, cause: str, grid: Grid | None = None, hint: str = "", which: int | None = None
+    x: T,
+    layout: Layout,
+    cause: str,
+    grid: Grid | None = None,
+    hint: str = "",
+    which: int | None = None,
+    call: KeyedCall | None = None,
 ) -> T:
     """An operand in the layout that a function needs, moved by the compiled plan; itself if it has that layout.
 
@@ -368,25 +387,35 @@ def moved(
     Args:
         hint: what to write instead; if empty, that the operand is moved first.
         which: the number of the operand, from 0, if there may be several.
+        call: the call that needs it, of a function that most often sends nothing and so has not noted it; ranks agree
+            on it now, unless it is a step of another function.
     """
-    target, across = as_layout(layout), grid is not None and grid != x.distribution.grid
-    if not across and x.distribution.layout == target:
+    across = grid is not None and grid != x.distribution.grid
+    if not across and x.distribution.layout == layout:
         return x
-    if function_at_work.get().owns:
-        return redistributed(x, target, cause, grid)
-    agree_on_call(x.comm)
-    cause = function_at_work.get().name or cause
+    work = function_at_work.get()
+    if work.owns:
+        return redistributed(x, layout, cause, grid)
+
+    noted = work.call
+    if noted is None and call is not None:
+        agree_once(x.comm, call)
+        noted = []
+    else:
+        agree_on_call(x.comm)
 
     def move_first() -> str:
         there = f", grid={grid.shape}" if across and grid is not None else ""
         it = "it" if which is None else f"operand {which + 1}"
-        return hint or f"move {it} by x.redistribute({str(target)!r}{there}) first"
+        return hint or f"move {it} by x.redistribute({str(layout)!r}{there}) first"
 
-    token = implicit_cause.set(Implicit(cause, refuse_copies(x, target, grid, cause), move_first))
+    cause = work.name or cause
+    implicit = Implicit(cause, refuse_copies(x, layout, grid, cause), move_first)
+    token = function_at_work.set(AtWork(cause, False, noted, implicit))
     try:
-        return x.redistribute(target, grid=grid if across else None)
+        return x.redistribute(layout, grid=grid if across else None)
     finally:
-        implicit_cause.reset(token)
+        function_at_work.reset(token)
 
 
 def redistributed(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:

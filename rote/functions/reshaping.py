@@ -252,7 +252,7 @@ def of_sizes(flat: T, block: Array) -> T:
     if not splits:
         return replicated(block, flat)
     agree_on_call(comm)
-    numbers = gathered(comm, "the sizes of new blocks", len(block))
+    numbers = gathered(comm, f"new blocks of {dist.shape[0]} {block.dtype.str}", len(block))
     if len(splits) > 1:
         return over_ranks(flat, block, numbers)
     g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))

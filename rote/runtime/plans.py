@@ -72,11 +72,13 @@ class BoundPlan:
 
     Attributes:
         computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
+        nbytes: the most bytes that any one rank receives.
         is_small: whether it pays to prepare runs of it; the same on all ranks.
         prepared: the prepared runs, each with a number that is the same on all ranks.
+        agreed: the calls of bound moves that ranks have compared: whether they moved the tensor that they are bound to.
     """
 
-    __slots__ = ("_comm", "_program", "_shapes", "computes", "is_small", "plan", "prepared")
+    __slots__ = ("_comm", "_program", "_shapes", "agreed", "computes", "is_small", "nbytes", "plan", "prepared")
 
     plan: Plan
 
@@ -105,6 +107,8 @@ class BoundPlan:
         self.computes: bool = bool(plan.source.partial)
         for step in plan.steps:
             self.computes |= step.wire is not None
+        self.nbytes: int = plan.cost.bytes
+        self.agreed: set[bool] = set()
         self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
         self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
 

@@ -127,7 +127,7 @@ def save(
         check_extents(parts)
         form.check(path, parts, kept, number)
     described = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
-    _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": described})
+    _agree(comm, "save", {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": described})
     for k, each in enumerate(tensors.values()):
         wanted = form.written_in(each.distribution, each.local.dtype)
         stored = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
@@ -179,7 +179,7 @@ def load_as(
             raise TypeError(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
             )
-    _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
+    _agree(ranks, "load", {"paths": os.fspath(path), "steps": number, "names": name})
 
     def read() -> tuple[T, Distribution]:
         stored = form.look(path, number, ranks, name).pick(path, name)
@@ -224,15 +224,15 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     ranks = as_comm(comm)
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
-    _agree(ranks, {"paths": os.fspath(path), "steps": number})
+    _agree(ranks, "contents", {"paths": os.fspath(path), "steps": number})
     return form.look(path, number, ranks, None)
 
 
-def _agree(comm: Comm, arguments: Mapping[str, Any]) -> None:
+def _agree(comm: Comm, name: str, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that differ between ranks; all ranks raise the same error."""
 
     def refusal(found: Difference) -> CommError:
         both = f"of {[*arguments][found.at]} rank 0 gives {found.first} and rank {found.rank} {found.other}"
         return CommError(f"a file is one thing on all ranks, but {both}\ngive the same on all")
 
-    agree(comm, "a file", tuple(map(repr, arguments.values())), refusal=refusal)
+    agree(comm, name, tuple(map(repr, arguments.values())), refusal=refusal)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
-from ..functions.moves import announce, implicit_cause, records_open
+from ..functions.moves import announce, records_open
 from ..layout.grid import integer
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
@@ -34,7 +34,7 @@ _KEPT = 64  # halos that one communicator keeps
 
 def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: Array | None) -> Array:
     """This rank's block with ghost cells around it; see `DistTensor.halo`."""
-    plan, move = _bound(x, width, periodic)
+    plan, move = _bound("halo", x, width, periodic)
     value = np.full((), as_array(fill), x.local.dtype)  # on a bad fill, all ranks raise the same
     if out is not None:
         with collective_errors(x.comm):
@@ -43,18 +43,18 @@ def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: 
                 raise LayoutError("out cannot be written to\ngive an array of your own, or leave out=")
             if np.shares_memory(out, x.local) and not _is_inside(x.local, out, plan):
                 raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
-    if implicit_cause.get() or records_open.get():
+    if records_open.get():
         announce(x, plan.cost.bytes, lambda: str(plan), "halo")
     return move(x.local, value, out)
 
 
 def without_halo(x: T, halo: npt.ArrayLike, width: Width, periodic: Periodic) -> T:
     """The tensor with the ghost cells of all ranks added to the cells of their owners."""
-    plan, move = _bound(x, width, periodic)
+    plan, move = _bound("accumulate_halo", x, width, periodic)
     with collective_errors(x.comm):
         values = as_array(halo)
         _check("halo", values, move.shape, x.local.dtype)
-    if implicit_cause.get() or records_open.get():
+    if records_open.get():
         announce(x, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
     block = np.zeros(x.local.shape, x.local.dtype)
     move.accumulate(values, block)
@@ -69,10 +69,10 @@ def halo_plan(x: Distributed, width: Width, periodic: Periodic) -> HaloPlan:
     return HaloPlan(x.distribution, _widths(width, order), _flags(periodic, order), x.local.dtype)
 
 
-def _bound(x: Distributed, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
-    """The plan and the move of a halo; when they are made, each rank proves the plan for its own cells."""
+def _bound(name: str, x: Distributed, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
+    """The plan and the move of a halo, for a call; when they are made, each rank proves the plan for its own cells."""
     order = len(x.distribution.shape)
-    key = (x.distribution, x.local.dtype, _widths(width, order), _flags(periodic, order))
+    key = (name, x.distribution, x.local.dtype, _widths(width, order), _flags(periodic, order))
 
     def make() -> tuple[HaloPlan, IndexedMove]:
         from ..runtime.indexed import IndexedMove
@@ -82,7 +82,7 @@ def _bound(x: Distributed, width: Width, periodic: Periodic) -> tuple[HaloPlan, 
             plan.verify(x.comm.rank)
         return plan, IndexedMove(plan.source, plan.wanted(x.comm.rank), x.comm)
 
-    return cached(x.comm, "halos", key, make, _KEPT, ("halo", key))
+    return cached(x.comm, "halos", key, make, _KEPT, lambda: (name, key[1:]))
 
 
 def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:

@@ -14,7 +14,7 @@ from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed, changed, check_out, comm_of, linked
-from ..functions.moves import announce, implicit_cause, records_open
+from ..functions.moves import announce, records_open
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
@@ -39,11 +39,22 @@ _KEPT_LISTS = 16  # and redistributions of lists
 
 
 def program_to(
-    x: Distributed, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None, into: str = ""
+    name: str,
+    x: Distributed,
+    layout: Layout | str,
+    grid: GridLike,
+    method: str,
+    tune: Tune,
+    wire: str | None,
+    into: str,
 ) -> BoundPlan:
-    """The program that moves a tensor's blocks to another layout, and into what, in words. Collective."""
+    """The program that moves a tensor's blocks to another layout, for the call of this name. Collective.
+
+    Args:
+        into: into what it moves them, in words.
+    """
     source, dtype, comm, layout = x._distribution, x._local.dtype, x._comm, as_layout(layout)
-    key = (source, dtype, layout, method, tune, wire, into)
+    key = (name, source, dtype, layout, method, tune, wire, into)
 
     def make() -> BoundPlan:
         on = source.grid if grid is None else grid_shape(grid, comm.size)
@@ -51,11 +62,10 @@ def program_to(
         methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
         return bind(plan, comm, methods)
 
-    call = "redistribute", (*key, grid)
     if grid is not None:
-        agree(comm, *call)
+        agree(comm, name, (*key[1:], grid))
         return make()
-    return cached(comm, "redistributions", key, make, _KEPT, call)
+    return cached(comm, "redistributions", key, make, _KEPT, lambda: (name, key[1:]))
 
 
 class BoundMove(BoundToRun, Generic[T]):
@@ -108,10 +118,12 @@ class BoundMove(BoundToRun, Generic[T]):
         Raises:
             LayoutError: x has another distribution or dtype than `source`, or another communicator.
         """
-        if CHECKS:
-            agree(self.source.comm, "move_to", (self.plan.source, self.plan.target, self.plan.dtype, x is None))
-        if implicit_cause.get() or records_open.get():
-            announce(self.source, self.plan.cost.bytes, self.plan.__str__, "move_to")
+        if CHECKS or (self._program.nbytes and (x is None) not in self._program.agreed):
+            what = "its source" if x is None else "another tensor"
+            agree(self.source.comm, "a move of move_to", (self.plan.source, self.plan.target, self.plan.dtype, what))
+            self._program.agreed.add(x is None)
+        if records_open.get():
+            announce(self.source, self._program.nbytes, self.plan.__str__, "move_to")
         if x is None:
             _ = self.source._local, self.result._local  # an error if one is an outdated part
             for call in self._calls:
@@ -145,7 +157,8 @@ def bound_move(
     x: T, layout: Layout | str, out: T | None, grid: GridLike, method: str, tune: Tune, wire: str | None
 ) -> BoundMove[T]:
     """The move of a tensor to another layout, bound to the memory of `out` or of a new tensor. Collective."""
-    program = program_to(x, layout, grid, method, tune, wire)
+    into = "no out" if out is None else "an out"
+    program = program_to("move_to", x, layout, grid, method, tune, wire, into)
     target = program.plan.target
     if out is None:
         out = x._on(segments.empty(target.local_shape(x.comm.rank), program.plan.dtype, lasting=True), target)
@@ -257,7 +270,7 @@ def redistribute(
     bound = cached(comm, "lists", (ends, wire), make, _KEPT_LISTS) if grid is None else make()
     if CHECKS:
         agree(comm, "redistribute of several tensors", ends)
-    if implicit_cause.get() or records_open.get():
+    if records_open.get():
         for x, plan in zip(tensors, bound.plans, strict=True):
             announce(x, plan.cost.bytes, plan.__str__)
     blocks = bound([x.local for x in tensors])
@@ -277,19 +290,19 @@ def _check(tensors: Sequence[T], layouts: Sequence[Layout]) -> None:
         raise LayoutError(f"{len(tensors)} tensors want as many layouts, or one for all; not {len(layouts)}")
 
 
-def grid_comm(x: Distributed, grid_modes: Sequence[int]) -> Comm:
-    """The communicator of the ranks that differ from this one only along some grid modes."""
+def grid_comm(x: Distributed, grid_modes: Sequence[int], name: str = "grid_comm") -> Comm:
+    """The communicator of the ranks that differ from this one only along some grid modes; of the call of this name."""
     grid = x.distribution.grid
     if any(g not in range(grid.order) for g in grid_modes) or len({*grid_modes}) < len(grid_modes):
         raise LayoutError(f"grid {grid} has the modes {(*range(grid.order),)}, each of them once; not {grid_modes}")
-    return sub_comm(x.comm, grid, tuple(sorted(grid_modes)))
+    return sub_comm(x.comm, grid, tuple(sorted(grid_modes)), name)
 
 
 def on_roots(x: T) -> T | None:
     """The tensor on the communicator of the ranks that hold it; None on all other ranks."""
     dist = x.distribution
     _check_rooted(dist)
-    comm = grid_comm(x, _others(dist))
+    comm = grid_comm(x, _others(dist), "on_roots")
     return linked(x._wrap(x.local, without_roots(dist), comm), x) if dist.holds(x.comm.rank) else None
 
 

@@ -24,7 +24,9 @@ from .. import functions
 from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed
+from ..functions.moves import because
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
+from ..layout.layout import Layout
 from ..lazy import late
 from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
@@ -143,7 +145,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements"
             )
         lay = self.distribution.layout
-        return (self.to_global() if lay.partial or lay.rooted else self.local).item()
+        if not lay.partial and not lay.rooted:
+            return self.local.item()
+        with because(name):
+            return self.redistribute(Layout(())).local.item()
 
     def __len__(self) -> int:
         if not self.distribution.shape:

@@ -20,7 +20,7 @@ from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed, changed, read_only
-from ..functions.moves import announce, because, implicit_cause, records_open, refuse_copies
+from ..functions.moves import announce, because, function_at_work, records_open, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..lazy import method
@@ -293,9 +293,11 @@ class DistTensor(ArrayProtocols):
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        program = program_to(self, layout, grid, method, tune, wire, "no out" if out is None else "an out")
-        if implicit_cause.get() or records_open.get():
-            announce(self, program.plan.cost.bytes, lambda: str(program.plan))
+        work = function_at_work.get()
+        name = work.name if work.call is None and work.name else "redistribute"
+        program = program_to(name, self, layout, grid, method, tune, wire, "no out" if out is None else "an out")
+        if work.implicit or records_open.get():
+            announce(self, program.nbytes, lambda: str(program.plan))
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
         move_into(self, out, program)

@@ -382,12 +382,17 @@ def bind_contraction(plan: Contraction, comm: Comm) -> BoundContraction:
 
 
 class BoundContraction:
-    """A contraction bound to a communicator: it takes this rank's blocks of the operands to that of the result."""
+    """A contraction bound to a communicator: it takes this rank's blocks of the operands to that of the result.
 
-    __slots__ = ("_shares", "_steps", "plan")
+    Attributes:
+        agreed: whether ranks have compared a call of `BoundTensors`.
+    """
+
+    __slots__ = ("_shares", "_steps", "agreed", "plan")
 
     def __init__(self, plan: Contraction, comm: Comm) -> None:
         self.plan: Contraction = plan
+        self.agreed: bool = False
         self._steps = walk_of(plan, comm.rank, lambda each: bind(each, comm))
         self._shares = all(len(uses(stage)) == 1 for stage in plan.stages[-1:])  # it may be a view of an operand
 
@@ -415,8 +420,10 @@ class BoundTensors(BoundToRun):
     def __call__(self) -> Any:
         """Fill `result` with the contraction of the current values of the operands, and return it."""
         cause = "a bound contraction"
-        if CHECKS:
-            agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
+        if CHECKS or not self._run.agreed:
+            if CHECKS or _moves(self.plan, True):  # the first call; one that moves nothing may be made on a rank alone
+                agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
+            self._run.agreed = True
         if records_open.get():
             for move in _moves(self.plan, True):
                 announce(self.result, move.nbytes, move.text.__str__, cause)

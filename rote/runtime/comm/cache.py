@@ -109,15 +109,15 @@ def cached(
     key: Hashable,
     make: Callable[[], T],
     most: int,
-    call: tuple[str, Sequence[object]] | None = None,
+    call: Callable[[], tuple[str, Sequence[object]]] | None = None,
 ) -> T:
     """The value that `make` made for a key. Of each kind, a communicator keeps the `most` last used values.
 
     All ranks use their caches in the same way, so making and dropping a value may be collective.
 
     Args:
-        call: the name and the arguments of a call of all ranks, which they compare by `agree` before `make`; whenever
-            they call this, if `CHECKS` is set.
+        call: gives the name and the arguments of a call of all ranks, which they compare by `agree` before `make`;
+            whenever they call this, if `CHECKS` is set.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
@@ -128,7 +128,7 @@ def cached(
         kept = comm.cache[kind] = OrderedDict()
     value: Any = kept.get(key, _UNKNOWN)
     if call is not None and (CHECKS or value is _UNKNOWN):
-        agree(comm, *call)
+        agree(comm, *call())
     if value is not _UNKNOWN:
         kept.move_to_end(key)
     else:

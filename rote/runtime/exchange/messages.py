@@ -15,6 +15,7 @@ import numpy as np
 from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
+from ..comm.agreement import agree
 from ..comm.protocol import Array, Comm, MpiHandle
 from ..copies import Copy, Factor, run
 from ..regions import (
@@ -262,14 +263,20 @@ def counts(parts: Sequence[Segment], ranks: int) -> tuple[int, ...]:
     return tuple(elements)
 
 
-def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
-    """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
+def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...], call: str = "") -> Comm:
+    """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator.
+
+    Args:
+        call: the name of the call, if ranks have not agreed on it.
+    """
     key = ("sub-grid", grid.shape, grid_modes)
     if key not in comm.cache:
         me = grid.coordinates(comm.rank)
         others = [g for g in range(grid.order) if g not in grid_modes]
         color = ravel([me[g] for g in others], [grid.shape[g] for g in others])
         everybody = len(grid_modes) == grid.order
+        if call and not everybody:
+            agree(comm, call, (grid, grid_modes))
         comm.cache[key] = comm if everybody else comm.split(color, place(grid, grid_modes, me))
     return cast(Comm, comm.cache[key])
 
