@@ -26,6 +26,7 @@ from rote.runtime.choose import Progress, Tune, time_limit
 from rote.runtime.comm.agreement import agree, from_root
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
+from rote.runtime.comm.threads import check_threads
 from rote.tensor import DistTensor
 
 from .families import is_text
@@ -93,7 +94,7 @@ class FFT:
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
         PlanError: `wire` is another value, or `dtype` is not of double precision.
-        CommError: the grid does not match the ranks.
+        CommError: the grid does not match the ranks, or MPI was not started for several threads.
 
     Warns:
         GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
@@ -144,6 +145,7 @@ class FFT:
         elif machine is not None:
             machine = as_machine(machine)
         self._options = Options(tune, threads, method, machine, progress, tune_seconds)
+        check_threads(self._options.threads, f"FFT(…, threads={threads})")
         self._norm = check_norm(norm)
         extents, text = tensor_shape(shape), is_text(algorithm)
         request = planned_request(extents, dtype, axes, kinds, text, s, resample, wire)

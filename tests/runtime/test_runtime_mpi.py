@@ -318,3 +318,97 @@ def test_run_on_one_launched_rank_is_on_threads(mpirun):
     """One launched process is no reason to refuse threads; nor is a process that has imported MPI by itself."""
     code = "import rote\nprint(rote.run(lambda comm: (comm.rank, comm.size), ranks=2))"
     assert mpirun(1, code).stdout == alone("from mpi4py import MPI\n" + code) + "\n" == "[(0, 2), (1, 2)]\n"
+
+
+BY_ONE = """
+import os
+{before}
+import sys
+import rote
+
+rank = next(int(os.environ[name]) for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK") if name in os.environ)
+if rank == 2:
+    for ranks in (1, 2, 3, 5):
+        try:
+            rote.run(lambda comm: comm.size, ranks=ranks)
+        except rote.CommError as error:
+            assert "has started as 4 ranks" in str(error) and f'on="threads" for {{ranks}} threads' in str(error), error
+        else:
+            raise AssertionError(f"not refused: {{ranks}}")
+    print(rote.run(lambda comm: comm.size, ranks=2, on="threads"), "mpi4py.MPI" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("before", ["", "from mpi4py import MPI"])
+def test_a_run_of_one_process_alone_is_refused(mpirun, before):
+    """Law: one process of several that calls `run` for another number of ranks waits for nobody, with or without MPI."""
+    done = mpirun(4, BY_ONE.format(before=before))
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"[2, 2] {bool(before)}\n")
+
+
+FUTURES = """
+from mpi4py import MPI
+from mpi4py.futures import MPICommExecutor
+import rote
+
+def work(on):
+    try:
+        return rote.run(lambda comm: comm.size, ranks=2, on=on)
+    except rote.CommError as error:
+        return str(error)
+
+with MPICommExecutor(MPI.COMM_WORLD, root=0) as pool:
+    if pool is not None:
+        said, done = pool.map(work, ["auto", "threads"])
+        assert 'on="threads" for 2 threads in each process' in said, said
+        print(done)
+"""
+
+
+def test_workers_of_futures_learn_to_run_threads(mpirun):
+    """Law: a worker of mpi4py.futures is told what to write, and what it is told works."""
+    done = mpirun(3, FUTURES)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "[2, 2]\n")
+
+
+ON_THREADS = """
+import sys
+import threading
+import mpi4py
+level = mpi4py.rc.thread_level = sys.argv[1]
+import numpy as np
+import rote
+
+def answer(call):
+    try:
+        return call()
+    except rote.CommError as error:
+        assert "mpi4py.rc.thread_level" in str(error), error
+        return "refused"
+
+def on_another_thread(call):
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(answer(call)))
+    thread.start()
+    thread.join()
+    return answers[0]
+
+x = rote.DistTensor.from_global(np.arange(8.0), "block[(0)]")
+starts = "refused" if level == "single" else [2, 2]
+calls = "refused" if level in ("single", "funneled") else 28.0
+assert answer(lambda: rote.run(lambda comm: comm.size, ranks=2, on="threads")) == starts
+assert answer(lambda: rote.run(lambda comm: comm.size, ranks=1, on="threads")) == [1]
+made = answer(lambda: rote.fft.FFT(8, "block[(0)]", threads=2).forward(x.astype("c16")).shape)
+assert made == ("refused" if level == "single" else (8,)), made
+assert rote.fft.FFT(8, "block[(0)]", threads=1).forward(x.astype("c16")).shape == (8,)
+assert on_another_thread(lambda: float(x.sum())) == calls
+assert on_another_thread(lambda: rote.run(lambda comm: comm.size, ranks=1, on="threads")) == [1]
+assert float(x.sum()) == 28.0
+"""
+
+
+@pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
+def test_threads_that_mpi_was_not_started_for_are_refused(mpirun, level):
+    """Law: MPI's level says whether there may be several threads, and whether others than the first may send."""
+    done = mpirun(2, ON_THREADS, level)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")

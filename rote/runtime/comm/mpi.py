@@ -59,7 +59,7 @@ if _initialize and not MPI.Is_initialized():
     else:
         MPI.Init()
 
-__all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
+__all__ = ["MpiComm", "all_come", "set_abort", "world_size", "wrap"]
 
 T = TypeVar("T")
 
@@ -70,6 +70,7 @@ _wrapping = threading.Lock()
 _unused: deque[Any] = deque()  # MPI objects whose holders are gone
 _MOMENT = 1.0  # seconds that a rank which ends by an error waits for the others to end by it, too
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
+_ON_ONE_THREAD = MPI.Is_initialized() and MPI.Query_thread() < MPI.THREAD_SERIALIZED  # that started MPI
 
 
 class MpiComm(CachingComm):
@@ -94,7 +95,9 @@ class MpiComm(CachingComm):
 
     @property
     def handle(self) -> MPI.Intracomm:
-        """The MPI communicator. Raises: CommError when it has been freed."""
+        """The MPI communicator. Raises: CommError when it has been freed, or for a thread that must not call MPI."""
+        if _ON_ONE_THREAD:
+            _check_thread()
         if self._owned:  # freeing turns it into MPI's null communicator, which is false
             return self._owned
         raise CommError(
@@ -231,11 +234,27 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
         raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
+    if _ON_ONE_THREAD:
+        _check_thread()
     with _wrapping:  # other threads find the wrapper that the first has made
         wrapper = comm.Get_attr(_keyval())
         if not isinstance(wrapper, MpiComm):
             comm.Set_attr(_keyval(), wrapper := MpiComm(_made(comm.Dup)))
     return wrapper
+
+
+def world_size() -> int:
+    """The number of ranks of MPI's world. It asks no other rank."""
+    return MPI.COMM_WORLD.Get_size()
+
+
+def _check_thread() -> None:
+    """Refuse a call of MPI on a thread that must not make it."""
+    if not MPI.Is_thread_main():
+        raise CommError(
+            "MPI was started for calls of one thread, and another thread calls it\n"
+            'write mpi4py.rc.thread_level = "multiple" before the first import of mpi4py.MPI'
+        )
 
 
 def set_abort(error: BaseException) -> None:

@@ -84,7 +84,9 @@ def run(
         ranks: the number of ranks; under a launcher, the number that it has started.
         args: further arguments of `fn`. Threads share them without a copy. Context variables (NumPy's error state among
             them) are those of the caller.
-        on: "threads" starts threads in this process even under a launcher.
+        on: "threads" starts threads in this process even under a launcher. Write it where some of the processes call
+            `run` without the others, as workers of `mpi4py.futures` do: if `ranks` is the number of processes, a call
+            of one process alone waits for the others.
 
     Returns:
         The results of the ranks, in rank order.
@@ -94,7 +96,7 @@ def run(
         TypeError: `args` is not a sequence of arguments.
         CommError: `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI
             ranks cannot be pickled. On threads also: a rank returned while others wait for it, the ranks make different
-            calls, or each waits for another.
+            calls, each waits for another, or MPI was not started for several threads.
         Exception: on threads, the error of the lowest rank that raised one, with a note that names the rank; the other
             ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if the
             error is not caught, it ends the job.
@@ -108,15 +110,32 @@ def run(
     if isinstance(args, str) or not isinstance(args, Iterable):
         kind = type(args).__name__
         raise TypeError(f"args is a tuple of what follows comm, not {kind}\nwrite rote.run(fn, {size}, (value,))")
-    comm = None if on == "threads" or inside.get() is not None else world()
-    if comm is None or comm.size == 1:
+    if on == "threads" or inside.get() is not None:
         return run_threads(fn, size, args)
-    if comm.size != size:
+
+    # The first use of MPI's world is collective, and this process may be the only one that calls.
+    _check_size(size, _known_size())
+    comm = world()
+    _check_size(size, comm.size)
+    return run_threads(fn, size, args) if comm.size == 1 else _run_world(fn, comm, args)
+
+
+def _known_size() -> int:
+    """The number of MPI's ranks, as far as this process knows it without the others; 1 if it does not."""
+    if "mpi4py.MPI" not in sys.modules:
+        return launched_size() or 1
+    from . import mpi
+
+    return mpi.world_size()
+
+
+def _check_size(ranks: int, size: int) -> None:
+    """Refuse a run on another number of ranks than that of the processes, if there are several of these."""
+    if size not in (1, ranks):
         raise CommError(
-            f"rote.run(…, ranks={size}) in a program that its launcher has started as {comm.size} ranks\n"
-            f'start it as {size}, write ranks={comm.size}, or on="threads" for {size} threads in each process'
+            f"rote.run(…, ranks={ranks}) in a program that its launcher has started as {size} ranks\n"
+            f'start it as {ranks}, write ranks={size}, or on="threads" for {ranks} threads in each process'
         )
-    return _run_world(fn, comm, args)
 
 
 def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[T]:

@@ -37,7 +37,7 @@ from .protocol import Array, inside
 from .reductions import combine
 from .segments import at_line
 
-__all__ = ["MPI4PY_CALLS", "UFUNCS", "LocalComm", "alone", "checked_operation", "run_threads"]
+__all__ = ["MPI4PY_CALLS", "UFUNCS", "LocalComm", "alone", "check_threads", "checked_operation", "run_threads"]
 
 T = TypeVar("T")
 
@@ -70,6 +70,25 @@ def is_mpi(value: object, name: str) -> bool:
     module = sys.modules.get("mpi4py.MPI")
     known = getattr(module, name, None)
     return known is not None and type(value) is type(known) and bool(value == known)
+
+
+def check_threads(threads: int, call: str) -> None:
+    """Refuse several threads in a process whose MPI was started for one alone.
+
+    Args:
+        call: the call that starts them, for the error.
+
+    Raises:
+        CommError: there are several, and MPI's level of threads is that of a single one.
+    """
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if threads == 1 or mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return
+    if mpi.Query_thread() == mpi.THREAD_SINGLE:
+        raise CommError(
+            f"{call} has {threads} threads in this process, but MPI was started for one alone\n"
+            'write mpi4py.rc.thread_level = "multiple", or "funneled", before the first import of mpi4py.MPI'
+        )
 
 
 def checked_operation(call: str, op: Any) -> Any:
@@ -371,6 +390,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
     size = integer(ranks, "the number of ranks")
     if size < 1:
         raise CommError(f"there must be at least one rank, not {size}\nwrite ranks=1 or more")
+    check_threads(size, f"rote.run(…, ranks={size})")
     job = ThreadedRun(size)
     group = RankGroup(job, tuple(range(size)))
     results: dict[int, T] = {}
