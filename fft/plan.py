@@ -445,10 +445,10 @@ class FFT:
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True
         """
-        return str(late("walk page")(self.walk, self.axes, str(self)))
+        return str(late("html.walks:walk_page")(self.walk, self.axes, str(self)))
 
     def _repr_html_(self) -> str:
-        return str(late("walk card")(self.walk, self.axes))
+        return str(late("html.walks:walk_card")(self.walk, self.axes))
 
     def _bound(self, norm: str | None = None) -> Pair:
         """Both directions, bound to memory and to the other ranks. Collective for the first call of a norm.

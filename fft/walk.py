@@ -315,7 +315,7 @@ class Walk:
         drawn = [self.stages[n] for n in shown]
         captions = [str(stage).partition("]: ")[2] for stage in drawn]
         distributions, modes = [stage.before for stage in drawn], [_shown_modes(stage) for stage in drawn]
-        return late("walk figure")(distributions, arrows, captions, modes)
+        return late("plot.figures:stages")(distributions, arrows, captions, modes)
 
     def __str__(self) -> str:
         lines: list[str] = []

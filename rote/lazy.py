@@ -16,7 +16,7 @@ from sys import modules
 from types import MethodType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-__all__ = ["HOMES", "attach", "late", "method"]
+__all__ = ["attach", "late", "method"]
 
 
 def attach(
@@ -52,40 +52,19 @@ def _module(name: str) -> Any:
     return modules[name]
 
 
-HOMES: dict[str, tuple[str, str]] = {
-    "array namespace": ("array_api", ""),
-    "bound contraction": ("functions.contraction.run", "bound_to"),
-    "card": ("html.page", "card"),
-    "contraction card": ("html.contractions", "contraction_card"),
-    "contraction figure": ("plot.contractions", "contraction"),
-    "contraction page": ("html.contractions", "contraction_page"),
-    "contraction proof": ("functions.contraction.proof", "prove"),
-    "simulated contraction": ("functions.contraction.run", "simulated"),
-    "distribution card": ("html.page", "distribution_card"),
-    "distribution": ("layout.distribution", "distribute"),
-    "layout card": ("html.page", "layout_card"),
-    "numpy.fft": ("fft.functions.dispatch", ""),  # enters the answers for its functions
-    "plan card": ("html.page", "plan_card"),
-    "plan figure": ("plot.figures", "plan"),
-    "plan page": ("html.page", "plan_page"),
-    "scaling figure": ("plot.scaling", "scaling"),
-    "walk card": ("html.walks", "walk_card"),
-    "walk figure": ("plot.figures", "stages"),
-    "walk page": ("html.walks", "walk_page"),
-}
-"""Per name, the module of Rote and the function in it; if there is no function, the module itself is meant."""
-
-
 @cache
-def late(name: str) -> Any:
-    """The function or module of a higher package that a name stands for.
+def late(path: str) -> Any:
+    """A function or a module of a higher package, imported now; `"html.page:plan_page"` is a function of a module.
+
+    `tests/house/test_house_walls.py` reads these paths off the calls, and holds that they are there.
 
     >>> from rote import parse
-    >>> late("layout card")(parse("[(0),()]"))[:4]
+    >>> late("html.page:layout_card")(parse("[(0),()]"))[:4]
     '<div'
     """
-    module, function = HOMES[name]
+    module, _, function = path.partition(":")
     home = _module(f"rote.{module}")
+
     return getattr(home, function) if function else home
 
 

@@ -86,7 +86,7 @@ class Scaling:
 
     def plot(self, weak: Scaling | None = None) -> Any:
         """A figure of the seconds over ranks, with those of weak scaling beside them."""
-        return late("scaling figure")(self, weak)
+        return late("plot.scaling:scaling")(self, weak)
 
     def head(self) -> str:
         """The first two lines: what is predicted on which machine, and the names of the columns."""

@@ -37,7 +37,7 @@ from .tasks import Tasks, transfers
 from .text import NOTHING, read_text
 from .verify.certificate import verify
 
-__all__ = ["FORMAT", "OnPage", "Plan", "StepFigures", "explain", "figures", "grids", "kinds"]
+__all__ = ["FORMAT", "Plan", "StepFigures", "explain", "figures", "grids", "kinds"]
 __all__ += ["on_machine", "read_json", "versus"]
 
 T = TypeVar("T")
@@ -48,30 +48,8 @@ FORMAT = 1
 _LOOKED_AT = 2_000  # the most steps to try for a runner-up, so that explaining takes no longer than compiling
 
 
-class OnPage:
-    """A plan or a contraction as a page for a browser, and as a card in a notebook."""
-
-    __slots__ = ()
-
-    def to_html(self) -> str:
-        """A page for a browser that steps through the plan and shows owners, messages and costs.
-
-        The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
-        Its size does not grow with the tensors.
-
-        >>> from rote.compiler.compile import compile
-        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
-        >>> page[:15], "Step 1 of 1: alltoall" in page
-        ('<!DOCTYPE html>', True)
-        """
-        return str(late(f"{type(self).__name__.lower()} page")(self))
-
-    def _repr_html_(self) -> str:
-        return str(late(f"{type(self).__name__.lower()} card")(self))
-
-
 @dataclass(frozen=True, slots=True)
-class Plan(OnPage):
+class Plan:
     """The proved steps that move a tensor from one distribution to another. `compile` makes it.
 
     Attributes:
@@ -206,7 +184,23 @@ class Plan(OnPage):
         >>> from rote.compiler.compile import compile
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
         """
-        return late("plan figure")(self, messages=True)
+        return late("plot.figures:plan")(self, messages=True)
+
+    def to_html(self) -> str:
+        """A page for a browser that steps through the plan and shows owners, messages and costs.
+
+        The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
+        Its size does not grow with the tensors.
+
+        >>> from rote.compiler.compile import compile
+        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
+        >>> page[:15], "Step 1 of 1: alltoall" in page
+        ('<!DOCTYPE html>', True)
+        """
+        return str(late("html.page:plan_page")(self))
+
+    def _repr_html_(self) -> str:
+        return str(late("html.page:plan_card")(self))
 
     def verify(self) -> None:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.

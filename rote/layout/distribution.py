@@ -283,7 +283,7 @@ class Distribution(Printed):
         return f"{self.layout!r}.on({self.shape}, {self.grid.shape})"
 
     def _repr_html_(self) -> str:
-        return str(late("distribution card")(self))
+        return str(late("html.page:distribution_card")(self))
 
     def to_ranges(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode without any.

@@ -134,7 +134,7 @@ class Layout(LayoutSyntax, Printed):
         >>> parse("block[(0),()]").on((5, 3), (2,)).local_shape(0)
         (3, 3)
         """
-        dist: Distribution = late("distribution")(self, shape, grid)
+        dist: Distribution = late("layout.distribution:distribute")(self, shape, grid)
         return dist
 
     def move(self, grid_mode: int, to: int) -> Self:
@@ -229,7 +229,7 @@ class Layout(LayoutSyntax, Printed):
         return f"rote.parse({str(self)!r})"
 
     def _repr_html_(self) -> str:
-        return str(late("layout card")(self))
+        return str(late("html.page:layout_card")(self))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

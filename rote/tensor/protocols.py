@@ -165,7 +165,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             raise ValueError(
                 f"rote.array_api has the releases {', '.join(_VERSIONS)} of the standard, not {api_version}"
             )
-        namespace: ModuleType = late("array namespace")
+        namespace: ModuleType = late("array_api")
         return namespace
 
     def __dlpack__(
@@ -335,7 +335,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             ("grid", f"{dist.grid}, {counted(dist.grid.size, 'rank')}"),
             (f"rank {self.comm.rank} holds", f"{self.local.shape}, {self.local.nbytes:,} bytes"),
         ]
-        return str(late("card")("DistTensor", str(dist.layout), facts, [("", dist)]))
+        return str(late("html.page:card")("DistTensor", str(dist.layout), facts, [("", dist)]))
 
     if TYPE_CHECKING:  # for type checkers, to which NumPy's operators have no result type
 
@@ -445,7 +445,7 @@ def answering(function: Function, method: str = "") -> Function | None:
     key = (function, method) if method else function
     module = functions.ANSWERING.get(f"ufunc.{method}" if method else function.__name__)
     if getattr(function, "__module__", "") == "numpy.fft":
-        late("numpy.fft")
+        late("fft.functions.dispatch")
     elif module or key not in table:
         functions.load(module)
     return table.get(key)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.compile import compile
-from ...compiler.plan import FORMAT, OnPage, Plan, kinds, on_machine, read_json
+from ...compiler.plan import FORMAT, Plan, kinds, on_machine, read_json
 from ...compiler.step import LOCAL, Step, as_dtype
 from ...compiler.tasks import Task, Tasks, transfers
 from ...errors import counted
@@ -76,7 +76,7 @@ class ContractionCost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Contraction(OnPage):
+class Contraction:
     """A planned contraction. `compile_einsum` makes it.
 
     Attributes:
@@ -412,7 +412,7 @@ class Contraction(OnPage):
         >>> step().to_global()
         array(38.)
         """
-        return late("bound contraction")(self, tensors, out)
+        return late("functions.contraction.run:bound_to")(self, tensors, out)
 
     def simulated(self, blocks: Sequence[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
         """The blocks of the result on all ranks, computed in this process; see `rote.simulate.run`, which calls this.
@@ -429,7 +429,7 @@ class Contraction(OnPage):
         >>> [int(block) for block in dot.simulated([blocks, blocks])]
         [14, 14]
         """
-        result: list[npt.NDArray[Any]] = late("simulated contraction")(self, blocks)
+        result: list[npt.NDArray[Any]] = late("functions.contraction.run:simulated")(self, blocks)
         return result
 
     def plot(self) -> Any:
@@ -438,7 +438,20 @@ class Contraction(OnPage):
         >>> from .compile import compile_einsum
         >>> compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).plot().savefig("contraction.png")
         """
-        return late("contraction figure")(self)
+        return late("plot.contractions:contraction")(self)
+
+    def to_html(self) -> str:
+        """A page for a browser that steps through the contraction; it is self-contained and needs no server.
+
+        >>> from .compile import compile_einsum
+        >>> page = compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).to_html()
+        >>> page[:15]
+        '<!DOCTYPE html>'
+        """
+        return str(late("html.contractions:contraction_page")(self))
+
+    def _repr_html_(self) -> str:
+        return str(late("html.contractions:contraction_card")(self))
 
     def to_json(self) -> str:
         """The contraction as JSON text, for `from_json`.
@@ -484,7 +497,7 @@ class Contraction(OnPage):
         >>> from .compile import compile_einsum
         >>> compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2).verify()
         """
-        late("contraction proof")(self)
+        late("functions.contraction.proof:prove")(self)
 
 
 @memoized(1024, once=True)  # ranks of one process plan the same contraction at the same time
