@@ -56,17 +56,14 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
     """
 
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
-        kept = lru_cache(most, typed)(make)
+        cached = lru_cache(most, typed)(make)
         if once:
-            kept = _made_once(kept, most, typed)
-        register(f"{make.__module__}.{make.__qualname__}", kept)
-        return cast("Callable[P, T]", kept)  # keeps the argument types, which functools loses
+            cached = _made_once(cached, most, typed)
+
+        register(f"{make.__module__}.{make.__qualname__}", cached)
+        return cast("Callable[P, T]", cached)  # keeps the argument types, which functools loses
 
     return decorate
-
-
-class _Large(Exception):
-    """A value that only a cache of few values keeps: errors are not cached."""
 
 
 def memoized_arrays(most: int, few: int = 4) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -78,43 +75,43 @@ def memoized_arrays(most: int, few: int = 4) -> Callable[[Callable[P, T]], Calla
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
         last = memoized(few)(make)
 
+        @memoized(most)
         @wraps(make)
-        def small(*args: P.args, **kwargs: P.kwargs) -> T:
+        def small(*args: P.args, **kwargs: P.kwargs) -> list[T]:
+            return []  # the place of a value, which stays empty if the value is large
+
+        @wraps(make)
+        def cached(*args: P.args, **kwargs: P.kwargs) -> T:
+            place = small(*args, **kwargs)
+            if place:
+                return place[0]
+
             value = last(*args, **kwargs)
             parts: Any = value if isinstance(value, tuple) else (value,)
-            if sum(map(_nbytes, parts)) > _LARGE:
-                raise _Large(value)
+            if sum(map(_nbytes, parts)) <= _LARGE:
+                place.append(value)
             return value
 
-        many = memoized(most)(small)
-
-        @wraps(make)
-        def kept(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                return many(*args, **kwargs)
-            except _Large as large:
-                return cast("T", large.args[0])
-
-        return kept
+        return cached
 
     return decorate
 
 
-def _made_once(made: Any, most: int, typed: bool) -> Any:
+def _made_once(inner: Any, most: int, typed: bool) -> Any:
     """A cache around another one: threads that miss a value at the same time ask the other one in turn.
 
     So the first of them computes it, and the others find it.
     """
 
-    @wraps(made.__wrapped__)
+    @wraps(inner.__wrapped__)
     def in_turn(*args: Any, **kwargs: Any) -> Any:
         with _MAKING:
-            return made(*args, **kwargs)
+            return inner(*args, **kwargs)
 
-    kept = lru_cache(most, typed)(in_turn)
-    clear = kept.cache_clear
-    vars(kept)["cache_clear"] = lambda: (made.cache_clear(), clear())
-    return kept
+    outer = lru_cache(most, typed)(in_turn)
+    clear_outer = outer.cache_clear
+    vars(outer)["cache_clear"] = lambda: (inner.cache_clear(), clear_outer())
+    return outer
 
 
 def register(name: str, cache: Any) -> None:
@@ -147,6 +144,7 @@ def cache_info() -> dict[str, CacheInfo]:
         counts = [cache.cache_info() for cache in caches]
         hits, misses, most, size = (sum(n or 0 for n in column) for column in zip(*counts, strict=True))
         infos[name] = CacheInfo(hits, misses, size, most)
+
     return infos
 
 
@@ -173,6 +171,7 @@ def _caches() -> Iterator[tuple[str, list[Any]]]:
     """The caches of each registered function, and of the functions of the grammar."""
     with _REGISTERING:
         registered = [(name, [*caches]) for name, caches in _REGISTER.items()]
+
     yield from ((name, caches) for name, caches in registered if caches)
     for module in [name for name in sys.modules if name.startswith(_GRAMMAR)]:
         for value in vars(sys.modules[module]).values():

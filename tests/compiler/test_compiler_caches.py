@@ -6,10 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
+import numpy as np
 import pytest
 
 import rote
-from rote.caches import memoized
+from rote.caches import memoized, memoized_arrays
 
 THREADS = 8
 
@@ -148,3 +149,18 @@ def test_all_rooms_are_in_the_register_and_cleared():
     assert {(each.hits, each.misses, each.size) for each in rote.cache_info().values()} == {(0, 0, 0)}
     again = rote.compile(text, shape=(6, 4), grid=2)
     assert again == plan and again is not plan
+
+
+def test_of_large_arrays_only_the_last_are_kept():
+    """Law: a small value is made once, however many others are asked for; a large one, while it is one of the last."""
+    made = []
+
+    @memoized_arrays(16, few=1)
+    def zeros(nbytes):
+        made.append(nbytes)
+        return np.zeros(nbytes, np.int8)
+
+    small, large = [1, 2, 3], [1 << 20, 1 << 21]
+    for nbytes in (*small, large[0], large[0], *small, *large, large[0]):
+        assert zeros(nbytes).nbytes == nbytes
+    assert made == [*small, large[0], large[1], large[0]]
