@@ -341,7 +341,7 @@ if rank == 2:
 
 @pytest.mark.parametrize("before", ["", "from mpi4py import MPI"])
 def test_a_run_of_one_process_alone_is_refused(mpirun, before):
-    """Law: one process of several that calls `run` for another number of ranks waits for nobody, with or without MPI."""
+    """Law: a process that alone calls `run` for another number of ranks waits for nobody, with MPI or without it."""
     done = mpirun(4, BY_ONE.format(before=before))
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"[2, 2] {bool(before)}\n")
 
