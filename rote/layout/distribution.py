@@ -9,45 +9,33 @@
         2 2 2 3 3 3                                         0 1 0 1 0 1
 
 Every answer is computed from digits alone, so nothing here costs more on 32,768 ranks than on 4. The methods at the end
-read and write the formats of other libraries, as far as these can describe the blocks; none of them is imported. They
-take plain numbers for all ranks, so that all ranks make the same distribution or raise the same error.
+are the doors from and to the formats of other libraries; `foreign.py` knows these formats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..lazy import late
-from .foreign import (
-    Placement,
-    ScalapackArray,
-    ShardedArray,
-    of_chunks,
-    of_ranges,
-    of_scalapack,
-    of_sharding,
-    of_torch,
-    parts_in_turn,
-    tile_in_turn,
-)
 from .grid import Grid, Printed, grid_shape, integers, ranks_at, tensor_shape
 from .indexset import EMPTY, IndexSet, Ints
 from .kinds import Split, check_mode, dealings, local_extents, locate, mode_set
 from .layout import Layout
 from .view import Digit, View, to_tensor
 
+if TYPE_CHECKING:
+    from .foreign import Placement, ScalapackArray, ShardedArray
+
 __all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "plain"]
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
-
 
 PLAIN = "redistribute to plain blocks first, such as block[(0),()]"
 
@@ -100,37 +88,47 @@ class Distribution(Printed):
 
     def __post_init__(self) -> None:
         layout, shape, grid = self.layout, tensor_shape(self.shape), self.grid
-        object.__setattr__(self, "shape", shape)
-        if len(shape) != layout.tensor_order:
-            raise LayoutError(
-                f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}; "
-                "write one pair of parentheses per mode"
-            )
-        unknown = [g for g in layout.grid_modes if g >= grid.order]
-        if unknown:
-            raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
-        for g, at in layout.rooted:
-            if at >= grid.shape[g]:
-                has = counted(grid.shape[g], "coordinate")
-                raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
+        self._check(shape)
+
         view = layout.view or View.plain(len(shape))
         digits = view.digits(shape)
         extents, splits = list[int](), list[tuple[Split, ...]]()
         for entries, read in zip(layout.modes, digits, strict=True):
-            mode = tuple([Split(entry.grid_mode, entry.kind, grid.shape[entry.grid_mode]) for entry in entries])
             extent = prod([digit.size for digit in read])
             if extent >= 2**63:
                 raise LayoutError(f"{layout} reads {shape} with a mode of {extent} indices; extents are below 2**63")
+            mode = tuple([Split(entry.grid_mode, entry.kind, grid.shape[entry.grid_mode]) for entry in entries])
             check_mode(mode, extent)  # also entries over one coordinate, whose sizes can be wrong, too
             extents.append(extent)
             splits.append(tuple([split for split in mode if split.parts > 1]))
         roles = [_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)]
+
+        # A frozen value sets what follows from its fields past its own `__setattr__`.
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", tuple(extents))
         object.__setattr__(self, "splits", tuple(splits))
         object.__setattr__(self, "roles", tuple(roles))
         object.__setattr__(self, "partial", tuple([g for g, role in enumerate(roles) if role.name == "partial"]))
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a shape of another order, and a grid that lacks a mode or a coordinate of the layout."""
+        layout, grid = self.layout, self.grid
+        if len(shape) != layout.tensor_order:
+            raise LayoutError(
+                f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}; "
+                "write one pair of parentheses per mode"
+            )
+
+        unknown = [g for g in layout.grid_modes if g >= grid.order]
+        if unknown:
+            raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
+
+        for g, at in layout.rooted:
+            if at >= grid.shape[g]:
+                has = counted(grid.shape[g], "coordinate")
+                raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
 
     def __hash__(self) -> int:
         return self._hash  # cached, because distributions are the keys of the compiler's caches
@@ -180,10 +178,11 @@ class Distribution(Printed):
         coordinates = self.grid.coordinates(rank)
         if not self._is_root(coordinates):
             return (EMPTY,) * max(self.order, 1)
-        held = []
+
+        sets = []
         for splits, extent in zip(self.splits, self.view_shape, strict=True):
-            held.append(mode_set(splits, extent, tuple([coordinates[split.grid_mode] for split in splits])))
-        return tuple(held)
+            sets.append(mode_set(splits, extent, tuple([coordinates[split.grid_mode] for split in splits])))
+        return tuple(sets)
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
         """Per view mode, the global indices that a rank holds, in local order: one array of integers per mode.
@@ -191,10 +190,10 @@ class Distribution(Printed):
         They are as many as `local_shape` says; outside the root of a tensor of order 0, that is one empty array.
 
         >>> from rote import parse
-        >>> [held.tolist() for held in parse("[(0),()]").on((5, 3), 2).indices(1)]
+        >>> [index.tolist() for index in parse("[(0),()]").on((5, 3), 2).indices(1)]
         [[1, 3], [0, 1, 2]]
         """
-        return tuple(held.to_array() for held in self.index_sets(rank))
+        return tuple(indices.to_array() for indices in self.index_sets(rank))
 
     def tensor_indices(self, rank: int) -> tuple[Ints, ...]:
         """Per mode of the tensor itself, the global indices of a rank's elements; they broadcast to the block's shape.
@@ -202,14 +201,17 @@ class Distribution(Printed):
         Without a view, this is an open mesh of `indices`, as `np.ogrid` makes it.
 
         >>> from rote import parse
-        >>> [held.tolist() for held in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
+        >>> [index.tolist() for index in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
         [[1, 1, 1], [0, 1, 2]]
         """
         global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
+
+        # A tensor of order 0 has no digits, and yet one empty index outside the root.
         for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=False)):
             along = index.reshape((1,) * mode + (-1,) + (1,) * (self.order - mode - 1))
             for m, added in to_tensor(digits, along).items():
                 global_indices[m] = global_indices[m] + added
+
         return tuple(global_indices)
 
     @memoized(16384, typed=True)
@@ -220,7 +222,7 @@ class Distribution(Printed):
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
         [(3, 3), (2, 3)]
         """
-        return tuple([len(held) for held in self.index_sets(rank)])
+        return tuple(map(len, self.index_sets(rank)))
 
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank.
@@ -229,8 +231,8 @@ class Distribution(Printed):
         >>> parse("block[(0),()]").on((5, 3), 2).max_local_shape()
         (3, 3)
         """
-        extents = map(local_extents, self.splits, self.view_shape)
-        return tuple([max(each, default=0) for each in extents])
+        extents_of_modes = map(local_extents, self.splits, self.view_shape)
+        return tuple([max(extents, default=0) for extents in extents_of_modes])
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
         """Along one view mode, the coordinate per grid mode that holds each global index, and its local index there.
@@ -270,10 +272,13 @@ class Distribution(Printed):
             if self.layout.view is not None:
                 whole = f"the view of shape {self.view_shape} by which {self.layout} reads {whole}"
             raise LayoutError(f"{index!r} is no index of {whole}")
+
+        # Along grid modes that neither split a mode nor have a root, all coordinates hold the element.
         fixed = dict(self.layout.rooted)
         for mode, i in enumerate(where):
             coordinates, _ = self.locate(mode, np.array(i))
             fixed.update({g: int(c) for g, c in coordinates.items()})
+
         return tuple(ranks_at(self.grid, fixed))
 
     def __str__(self) -> str:
@@ -309,18 +314,8 @@ class Distribution(Printed):
         >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
         ((3, 2), (4, 4, 2))
         """
-        dist = plain(self)
-        chunks = []
-        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.view_shape, strict=True)):
-            parts, tiles = parts_in_turn(splits, extent), tile_in_turn(splits, extent)
-            if parts is None:
-                if tiles is None:
-                    rule = f"mode {mode} of {dist} is of no blocks, and its tiles of no single size"
-                    raise LayoutError(f"{rule}\n{PLAIN}")
-                tile = tiles.tile
-                parts = tuple([min(tile, extent - start) for start in range(0, extent, tile)])
-            chunks.append(parts)
-        return tuple(chunks)
+        chunks: tuple[tuple[int, ...], ...] = late("layout.foreign:to_chunks")(self)
+        return chunks
 
     def to_scalapack(self, rank: int, context: int = 0) -> ScalapackArray:
         """The ScaLAPACK descriptor of a matrix, with the leading dimension of a rank's block in Fortran order.
@@ -338,27 +333,8 @@ class Distribution(Printed):
         >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
         ScalapackArray(desc=(1, 0, 9, 6, 2, 3, 1, 0, 4), grid=(2, 2), order='row')
         """
-        dist = plain(self)
-        hint = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
-        if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
-            raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{hint}")
-        grid_modes = [split.grid_mode for split in chain(*dist.splits)]
-        if len(grid_modes) < sum(p > 1 for p in dist.grid.shape):
-            raise LayoutError(
-                f"{dist} has replicas, or ranks outside its root, of which ScaLAPACK knows nothing\n{hint}"
-            )
-        held = dist.local_shape(rank)
-        sizes, sources = [], []
-        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
-            tiles = tile_in_turn(splits, extent)
-            if tiles is None:
-                raise LayoutError(f"mode {mode} of {dist} is not dealt out in turn, in tiles of one size\n{hint}")
-            sizes.append(tiles.tile)
-            sources.append(tiles.at)
-        rows, columns = (prod([split.parts for split in splits]) for splits in dist.splits)
-        desc = (1, context, *dist.shape, *sizes, *sources, max(1, held[0]))
-        order: Literal["row", "column"] = "row" if grid_modes == sorted(grid_modes) else "column"
-        return ScalapackArray(desc, (rows, columns), order)
+        matrix: ScalapackArray = late("layout.foreign:to_scalapack")(self, rank, context)
+        return matrix
 
     def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
         """The mesh and the PartitionSpec of the tensor for JAX, with one axis of the mesh per grid mode.
@@ -376,28 +352,8 @@ class Distribution(Printed):
         >>> parse("block[(0,1),()]").on((8, 6), (2, 2)).to_sharding(("x", "y"))
         ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
         """
-        dist = plain(self)
-        axes = tuple(f"g{g}" for g in range(dist.grid.order)) if names is None else tuple(names)
-        if len(axes) != dist.grid.order or len(set(axes)) < len(axes):
-            raise LayoutError(f"{axes} are not {counted(dist.grid.order, 'different name')}, one for each grid mode")
-        if any(role.name == "rooted" for role in dist.roles):
-            raise LayoutError(f"{dist} is rooted, which no sharding says\nredistribute to a layout without | first")
-        spec: list[str | tuple[str, ...] | None] = []
-        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
-            total = prod(split.parts for split in splits)
-            if parts_in_turn(splits, extent) != (extent // total,) * total:
-                raise LayoutError(
-                    f"mode {mode} of {dist} is not in {total} even parts, one after the other, as JAX wants them\n"
-                    "pad the tensor, or redistribute to block[…] over grid modes that divide it"
-                )
-            named = tuple([axes[split.grid_mode] for split in splits])
-            if not named:
-                spec.append(None)
-            elif len(named) == 1:
-                spec.append(named[0])
-            else:
-                spec.append(named)
-        return ShardedArray(dict(zip(axes, dist.grid.shape, strict=True)), tuple(spec))
+        sharded: ShardedArray = late("layout.foreign:to_sharding")(self, names)
+        return sharded
 
     @classmethod
     def from_ranges(cls, ranges: Sequence[Sequence[Sequence[int]]], shape: Iterable[int] | int | None = None) -> Self:
@@ -416,7 +372,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
         block[(0),()] on (4, 6), grid 2
         """
-        return cls(*of_ranges(ranges, shape))
+        return cls(*late("layout.foreign:of_ranges")(ranges, shape))
 
     @classmethod
     def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
@@ -433,12 +389,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_pencil((5, 4), [((0, 0), (3, 4)), ((3, 0), (2, 4))]))
         block[(0),()] on (5, 4), grid 2
         """
-        ranges = []
-        for rank, (starts, lengths) in enumerate(blocks):
-            if len(starts) != len(lengths):
-                raise LayoutError(f"rank {rank} says start {starts} and shape {lengths}, which are of two orders")
-            ranges.append([(start, start + length) for start, length in zip(starts, lengths, strict=True)])
-        return cls.from_ranges(ranges, shape)
+        return cls(*late("layout.foreign:of_pencil")(shape, blocks))
 
     @classmethod
     def from_chunks(
@@ -462,7 +413,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_chunks(((3, 2), (4, 4)), order="F"))
         block[(1),(0)] on (5, 8), grid 2x2
         """
-        return cls(*of_chunks(chunks, grid, order))
+        return cls(*late("layout.foreign:of_chunks")(chunks, grid, order))
 
     @classmethod
     def from_scalapack(
@@ -487,7 +438,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_scalapack((1, 0, 9, 6, 2, 3, 1, 0, 5), (2, 2)))
         cyclic(2,at=1)[(0),(1:cyclic(3))] on (9, 6), grid 2x2
         """
-        return cls(*of_scalapack(desc, grid, order))
+        return cls(*late("layout.foreign:of_scalapack")(desc, grid, order))
 
     @classmethod
     def from_torch(cls, shape: Iterable[int] | int, mesh: Any, placements: Sequence[Any] | Placement) -> Self:
@@ -509,7 +460,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_torch((10, 6), (2, 2, 2), (0, None, -1)))
         block(ceil)[(0),(2)] on (10, 6), grid 2x2x2
         """
-        return cls(*of_torch(shape, mesh, placements))
+        return cls(*late("layout.foreign:of_torch")(shape, mesh, placements))
 
     @classmethod
     def from_sharding(
@@ -537,18 +488,7 @@ class Distribution(Printed):
         >>> print(Distribution.from_sharding((8, 6), {"x": 2, "y": 2}, ("x", "y"), [[0, 2], [1, 3]]))
         block[(1),(0)] on (8, 6), grid 2x2
         """
-        dist = cls(*of_sharding(shape, mesh, spec))
-        if devices is None:
-            return dist
-        places, ranks = np.asarray(devices), dist.grid.size
-        if places.shape != tuple(mesh.values()) or sorted(places.flat) != list(range(ranks)):
-            raise LayoutError(
-                f"the devices of the mesh {dict(mesh)} are the ranks 0 to {ranks - 1}, each once, not\n{devices}"
-            )
-        ranges: list[list[tuple[int, int]]] = [[]] * ranks
-        for number, rank in enumerate(places.flat):
-            ranges[int(rank)] = [(held.start, held.stop) for held in dist.index_sets(number)]
-        return cls(*of_ranges(ranges, dist.shape))
+        return cls(*late("layout.foreign:of_sharding")(shape, mesh, spec, devices))
 
 
 def _role(layout: Layout, grid_mode: int) -> Role:
@@ -557,16 +497,18 @@ def _role(layout: Layout, grid_mode: int) -> Role:
     at = dict(layout.rooted).get(grid_mode)
     if at is not None:
         return Role("rooted", at)
+
     return Role("split") if grid_mode in layout.grid_modes else _REPLICATED
 
 
 def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
     """Per mode, start and stop of the indices that a rank holds; (0, 0) along a mode without any."""
     box = []
-    for mode, held in enumerate(plain(dist).index_sets(rank)):
-        if held and held.stop - held.start != len(held):
-            raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no range\n{PLAIN}")
-        box.append((held.start, held.stop))
+    for mode, indices in enumerate(plain(dist).index_sets(rank)):
+        if indices and indices.stop - indices.start != len(indices):
+            raise LayoutError(f"rank {rank} holds {indices} of mode {mode} in {dist}, which is no range\n{PLAIN}")
+        box.append((indices.start, indices.stop))
+
     return tuple(box)
 
 
