@@ -226,8 +226,9 @@ RUNNER = """
 import contextlib, doctest, importlib, io, json, sys
 from hypothesis import Phase, settings
 sys.path.append(sys.argv[2])
-from doctests import compare_whole_errors
+from doctests import compare_whole_errors, keep_wisdom_apart
 compare_whole_errors()
+keep_wisdom_apart()
 phases = [phase for phase in Phase if phase is not Phase.explain]  # of what `find` finds no failure is to be explained
 settings.register_profile("few", max_examples=5, deadline=None, database=None, phases=phases)
 settings.load_profile("few")
