@@ -12,10 +12,17 @@ Where Python or NumPy has an error for a fault, such as TypeError, IndexError or
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 from .grammar.errors import NotationError, RoteError
 
 __all__ = ["CommError", "GatherWarning", "LayoutError", "MoveWarning", "NotationError", "PlanError", "RoteError"]
-__all__ += ["counted"]
+__all__ += ["counted", "deprecated"]
+
+P, R = ParamSpec("P"), TypeVar("R")
 
 
 class LayoutError(RoteError, ValueError):
@@ -90,6 +97,39 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     ('1 rank', '0 ranks', '2 indices')
     """
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function warn that the name by which users call it goes with the next release.
+
+    Args:
+        name: the name that goes.
+        instead: what to write in its place.
+
+    Returns:
+        A decorator; the function does what it did, after a DeprecationWarning.
+
+    >>> @deprecated("rote.plus", "the operator +")
+    ... def plus(a, b):
+    ...     return a + b
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(plus(1, 2))
+    3
+    >>> print(caught[0].message)
+    rote.plus goes with the next release; write the operator +
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def warned(*args: P.args, **kwargs: P.kwargs) -> R:
+            text = f"{name} goes with the next release; write {instead}"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)  # at the line that calls the function
+            return function(*args, **kwargs)
+
+        return warned
+
+    return decorate
 
 
 # Tracebacks should show the names that users know, rote.LayoutError and so on.

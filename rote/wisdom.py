@@ -286,18 +286,13 @@ def include(path: str | os.PathLike[str]) -> int:
     >>> include("empty.json")
     Traceback (most recent call last):
     rote.RoteError: empty.json holds no wisdom: it has no 'rote wisdom': 1
-    give what rote tune --export wrote
+    give what rote wisdom export wrote
     """
     data = Path(path).read_bytes()
     try:
-        entries: Any = _content(data).get("entries")
-        if not isinstance(entries, list):
-            raise ValueError("it has no list of entries")
-
-        # All are read before the first is kept, so that a damaged entry leaves nothing of the file behind.
-        records = [_as_record(entry) for entry in entries]
+        records = exported(data)  # all, before the first is kept
     except (ValueError, RecursionError) as error:
-        raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
+        raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote wisdom export wrote") from None
     return sum(map(_keep, records))
 
 
@@ -363,13 +358,15 @@ def _read(path: Path) -> Record | None:
         return None
 
     try:
-        record = _as_record(_content(data))
-        if record.key.name != path.stem:
-            raise ValueError("it is not what its name says")
-        return record
+        record = as_record(content(data))
     except (ValueError, RecursionError) as error:
         _ignore(path, f"{error}")
         return None
+
+    if record.key.name != path.stem:
+        _ignore(path, "it is not what its name says")
+        return None
+    return record
 
 
 def _ignore(path: Path, why: str) -> None:
@@ -385,8 +382,8 @@ def _written(content: Mapping[str, Any]) -> str:
     return json.dumps({_SCHEMA: _EDITION, **content}, indent=1) + "\n"
 
 
-def _content(data: bytes) -> dict[str, Any]:
-    """What `_written` was given, from the bytes of a file."""
+def content(data: bytes) -> dict[str, Any]:
+    """What `_written` was given, from the bytes of a file; ValueError if they are of no such file."""
     value: Any = None
     with suppress(ValueError, RecursionError):  # if it is no text, no JSON, or too deep
         value = json.loads(data.decode("utf-8"))
@@ -401,8 +398,16 @@ def as_json(record: Record) -> dict[str, Any]:
     return {**json.loads(record.key.text), "decision": record.decision}
 
 
-def _as_record(value: Any) -> Record:
-    """The record of a JSON object from `as_json`; a number that JSON does not have, as NaN, is a ValueError."""
+def exported(data: bytes) -> list[Record]:
+    """The records in the bytes of a file from `export`; ValueError if one is damaged, or the file is another."""
+    entries = content(data).get("entries")
+    if not isinstance(entries, list):
+        raise ValueError("it has no list of entries")
+    return [as_record(entry) for entry in entries]
+
+
+def as_record(value: Any) -> Record:
+    """The record of a JSON object from `as_json`; ValueError if it is none, or has a number such as NaN."""
     complete = isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}
     typed = complete and all(isinstance(value[part], dict) for part in _PARTS)
     if not typed or value["machine"].keys() != {"cpu", "cores"}:

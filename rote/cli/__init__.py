@@ -23,6 +23,7 @@ _MENU: dict[str, tuple[str, Callable[[], ModuleType]]] = {
     "fft": ("Transform a .npy file.", lambda: import_module("rote.cli.transform")),
     "bench": ("Time transforms and moves of Rote and of other libraries.", lambda: import_module("rote.cli.bench")),
     "tune": ("Measure this machine for the cost model, or time FFTs.", lambda: import_module("rote.cli.tune")),
+    "wisdom": ("List, forget, export or import what was measured.", lambda: import_module("rote.cli.wisdom")),
     "demo": ("Make a field, transform it, draw its layouts and spectrum.", lambda: import_module("rote.cli.demo")),
     "contents": ("Show what a file of tensors holds.", lambda: import_module("rote.cli.layouts")),
     "doctor": (

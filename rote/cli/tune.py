@@ -1,14 +1,12 @@
-"""`rote tune`: measures this machine and its fastest FFT, keeps both for later runs, and lists all that is kept."""
+"""`rote tune`: measures this machine and its fastest FFT, and keeps both for later runs."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from math import prod, sqrt
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +14,6 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from .. import wisdom
 from ..errors import counted
 from ..host import cores
 from ..layout.distribution import Distribution, distribute
@@ -26,8 +23,10 @@ from ..runtime.choose import mpi_library
 from ..runtime.comm.agreement import from_root
 from ..runtime.comm.protocol import Comm
 from ..units import in_bytes, in_seconds, table
-from .options import TRANSFORMED, Integers, known, of_ffts, ranks_option, refuse_target, refuse_too_many, threads_option
-from .output import Answer, give, json_option, on_rank_0, on_ranks, progress, say
+from ..wisdom import folder
+from .options import TRANSFORMED, Integers, known, of_ffts, ranks_option, refuse_too_many, threads_option
+from .output import Answer, give, json_option, on_ranks, progress, say
+from .wisdom import where, wisdom
 
 if TYPE_CHECKING:
     from ..compiler.plan import Plan
@@ -48,14 +47,29 @@ _ABOUT = {
     "page_factor": "how many times as long memory takes if each point of a line is on a page of its own",
     "rough_factor": "how many times as long a line takes whose points have a prime factor above 13",
 }
-_LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that --show prints
+_MOVED = ("--show", "--forget", "--export", "--import")
 _BUSY = (
     "not kept: the machine is busy, since some calls took {:.0f} times as long as the fastest of their kind\n"
     "end other work, start no more ranks than cores, and tune again; --force keeps these times"
 )
 
 
-@click.command()
+class _Tune(click.Command):
+    """The command; what its old options did is now `rote wisdom`, which they call for one more release."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """The command's own options; after one that moved, the command line goes to the command that took its place."""
+        for place, word in enumerate(args):
+            option, _, text = word.partition("=")
+            if option in _MOVED and not context.resilient_parsing:
+                name = option.removeprefix("--")
+                others = [*args[:place], *([text] if text else []), *args[place + 1 :]]
+                context.meta["moved"] = f"{context.command_path} {option}"
+                context.exit(wisdom.main([name, *others], "wisdom", standalone_mode=False, parent=context.parent) or 0)
+        return super().parse_args(context, args)
+
+
+@click.command(cls=_Tune)
 @ranks_option("; default: one per core, at most 8")
 @click.option(
     "--seconds",
@@ -74,132 +88,31 @@ _BUSY = (
 )
 @click.option("--patient", is_flag=True, help="With --shape: time more FFTs, for longer.")
 @threads_option
-@click.option("--show", is_flag=True, help="List the decisions that are kept.")
-@click.option(
-    "--forget",
-    metavar="TEXT",
-    is_flag=False,
-    flag_value="",
-    help="Forget the decisions whose line in --show contains TEXT.",
-)
-@click.option("--all", "everything", is_flag=True, help="With --forget and no TEXT: forget all decisions.")
-@click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write all decisions into a file.")
-@click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep the decisions that --export wrote.")
-@click.option("--force", is_flag=True, help="Overwrite the file of --export; keep what a busy machine took.")
+@click.option("--force", is_flag=True, help="Keep what a busy machine took.")
 @json_option
-def tune(
-    ranks: int | None,
-    seconds: float | None,
-    check: bool,
-    show: bool,
-    forget: str | None,
-    everything: bool,
-    target: str | None,
-    source: str | None,
-    force: bool,
-    as_json: bool,
-    **fft: Any,
-) -> None:
+def tune(ranks: int | None, seconds: float | None, check: bool, force: bool, as_json: bool, **fft: Any) -> None:
     """Measure the times of messages, copies, steps and products of ranks, and keep them in the user's cache folder.
     Times whose spread shows that other work ran on the machine are not kept.
 
     With --shape, time the FFTs that may be fastest, for FFT(..., tune="measure") and rote fft --effort measure.
-    The environment variable ROTE_WISDOM names another folder; if it is empty, nothing is kept.
+    rote wisdom lists what is kept. The environment variable ROTE_WISDOM names another folder; if it is empty, nothing
+    is kept.
 
     \b
     Examples:
       rote tune --ranks 2 --seconds 0.5 --check
       mpiexec -n 4 rote tune
       mpiexec -n 4 rote tune --shape 32x32x32 --patient
-      rote tune --show --json
-      rote tune --export wisdom.json
-      rote tune --forget what=machine
-      rote tune --import wisdom.json
     """
-    given = {"--show": "" if show else None, "--forget": forget, "--export": target, "--import": source}
-    chores = {name: text for name, text in given.items() if text is not None}
-    timed = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
-    measured = ["--seconds"] * (seconds is not None) + ["--check"] * check
-    work = [*measured, *timed]
-    if chores and ranks is not None:
-        work.insert(0, "--ranks")
-    if len(chores) > 1 or (chores and work) or (measured and timed):
-        raise click.UsageError(f"{' and '.join([*chores, *work])} do not go together; give one of them")
-    if timed and "--shape" not in timed:
-        raise click.UsageError(f"{timed[0]} is of an FFT; say of which tensor with --shape")
-    if everything and forget is None:
-        raise click.UsageError("--all goes with --forget")
-    if forget is not None and bool(forget) == everything:
-        raise click.UsageError("write --forget TEXT for the decisions that have TEXT in their lines, or --forget --all")
+    of_machine = ["--seconds"] * (seconds is not None) + ["--check"] * check
+    of_fft = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
+    if of_machine and of_fft:
+        raise click.UsageError(f"{' and '.join([*of_machine, *of_fft])} do not go together; give one of them")
+    if of_fft and "--shape" not in of_fft:
+        raise click.UsageError(f"{of_fft[0]} is of an FFT; say of which tensor with --shape")
 
-    def program() -> Answer:
-        if chores:
-            ((name, text),) = chores.items()
-            return on_rank_0(_chore, name, text, everything, force)
-        measure = (
-            partial(_time, **fft) if timed else partial(_measure, seconds=seconds or 2.0, check=check, force=force)
-        )
-        return on_ranks(measure, ranks, min(len(cores()), 8))
-
-    give(as_json, program)
-
-
-# --- what is kept ----------------------------------------------------------------------------------------------------
-
-
-def _chore(name: str, text: str, everything: bool, force: bool) -> Answer:
-    """Do what an option says with decisions, print its outcome, and print warnings to the standard error."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        match name:
-            case "--show":
-                known = wisdom.records()
-                answer = _listed(f"{counted(len(known), 'decision')}{_where()}", known)
-            case "--forget":
-                gone = wisdom.forget(text, all=everything)
-                answer = _listed(f"forgot {counted(len(gone), 'decision')}{_where()}", gone)
-            case "--export":
-                refuse_target(text, force)
-                answer = {"path": text, "decisions": wisdom.export(text)}
-                click.echo(f"wrote {text}, with {counted(answer['decisions'], 'decision')}")
-            case _:
-                answer = {"path": text, "decisions": wisdom.include(text)}
-                click.echo(f"kept {counted(answer['decisions'], 'decision')}{_where()}")
-    for each in warned:
-        click.echo(f"Warning: {each.message}", err=True)
-    return answer
-
-
-def _listed(head: str, records: Sequence[wisdom.Record | Path]) -> Answer:
-    """Print decisions with their keys, and damaged files by their paths."""
-    click.echo("\n".join([head, *map(_line, records)]))
-    return {
-        "folder": _folder(),
-        "decisions": [wisdom.as_json(record) for record in records if isinstance(record, wisdom.Record)],
-        "damaged": [str(path) for path in records if isinstance(path, Path)],
-    }
-
-
-def _line(record: wisdom.Record | Path) -> str:
-    """A record for people: a walk as lines, long texts cut short; a damaged file is shown by its path."""
-    if isinstance(record, Path) or not isinstance(record.decision, dict):
-        return str(record)
-    decision = dict(record.decision)
-    if record.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
-        return "\n    ".join([f"{record.key}:", *map(str, decision["walk"])])
-    for name, value in decision.items():
-        if isinstance(value, str) and len(value) > _LONGEST:
-            decision[name] = f"{value[:_LONGEST]}..."
-    return f"{record.key}: {wisdom.canonical(decision)}"
-
-
-def _folder() -> str | None:
-    place = wisdom.folder()
-    return None if place is None else str(place)
-
-
-def _where() -> str:
-    return f" in {_folder()}" if _folder() else " nowhere: ROTE_WISDOM is empty"
+    measure = partial(_time, **fft) if of_fft else partial(_measure, seconds=seconds or 2.0, check=check, force=force)
+    give(as_json, lambda: on_ranks(measure, ranks, min(len(cores()), 8)))
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------
@@ -267,7 +180,7 @@ def _time(
     element = of_ffts(dtype or "c16")
     with progress(comm, tune) as part:
         f = FFT(shape, layout, comm=comm, dtype=element, tune=tune, threads=threads, progress=part)
-    place = wisdom.folder()
+    place = folder()
     kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
     outcome = _kept(kept) if f.tried else "not timed, for there is no other walk"
     say(comm, f"{f}\n{outcome}")
@@ -283,11 +196,12 @@ def _ranks(comm: Comm) -> str:
 
 def _about(comm: Comm, kept: bool) -> Answer:
     """The ranks and the folder of a measurement, and whether it is kept."""
-    return {"ranks": comm.size, "mpi": mpi_library(comm) or None, "folder": _folder(), "kept": kept}
+    place = folder()
+    return {"ranks": comm.size, "mpi": mpi_library(comm) or None, "folder": place and str(place), "kept": kept}
 
 
 def _kept(kept: bool) -> str:
-    return f"kept{_where()}" if kept or not _folder() else f"not kept: {_folder()} cannot be written to"
+    return f"kept{where()}" if kept or not folder() else f"not kept: {folder()} cannot be written to"
 
 
 # --- the check: a fixed set of moves, ranked by the model's times and by measured times ------------------------------

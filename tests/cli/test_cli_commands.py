@@ -275,7 +275,7 @@ def test_a_typo_is_under_its_caret() -> None:
         ),
         (("explain", "--fft", "8x8", "--ranks", "2", "--dtype", "q"), 1, "not of int64; write f4"),
         (("sho",), 2, "No such command"),
-        (("tune", "--export"), 2, "requires an argument"),
+        (("tune", "--layout"), 2, "requires an argument"),
         (("explain", "[(0)] -> [()]", "--html", ""), 1, "this is a folder; name a file in it"),
         (("predict", "64y64", "--ranks", "4"), 2, "'64y64' is not made of integers"),
         (("predict", "", "--ranks", "4"), 2, "'' is not made of integers"),
@@ -298,7 +298,7 @@ def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> N
     last = done.output.splitlines()[-1]
     assert status == 1 or (
         last.startswith("try: ")
-        and last.endswith(" --help" if args in (("sho",), ("tune", "--export")) else f" {args[0]} --help")
+        and last.endswith(" --help" if args in (("sho",), ("tune", "--layout")) else f" {args[0]} --help")
     )
 
 

@@ -54,7 +54,7 @@ COMMANDS = {
     "explain [(0)]->[()] --html lost.html": ["lost.html"],
     "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --json lost.json": ["lost.json"],
     "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --png lost.png": ["lost.png"],
-    "tune --export lost.json": ["lost.json"],
+    "wisdom export lost.json": ["lost.json"],
     "demo --size 8 --ranks 1 --dir .": ["volume.npy", "spectrum.npy", "demo.png"],
 }
 
@@ -110,11 +110,11 @@ def test_numbers_of_bytes(power: int) -> None:
 
 
 def test_forget_names_what_is_gone() -> None:
-    """--forget prints a line per decision, and nothing else is gone."""
+    """`rote wisdom forget` prints a line per decision, and nothing else is gone."""
     for number in range(2):
         wisdom.remember(wisdom.key({"number": number}), number)
     first, second = wisdom.records()
-    assert str(first) in rote("tune", "--forget", "number=0").output
+    assert str(first) in rote("wisdom", "forget", "number=0").output
     assert wisdom.records() == (second,)
 
 

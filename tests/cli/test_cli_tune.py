@@ -34,9 +34,9 @@ def place(tmp_path, monkeypatch) -> Path:
     return tmp_path / "kept"
 
 
-def tune(*args: object) -> Result:
+def tune(*args: object, command: str = "tune") -> Result:
     """The command, in this process."""
-    return Runner().invoke(main, ["tune", *map(str, args)])
+    return Runner().invoke(main, [command, *map(str, args)])
 
 
 def test_a_machine_is_measured_and_kept(place):
@@ -87,26 +87,6 @@ def test_the_check(place):
     assert all(-1 <= float(row.split()[1]) <= 1 for row in rows)
 
 
-def test_chores(place, tmp_path):
-    """Listed, exported, forgotten in part, imported again."""
-    for number in range(3):
-        wisdom.remember(wisdom.key({"what": "test", "number": number}), number)
-    known = wisdom.records()
-    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, known), ""])
-    path = tmp_path / "all.json"
-    assert tune("--export", path).output == f"wrote {path}, with 3 decisions\n"
-    assert tune("--export", path).exit_code == 1 and "--force overwrites it" in tune("--export", path).output
-    assert tune("--export", path, "--force").exit_code == 0
-    assert tune("--forget", "number=1").output == f"forgot 1 decision in {place}\n{known[1]}\n"
-    for args in (("--forget",), ("--forget", "number", "--all"), ("--all",)):
-        assert tune(*args).exit_code == 2 and len(wisdom.records()) == 2
-    done = tune("--forget", "--all")
-    assert {*done.output.splitlines()} == {f"forgot 2 decisions in {place}", str(known[0]), str(known[2])}
-    assert tune("--show").output == f"0 decisions in {place}\n"
-    assert tune("--import", path).output == f"kept 3 decisions in {place}\n"
-    assert wisdom.records() == known
-
-
 def test_a_transform_is_timed_and_kept(place, tmp_path, monkeypatch):
     """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
     # Transforms of some microseconds lead by chance, and where rounds speak against a lead, all is timed anew.
@@ -126,35 +106,15 @@ def test_a_transform_is_timed_and_kept(place, tmp_path, monkeypatch):
     known = wisdom.records()
     (entry,) = (each for each in known if each.key.facts["what"] == "walk")
     walk = [f"    {line.strip()}" for line in plan if ": " in line and "[" in line and "fft" in line]
-    listed = tune("--show").output.splitlines()
+    listed = tune("show", command="wisdom").output.splitlines()
     assert listed[-len(walk) - 1 :] == [f"{entry.key}:", *walk]
     assert max(map(len, listed)) < 700
     path = tmp_path / "all.json"
-    tune("--export", path)
-    assert tune("--forget", "what=walk").output.startswith(f"forgot 1 decision in {place}\n")
-    tune("--import", path)
+    wisdom.export(path)
+    assert len(wisdom.forget("what=walk")) == 1
+    wisdom.include(path)
     assert wisdom.records() == known and again() == plan
     assert tune("--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
-
-
-def test_what_is_listed_may_be_anything(place):
-    """A decision on a walk that is none is listed as it is."""
-    for number, decision in enumerate((1, {}, {"walk": "[()]"})):
-        wisdom.remember(wisdom.key({"what": "walk", "number": number}), decision)
-    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, wisdom.records()), ""])
-
-
-def test_a_damaged_file_is_one_warning(place, tmp_path):
-    """On the standard error; the command does what is left to do."""
-    wisdom.remember(wisdom.key({}), 1)
-    next(place.iterdir()).write_text("torn")
-    done = tune("--show")
-    assert (done.exit_code, done.stdout) == (0, f"0 decisions in {place}\n")
-    assert done.stderr.startswith("Warning: ") and done.stderr.count("\n") == 1
-    (tmp_path / "other.json").write_text("[]")
-    done = tune("--import", tmp_path / "other.json")
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"Error: {tmp_path / 'other.json'} holds no wisdom: ")
 
 
 def test_a_file_keeps_nothing(monkeypatch, tmp_path):
@@ -170,7 +130,7 @@ def test_a_file_keeps_nothing(monkeypatch, tmp_path):
 def test_where_nothing_is_kept(monkeypatch):
     """It says so, and measures all the same."""
     monkeypatch.setenv("ROTE_WISDOM", "")
-    assert tune("--show").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
+    assert tune("show", command="wisdom").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
     assert tune("--ranks", 1, "--seconds", 0.1, "--force").output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
     monkeypatch.setenv("ROTE_WISDOM", "/proc/self/none")
     done = tune("--ranks", 1, "--seconds", 0.1, "--force")
@@ -180,21 +140,15 @@ def test_where_nothing_is_kept(monkeypatch):
 @pytest.mark.parametrize(
     ("args", "status", "part"),
     [
-        (("--show", "--check"), 2, "--show and --check do not go together"),
-        (("--forget", "--all", "--export", "x.json"), 2, "--forget and --export do not go together"),
-        (("--import", "x.json", "--ranks", "2"), 2, "--import and --ranks do not go together"),
         (("--seconds", "0"), 2, "0"),
         (("--ranks", "1", "--check"), 2, "write --ranks 2 or more"),
         (("--shape", "8x8", "--check"), 2, "--check and --shape do not go together"),
         (("--shape", "8x8", "--seconds", "3"), 2, "--seconds and --shape do not go together"),
-        (("--show", "--dtype", "f8"), 2, "--show and --dtype do not go together"),
         (("--patient",), 2, "--patient is of an FFT; say of which tensor with --shape"),
         (("--shape", "8xa"), 2, "write it as 8x9x10"),
         (("--shape", "8x8", "--dtype", "f9", "--ranks", "2"), 1, "f9"),
         (("--shape", "8x8", "--dtype", "q", "--ranks", "2"), 1, "FFTs are of real or complex numbers, not of int64"),
         (("--shape", "8x8", "--threads", "999", "--ranks", "2"), 1, "for them"),
-        (("--import", "none.json"), 1, "none.json: No such file or directory"),
-        (("--export", "none/all.json"), 1, "none: there is no such folder"),
     ],
 )
 def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
@@ -263,7 +217,7 @@ def test_progress_is_for_those_who_watch(monkeypatch):
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (2,), indirect=True)
 def test_tune_under_mpi(job, place):
-    """Rank 0 alone speaks and keeps; chores are done once."""
+    """Rank 0 alone speaks and keeps; decisions are forgotten once."""
     rote, env = Path(sys.executable).with_name("rote"), {"ROTE_WISDOM": str(place)}
     done = job.run(rote, "tune", "--seconds", 0.2, "--force", env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -271,7 +225,7 @@ def test_tune_under_mpi(job, place):
     assert done.stdout.endswith(f"kept in {place}\n")
     (entry,) = wisdom.records()
     assert json.loads(entry.key.text)["versions"]["mpi"]
-    done = job.run(rote, "tune", "--forget", "--all", env=env)
+    done = job.run(rote, "wisdom", "forget", "--all", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"forgot 1 decision in {place}\n{entry}\n", "")
 
 

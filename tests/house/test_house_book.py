@@ -18,6 +18,7 @@ REFERENCE = "\n".join((BOOK / name).read_text("utf-8") for name in ("reference.m
 # Public name -> why it has no entry.
 UNLISTED = {
     "rote.errors.counted": "words for the errors themselves",
+    "rote.errors.deprecated": "for those who change Rote",
     "rote.array_api.lib": "NumPy's name of a module, which xarray looks up",
 }
 

@@ -293,7 +293,7 @@ def test_including_another_file_includes_nothing(tmp_path, place, content):
     """An error that names the file, and nothing kept; a good entry beside a damaged one makes no difference."""
     path = tmp_path / "some.json"
     path.write_bytes(content)
-    with pytest.raises(rote.RoteError, match=r"some\.json holds no wisdom: .*\ngive what rote tune --export wrote"):
+    with pytest.raises(rote.RoteError, match=r"some\.json holds no wisdom: .*\ngive what rote wisdom export wrote"):
         wisdom.include(path)
     assert not place.exists()
 
