@@ -112,14 +112,17 @@ def bench(**options: Any) -> None:
       mpiexec -n 4 rote bench --shape 32x32x32 --algorithm pencil --rounds 3
     """
     request = _Request(**options)
+
     chosen = _MOVE if request.moves else _TRANSFORM
     wrong = [name for name in request.only if name not in chosen]
     if wrong:
         raise click.UsageError(f"--only {wrong[0]} takes no part here; choose from {', '.join(chosen)}")
+
     if request.moves and (request.algorithm or request.restore):
         raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
     if request.json is not None and request.json == request.png:
         raise click.UsageError("--json and --plot name the same file; give each one of its own")
+
     give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request))
 
 
@@ -132,45 +135,60 @@ def _bench(comm: Comm, request: _Request) -> Answer:
 
     for name in request.method:
         check_method(name)
+
     mpi, usable = comm.size > 1, len(cores_of_all(comm))
+
     if mpi and request.ranks is not None:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
+
     most = comm.size if mpi else request.ranks or usable
     if request.machine is not None and request.scaling is not None:
         raise click.UsageError("--machine is not for --scaling; leave one of them out")
+
     times = from_root(comm, lambda: None if request.machine is None else as_machine(request.machine))
+
     families = _families(request, most)
+
+    # What cannot be drawn or written is refused before minutes of timing.
     with collective_errors(comm):
         if request.png is not None:
             new_figure(1, 1)  # refuses to draw without Matplotlib
         if comm.rank == 0:
             for path in request.files:
                 refuse_target(path, request.force)
+
     about = machine(comm, usable)
     head, crowded = _head(request, most, mpi, about), oversubscribed(comm, most, usable)
     say(comm, head, *filter(None, [crowded, f"predicted {on_machine(times)}" if times else ""]))
+
     done: list[list[Timing]] = []
     for family in families:
         cases = [*chain(*(_cases(request, work, usable, mpi, times) for work in family))]
         results = run_cases(comm, cases, request.rounds)
         done.append(results)
+
         if not any(line.seconds for line in results):
             continue
         if request.scaling:
             say(comm, "", report.scaling(results, request.scaling == "weak"))
         else:
             say(comm, "", report.times(results))
+
     lines = [*chain(*done)]
-    if len(families) > 1 and not request.scaling:
+    if len(families) > 1 and not request.scaling:  # of one work, the table above says it all
         say(comm, "", report.summary(lines))
+
     built = report.libraries(lines)
     if built:
         say(comm, "", f"the libraries of these figures:\n{built}")
+
     absent = report.missing(lines)
     if absent:
         say(comm, "", *absent)
+
     if not any(line.seconds for line in lines):
         raise RoteError("no contestant could run, and no file is written\nname others with --only, or none")
+
     about["machine"] = None if times is None else times.name
     answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds, "oversubscribed": bool(crowded)})
     with collective_errors(comm):
@@ -199,11 +217,14 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
     for shape in request.shape:
         if len(shape) < 2 or 0 in shape:
             raise LayoutError(f"--shape is of two extents or more, and none is 0; not {'x'.join(map(str, shape))}")
+
     dtypes = request.dtype or (("c16",) if request.real or request.moves else ("c16", "f8"))
     kinds = dict.fromkeys([real_dtype(name) if request.real else np.dtype(name) for name in dtypes])
+
     ranks = [most]
     if request.scaling:
         ranks = [*(1 << k for k in range(most.bit_length()) if 1 << k < most), most]
+
     families = []
     for first, *rest in request.shape or _SHAPES:
         extents = [first * p if request.scaling == "weak" else first for p in ranks]
@@ -216,11 +237,14 @@ def _cases(request: _Request, work: Work, usable: int, mpi: bool, machine: Machi
     from ..bench.libraries import with_mpi, with_programs, with_rote, within_one_process
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
+
     cases = with_rote(work, algorithms, request.method or ("auto",), request.restore, mpi, machine)
     cases += with_mpi(work, algorithms, mpi)
+
     if not work.move:
         cases += with_programs(work)
         cases += within_one_process(work, usable, request.scaling is None)
+
     return [case for case in cases if not request.only or case.group in request.only]
 
 

@@ -49,6 +49,7 @@ def install(shell: str | None, show: bool) -> None:
     chosen = shell or os.path.basename(os.environ.get("SHELL", ""))
     if chosen not in SHELLS:
         raise click.UsageError(f"SHELL names none of {', '.join(SHELLS)}; say which: rote completion install bash")
+
     if show:
         click.echo(script(chosen), nl=False)
     else:
@@ -74,19 +75,26 @@ def _install(shell: str) -> None:
         path = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions" / "rote.fish"
     else:
         path = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "rote" / f"completion.{shell}"
+
     quoted, texts = shlex.quote(str(path)), {path: script(shell)}
+
     if shell != "fish":  # which reads the script by itself
         start_up = home / ".bashrc" if shell == "bash" else Path(env.get("ZDOTDIR") or home) / ".zshrc"
+
         lines = _text(start_up).splitlines()
-        own = f"[ ! -f {quoted} ] || . {quoted}  {_MARK}"
-        if [line for line in lines if line.endswith(_MARK)] != [own]:
-            kept = [line for line in lines if not line.endswith(_MARK)]
-            texts[start_up] = "".join(f"{line}\n" for line in [*kept, own])
+        source_line = f"[ ! -f {quoted} ] || . {quoted}  {_MARK}"
+
+        # The line of an earlier place, or of several, is replaced by the one of today.
+        if [line for line in lines if line.endswith(_MARK)] != [source_line]:
+            others = [line for line in lines if not line.endswith(_MARK)]
+            texts[start_up] = "".join(f"{line}\n" for line in [*others, source_line])
+
     changed = [file for file, text in texts.items() if _text(file) != text]
     for file in changed:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(texts[file], "utf-8")
         click.echo(f"wrote {file}")
+
     if not changed:
         click.echo(f"{path} is there already, and up to date")
     click.echo(f"new shells complete rote; this one after: source {quoted}")

@@ -70,29 +70,38 @@ def doctor(context: click.Context, as_json: bool) -> None:
 
 def _report() -> Answer:
     """Print the findings, and the commands that repair what is missing or broken."""
-    results, line = list(findings()), launch_line()
+    report, line = list(findings()), launch_line()
+
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+
     repairs: dict[str, list[str]] = {}
-    for each in results:
-        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
-        if each.hint:
-            repairs.setdefault(each.hint, []).append(each.subject)
+
+    # One command may repair several parts; it is printed once, with all of them.
+    for finding in report:
+        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.subject, Text(finding.result))
+        if finding.hint:
+            repairs.setdefault(finding.hint, []).append(finding.subject)
+
     text = io.StringIO()
     Console(file=text, force_terminal=coloured(), width=shutil.get_terminal_size((200, 24)).columns).print(table)
+
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     lines += [f"\nto mend {', '.join(subjects)}:\n    {hint}" for hint, subjects in repairs.items()]
     if not repairs:
         lines.append("\nnothing is missing")
     if line is not None:
         lines.append(f"\nto start 2 ranks:\n    {line}")
+
     click.echo("\n".join(lines))
-    works = all(each.state != "broken" for each in results)
-    return {"works": works, "launch": line, "findings": [*map(asdict, results)]}
+
+    works = all(finding.state != "broken" for finding in report)
+    return {"works": works, "launch": line, "findings": [*map(asdict, report)]}
 
 
 def findings() -> Iterator[Finding]:
     """All findings, in order. An error in a check is one, too; a CommError names the repair on its second line."""
     pyfftw = ("broken", _ANEW) if installed("pyfftw") else ("missing", "pip install pyfftw")
+
     checks: list[tuple[str, Callable[[], str], str, str]] = [
         ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "broken", _ANEW),
         ("Rote", lambda: __version__, "broken", _ANEW),
@@ -113,6 +122,7 @@ def findings() -> Iterator[Finding]:
         ("plan", _plan, "broken", _ANEW),
         ("FFT", _fft, "broken", _ANEW),
     ]
+
     for subject, check, state, repair in checks:
         try:
             yield Finding(subject, check())
@@ -167,9 +177,11 @@ def _mpiexec() -> str:
     programs, library = str(Path(sys.executable).parent), ""
     with suppress(Exception):  # the check of MPI itself reports it
         library = family(_mpi())
+
     path, ours = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
     if path is None and ours is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
+
     wrong = "the PATH has none"
     if path is not None:
         kind = family(answer(path, "--version"))
@@ -177,6 +189,7 @@ def _mpiexec() -> str:
             where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
             return f"mpiexec {where}, of {kind}" if kind else f"mpiexec {where}"
         wrong = f"the one on the PATH, {path}, is of {kind}, but mpi4py loads {library}: its ranks would not meet"
+
     if ours is not None and ours != path and fits(ours, library):
         raise CommError(f'{wrong}; {ours}, beside this Python, does\nwrite export PATH="{programs}:$PATH"')
     raise RoteError(wrong)
@@ -194,6 +207,7 @@ def _ranks() -> str:
 def _hdf5() -> str:
     """The versions of h5py and its library, and how ranks write; from another process, since h5py may load MPI."""
     program = "import h5py; print(h5py.__version__, h5py.version.hdf5_version, h5py.get_config().mpi)"
+
     binding, library, has_mpi = answer(sys.executable, "-c", program).split()
     how = "built with MPI, so that ranks write at once" if has_mpi == "True" else "without MPI: ranks write in turn"
     return f"h5py {binding}, HDF5 {library}, {how}"
@@ -212,6 +226,7 @@ def _plan() -> str:
     from ..compiler.compile import compile
 
     plan = compile("block[(0),(1),()] -> [(),(1),(0)]", shape=(5, 6, 7), grid=(2, 3), dtype="c16")
+
     plan.verify()
     return "a plan is compiled and proved"
 

@@ -76,19 +76,21 @@ def show(layout: str, shape: Extents, grid: Extents, plot: str | None, force: bo
       rote show "[(0),()]" --shape 9x4 --grid 3
       rote show "[(0:cyclic(2)),()]" --shape 8x4 --json
     """
+    from ..plot.drawing import example_grid, example_shape
     from ..plot.text import draw
 
     if "->" in layout:
         hint = f'try: rote explain "{parse_transition(layout)}" --shape … --grid …'
         raise LayoutError(f"a drawing shows one layout, not a transition\n{hint}")
-    found = parse(layout)
-    from ..plot.drawing import example_grid, example_shape
 
-    on = grid or example_grid(found)
-    dist = distribute(found, shape or example_shape(found, on), on)
+    parsed = parse(layout)
+    on = grid or example_grid(parsed)
+    dist = distribute(parsed, shape or example_shape(parsed, on), on)
+
     if plot is not None:
         on_rank_0(refuse_target, plot, force)
         on_rank_0(_draw, dist, plot)
+
     if as_json:  # more ranks can be listed than drawn
         print_answer(_owners(dist))
     else:
@@ -99,11 +101,13 @@ def show(layout: str, shape: Extents, grid: Extents, plot: str | None, force: bo
 def _owners(dist: Distribution) -> Answer:
     if dist.grid.size > _LISTED:
         raise LayoutError(f"JSON lists {_LISTED} ranks at most, not {dist.grid.size}; leave --json out")
+
     ranks = []
     for rank in range(dist.grid.size):
         indices = [*map(asdict, dist.index_sets(rank))]
         coordinates, block = dist.grid.coordinates(rank), dist.local_shape(rank)
         ranks.append({"rank": rank, "coordinates": coordinates, "block": block, "indices": indices})
+
     return {"layout": str(dist.layout), "shape": dist.shape, "grid": dist.grid.shape, "ranks": ranks}
 
 
@@ -163,8 +167,10 @@ def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **option
     """
     if options["html"] is not None:
         on_rank_0(refuse_target, options["html"], force)
+
     kind = "FFTs" if fft is not None else "a contraction" if text is not None and "[" not in text else "a transition"
     refuse_others(kind, _OPTIONS, options)
+
     if fft is not None:
         ranks = options["ranks"]
         if text is not None or ranks is None:
@@ -185,11 +191,14 @@ def _transition(text: str, options: dict[str, Any]) -> Plan:
     if "->" not in text:
         layout = parse(text)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
+
     if len(options["shape"]) > 1:
         raise click.UsageError('several --shape are for a contraction, such as "ik,kj->ij"')
+
     ends = parse_transition(text)
     grid = options["grid"] or example_grid(ends.source, ends.target)
     (shape,) = options["shape"] or [example_shape(ends.source, grid, ends.target)]
+
     more = {name: options[name] for name in ("dtype", "max_bytes", "wire", "machine")}
     return compile(ends, shape=shape, grid=grid, **more)
 
@@ -198,7 +207,8 @@ def _contraction(text: str, options: dict[str, Any]) -> Contraction:
     if not options["shape"] or (options["grid"] is None) == (options["ranks"] is None):
         rule = "is a contraction, since it has no brackets"
         raise click.UsageError(f"{text} {rule}: write a --shape for each operand, and --grid or --ranks")
-    layouts = [None if each == "free" else each for each in options["layout"]] or None
+
+    layouts = [None if word == "free" else word for word in options["layout"]] or None
     more = {name: options[name] for name in ("grid", "ranks", "dtype", "max_bytes", "machine")}
     return compile_einsum(text, options["shape"], layouts, layout=options["out_layout"], **more)
 
@@ -206,9 +216,11 @@ def _contraction(text: str, options: dict[str, Any]) -> Contraction:
 def _tell(plan: Plan | Contraction, as_json: bool, why_not: str | None, verify: bool, html: str | None) -> None:
     """Print a plan as `rote explain` was asked to."""
     reason = None if why_not is None else plan.why_not(why_not)
+
     lines = [plan.explain()]
     if reason is not None:
         lines.append(f"why not {why_not}: {reason}")
+
     if verify:
         plan.verify()
         lines.append(f"verified: every {_PROVED[type(plan).__name__]} exactly once")
@@ -239,6 +251,7 @@ def _contraction_answer(plan: Contraction) -> Answer:
 def _plan_answer(plan: Plan) -> Answer:
     """A plan, as `rote.Plan.from_json` reads it, and its figures."""
     steps = []
+
     rows = figures((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine)
     for step, row in zip(plan.steps, rows, strict=True):
         about: Answer = {"kind": row.kind, "grid_modes": step.grid_modes, "layout": row.layout}
@@ -271,36 +284,38 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
     """
     from ..tensor.files import contents as look
 
-    found = look(path, step)
+    file = look(path, step)
     if as_json:
-        print_answer(_contents_answer(path, found))
+        print_answer(_contents_answer(path, file))
     else:
-        click.echo("\n".join([path, *_lines(found)]))
+        click.echo("\n".join([path, *_lines(file)]))
 
 
-def _contents_answer(path: str, found: Contents) -> Answer:
+def _contents_answer(path: str, contents: Contents) -> Answer:
     tensors = []
-    for name, stored in found.tensors.items():
+    for name, stored in contents.tensors.items():
         facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
         tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
-    about: Answer = {"path": path, "step": found.step, "steps": found.steps}
-    names = {"links": dict(found.links), "unread": dict(found.unread)}
-    return about | {"attributes": dict(found.attributes), **names, "tensors": tensors}
+
+    about: Answer = {"path": path, "step": contents.step, "steps": contents.steps}
+    names = {"links": dict(contents.links), "unread": dict(contents.unread)}
+    return about | {"attributes": dict(contents.attributes), **names, "tensors": tensors}
 
 
-def _lines(found: Contents) -> Iterator[str]:
+def _lines(contents: Contents) -> Iterator[str]:
     """The table of tensors, then a line for all that is unread, each link and each attribute, and one for the steps."""
     rows = [("tensor", "shape", "dtype", "size")]
-    for name, stored in found.tensors.items():
+    for name, stored in contents.tensors.items():
         size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
         rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
+
     yield from table(rows, {3})
-    for name, text in found.unread.items():
+    for name, text in contents.unread.items():
         yield f"  {name} {text}"
-    for name, target in found.links.items():
+    for name, target in contents.links.items():
         yield f"  {name} -> {target}"
-    for name, value in found.attributes.items():
+    for name, value in contents.attributes.items():
         yield f"  {name} = {json.dumps(value)}"
-    if found.steps:
-        shown = "" if found.step is None else f"; this is step {found.step}"
-        yield f"  steps {', '.join(map(str, found.steps))}{shown}"
+    if contents.steps:
+        shown = "" if contents.step is None else f"; this is step {contents.step}"
+        yield f"  steps {', '.join(map(str, contents.steps))}{shown}"

@@ -79,9 +79,11 @@ class Integers(click.ParamType):  # type: ignore[type-arg]  # not generic before
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The integers; a usage error if the text has anything else."""
         parts = [] if value == "()" else [part.strip() for part in re.split("[,x]", value)]
+
         if not all(map(self._integer.fullmatch, parts)):
             example = getattr(param, "metavar", None) or "8x9x10"
             self.fail(f"{value!r} is not made of integers; write it as {example}", param, ctx)
+
         return tuple(map(int, parts))
 
 
@@ -99,10 +101,13 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         amount = _AMOUNT.fullmatch(value.strip())
         if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
+
+        # A bare prefix counts in 1024, as Rote prints it; only KB, MB, ... are powers of 1000.
         unit = 1
         if amount["prefix"]:
             thousand = 1000 if (amount["unit"] or "").upper() == "B" else 1024
             unit = thousand ** ("KMGTPE".index(amount["prefix"].upper()) + 1)
+
         return int(Decimal(amount["number"]) * unit)
 
 
@@ -117,16 +122,19 @@ class Counts(click.ParamType):  # type: ignore[type-arg]  # not generic before c
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The numbers in ascending order; a usage error if there are none."""
-        found = set[int]()
+        numbers = set[int]()
         for part in value.split(","):
             ends = re.fullmatch(r"\s*([0-9]{1,18})\s*(?:\.\.\s*([0-9]{1,18})\s*)?", part)
             first, last = (int(end) for end in (ends[1], ends[2] or ends[1])) if ends else (0, 0)
+
             if not 1 <= first <= last:
                 self.fail(f"{value!r} is no number of ranks from 1 on; write 8, or 8,12, or 8..64", param, ctx)
+
             while first <= last:
-                found.add(first)
+                numbers.add(first)
                 first *= 2
-        return tuple(sorted(found))
+
+        return tuple(sorted(numbers))
 
 
 TRANSFORMED = ("f4", "f8", "c8", "c16")
@@ -181,13 +189,17 @@ def refuse_target(path: str, force: bool, source: str | None = None) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
+
     if os.path.isdir(path or folder):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path or folder)
+
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, "this folder cannot be written to", folder)
+
     if source is not None and os.path.exists(path) and os.path.samefile(source, path):
         other = "" if path == source else f" is the same file as {source}, which"
         raise RoteError(f"{path}{other} is the input, and would be lost; give the result a name of its own")
+
     if os.path.lexists(path) and not force:
         raise FileExistsError(errno.EEXIST, "this is there already; --force overwrites it", path)
 
@@ -196,11 +208,13 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
     """Refuse several threads per rank, on all ranks, if a host has too few cores for them. Collective."""
     if threads == 1:
         return
+
     replies = comm.allgather_object((platform.node(), cores()))
     for host in dict.fromkeys(host for host, _ in replies):
         ranks_cores = [usable for name, usable in replies if name == host]
         # All ranks have the union of their cores; each has as many as the one that is bound to the fewest.
         free = min(len(frozenset().union(*ranks_cores)), len(ranks_cores) * min(map(len, ranks_cores)))
+
         needed, fits = len(ranks_cores) * threads, free // len(ranks_cores)
         if needed > free:
             hint = f"write --threads {fits}, or start fewer ranks" if fits > 1 else "leave --threads out"

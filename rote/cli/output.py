@@ -66,6 +66,7 @@ def silent(quiet: bool = True) -> Iterator[None]:
     if not quiet:
         yield
         return
+
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         yield
 
@@ -196,6 +197,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
             f"--ranks starts ranks inside one process, but mpiexec has started {comm.size} already; "
             "leave --ranks out, or mpiexec"
         )
+
     number = ranks or default
     if comm.size > 1 or number == 1:
         return program(comm, *args)
@@ -262,6 +264,7 @@ class Rote(click.Group):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         # click's own way to exit would print an error on every rank, and leave ranks waiting for one that fails alone.
         others, text = None, ""
+
         try:
             others = _other_ranks()
             with silent(others is not None and others.rank > 0):
@@ -273,6 +276,7 @@ class Rote(click.Group):
             text, status = "interrupted", INTERRUPTED
         except (RoteError, OSError, MemoryError) as error:  # any other is a bug in Rote, and shows its traceback
             text, status = described(error), 1
+
         if status:
             _say_once(text, status, others)
         sys.exit(status)
@@ -284,9 +288,11 @@ def described(error: BaseException) -> str:
     >>> print(described(FileNotFoundError(2, "No such file or directory", "a.npy")))
     Error: a.npy: No such file or directory
     """
+
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{os.fspath(error.filename)}: {error.strerror}"
+
     notes = [note for note in getattr(error, "__notes__", ()) if not re.match(r"raised on ranks? 0\b", note)]
     return "\n".join([f"Error: {text}", *notes])
 
@@ -296,8 +302,10 @@ def _shown(error: click.ClickException) -> str:
     text = error.format_message()
     if text.startswith("Usage: "):
         return text
+
     if not isinstance(error, click.UsageError):
         return f"Error: {text}"
+
     command = error.ctx.command_path if error.ctx else "rote"  # click gives none for an option without its value
     return f"Error: {text}\ntry: {command} --help"
 
@@ -312,6 +320,7 @@ def _other_ranks() -> MpiComm | None:
         comm = world()
     except CommError:
         return None
+
     # Errors travel on a communicator of their own: a rank that fails may have left messages of the command unfinished.
     return None if comm.size == 1 else cast("MpiComm", comm.split(0, comm.rank))
 
@@ -329,6 +338,8 @@ def _say_once(text: str, status: int, others: MpiComm | None) -> None:
             return
         if text and status != INTERRUPTED:
             text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job"
+
         set_abort(SystemExit(status))
+
     if text:
         click.echo(text, err=True)

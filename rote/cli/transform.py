@@ -157,14 +157,17 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         from ..tensor.files import save
 
         library("pyfftw").version()  # loads FFTW
+
     with watch.phase("plan") as part:
         header = from_root(comm, lambda: read_header(request.source))
+        # All that can be refused is refused here, on all ranks, before the file is read.
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
             form = format_of(request.target)
             if request.check and form.name != "NumPy":
                 raise RoteError(f"--check reads a .npy file again, not {request.target}\nwrite OUT.npy")
+
         job = prepare(request, header.shape, header.dtype, comm, part)
         walk, target = job.walk, job.target
         with collective_errors(comm):
@@ -173,27 +176,33 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
                 refuse_no_room(request.target, prod(target.shape) * job.dtype.itemsize, form.name == "Zarr")
                 if request.check:
                     refuse_too_large(header.shape, walk.dtype, target.shape, job.dtype)
+
     say(comm, job.text)
     with watch.phase("read") as part:
         x = load(request.source, walk.source.layout, comm=comm, grid=walk.source.grid, progress=part)
         if x.dtype != walk.dtype:
             x = x.astype(walk.dtype)
+
     with watch.phase("transform"):
         result = job.run(x)
     if target.layout != result.layout:
         with watch.phase("output"):
             result = result.redistribute(target.layout)
+
     with watch.phase("write") as part:
         save(request.target, result, progress=part)
+
     error = None
     if request.check:
         with watch.phase("check"):
             error = from_root(comm, partial(_error, request, job))
+
     seconds, limit = watch.report(), 1e-4 if job.dtype.char in "fF" else 1e-10
     within = None if error is None else bool(error <= limit)
     if error is not None:
         side = "below" if within else "NOT below"
         say(comm, f"error      {error:.1e} of the largest value of numpy.fft.{walk.kind}n, {side} {limit:.0e}")
+
     answer: Answer = {
         "transform": f"{walk.kind}n",
         "ranks": comm.size,
@@ -218,6 +227,7 @@ def _error(request: Request, job: FileTransform) -> float:
     """The error of the file that was written, against numpy.fft."""
     array = np.load(request.source).astype(job.walk.dtype, copy=False)
     extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
+
     expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
     return largest_error(np.load(request.target, mmap_mode="r"), expected)
 
@@ -235,30 +245,38 @@ def prepare(
 
     threads = request.threads or 1
     refuse_too_many(comm, threads)
+
     real = request.real
     if real is None:
         real = dtype.kind != "c" and not request.inverse
+
     tuning: dict[str, Any] = {"tune": request.tune, "threads": threads, "progress": part}
     make: Callable[..., FFT] = partial(FFT, comm=comm, axes=request.axes, norm=request.norm, **tuning)
     run: Callable[[DistTensor], DistTensor]
-    if request.inverse:  # by the way back of a transform, for an FFT is planned from the signal's side
+    if request.inverse:
+        # By the way back of a transform, for an FFT is planned from the signal's side.
         fft = _backward(request, shape, dtype, comm, real, make)
         walk, run = fft.walk.inverse(), fft.backward
         plan = describe(walk, fft.axes)
     else:
         if real and dtype.kind == "c":
             raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
+
         element = real_dtype(dtype) if real else complex_dtype(dtype)
+
         layout: Layout | str | None = request.layout
         grid = request.grid
         if layout is None and request.algorithm == "auto" and all(shape):
             begins = _begins(request, shape, "rfft" if real else "fft", element, comm)
             layout, grid = begins.layout, begins.grid.shape
+
         fft = make(shape, layout, grid, dtype=element, algorithm=request.algorithm)
         walk, run, plan = fft.walk, fft.forward, str(fft)
+
     target, result = walk.target, walk.dtypes()[-1]
     half = "real, so half a spectrum " if walk.kind == "rfft" else ""
     lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
+
     if request.output is not None:
         target = distribute(as_layout(request.output), target.shape, target.grid)
         if target.layout.partial:
@@ -266,6 +284,7 @@ def prepare(
                 f"a file holds values, and {target.layout} contributions to them; give an --output without +"
             )
         lines.append(f"  output {target.layout}")
+
     lines.append(f"{request.target}: {target.shape} {result}, {in_bytes(prod(target.shape) * result.itemsize)}")
     return FileTransform(walk, run, target, result, fft.axes, "\n".join(lines) + "\n")
 
@@ -279,14 +298,19 @@ def _backward(
     from ..fft.transforms import complex_dtype, real_dtype
 
     axes, element = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
+
     begins = _begins(request, shape, "fft", element, comm)
     check_grid(begins.grid, comm.size)
     extents = _restored(request, shape, axes) if real else None
+
     candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", element, extents))
     walk, choice = next(iter(walks(candidates).items()))
+
     target, signal = walk.target, real_dtype(element) if real else element
     make = partial(make, target.shape, grid=target.grid.shape, dtype=signal)
-    if choice.name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
+
+    if choice.name in ("cyclic", "volumetric"):
+        # The way there is of the same family, and ends where the file is read.
         return make(target.layout, algorithm=choice.name, output=begins.layout)
     return make(algorithm=str(walk.inverse()))
 
@@ -299,14 +323,17 @@ def _begins(request: Request, shape: tuple[int, ...], kind: str, element: np.dty
 
     fourier = as_request(shape, normal_axes(request.axes, len(shape)), kind, element)
     arguments = as_arguments(shape, fourier, comm.size, request.layout, request.grid, None)
+
     if request.layout is not None or request.algorithm != "auto":
         return walk_for(arguments, request.algorithm).source
+
     choices = choices_for(arguments, known_machine(comm))
     # A rank reads a block of a file in long runs of bytes, but a cyclic part element by element.
     blocks = []
     for choice in choices:
         if choice.walk is not None and not any(entry.kind.is_cyclic for entry in chain(*choice.source.layout.modes)):
             blocks.append(choice)
+
     return best(blocks or choices).source
 
 
@@ -314,6 +341,7 @@ def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -
     """The extents, along the axes, of the real array whose half spectrum a file holds."""
     if not axes:
         raise LayoutError(f"a real transform needs at least one axis, and {shape} has none")
+
     points = shape[axes[-1]]
     if request.length is None or request.length // 2 + 1 != points:
         either = f"{2 * points - 2} or {2 * points - 1}" if points > 1 else "1"
@@ -344,7 +372,9 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
     NumPy transforms axis by axis, from one whole array to the next; then the spectrum is read and subtracted.
     """
     spectrum = max(prod(out), prod(shape)) * np.result_type(result, np.complex64).itemsize
+
     needs = prod(shape) * dtype.itemsize + 4 * spectrum
+
     has = available_memory()
     if needs > has:
         raise RoteError(
@@ -357,6 +387,7 @@ def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
     """Refuse a result that cannot be written, before the work: try to make a file or folder beside it."""
     draft = Draft.new(path, folder)
     draft.remove()
+
     free = shutil.disk_usage(os.path.dirname(draft.path)).free
     if free < nbytes:
         needs = f"the result takes {in_bytes(nbytes)}, and the disk has {in_bytes(free)} left"
@@ -371,6 +402,7 @@ def largest_error(computed: Array, expected: Array) -> float:
     """
     if computed.shape != expected.shape:
         return float("inf")
+
     if not expected.size:
         return 0.0
     largest = float(np.abs(expected).max())

@@ -126,12 +126,15 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
     say(comm, _ranks(comm))
+
     with progress(comm, "measure") as part:
         machine, spread = measure(comm, seconds, part, transform)
+
     ours, usual = machine.as_dict(), DEFAULT.as_dict()
     rows = [("", "measured", "default", "")]
     rows += [(name, _shown(machine, name), _shown(DEFAULT, name), about) for name, about in _ABOUT.items()]
     say(comm, "\n".join(table(rows, {1, 2})))
+
     busy, ranking = spread >= BUSY and not force, None
     kept = not busy and keep_machine(comm, machine)
     say(comm, _BUSY.format(spread) if busy else _kept(kept))
@@ -141,6 +144,7 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
             times = medians(comm, moving_calls(plans, comm), seconds, part)
         ranking = _ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
         say(comm, _ranked(ranking))
+
     return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}
 
 
@@ -162,9 +166,11 @@ def transform(shape: tuple[int, ...], axes: tuple[int, ...]) -> Callable[[], obj
 
     dtype = np.dtype(np.complex128)
     kernel = Kernel("fft", axes, shape, shape, dtype, KernelConfig(usual_library("fft", dtype)))
+
     scratch = at_line(kernel.nbytes), at_line(kernel.nbytes)
     for memory in scratch:
         memory[...] = 0
+
     return kernel_call(kernel, Position(), scratch)
 
 
@@ -176,12 +182,15 @@ def _time(
     threads = threads or 1
     refuse_too_many(comm, threads)
     say(comm, _ranks(comm))
+
     tune: Literal["measure", "patient"] = "patient" if patient else "measure"
     element = of_ffts(dtype or "c16")
     with progress(comm, tune) as part:
         f = FFT(shape, layout, comm=comm, dtype=element, tune=tune, threads=threads, progress=part)
+
     place = folder()
     kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
+
     outcome = _kept(kept) if f.tried else "not timed, for there is no other walk"
     say(comm, f"{f}\n{outcome}")
     walk = [line.strip() for line in str(f.walk).splitlines()]
@@ -219,13 +228,16 @@ def moves(ranks: int) -> list[Plan]:
     """
     from ..compiler.compile import compile
 
-    draw = Random(1)
+    draw = Random(1)  # the same moves on every machine, so that their checks can be compared
     grids = [(ranks,), *((p, ranks // p) for p in range(2, ranks) if ranks % p == 0)]
+
     plans: dict[Plan, None] = {}
     while len(plans) < _MOVES:
         shape, grid = _SHAPES[len(plans) % len(_SHAPES)], draw.choice(grids)
+
         source = distribute(_layout(draw, len(shape), len(grid), True), shape, grid)
         target = distribute(_layout(draw, len(shape), len(grid), False), shape, grid)
+
         plan = compile(source, target, draw.choice(("f8", "c16")))
         if plan.steps:
             plans[plan] = None
@@ -236,6 +248,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
     """A layout that splits over most grid modes; one to begin with may be partial."""
     modes: list[tuple[Entry, ...]] = [()] * order
     partial, rooted = list[int](), list[tuple[int, int]]()
+
     for g in range(grid_order):
         role = draw.random()
         if role < 0.75:
@@ -244,6 +257,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
             partial.append(g)
         elif role < 0.9:
             rooted.append((g, 0))
+
     return Layout(tuple(modes), None, "sum", tuple(partial), tuple(rooted))
 
 
@@ -256,18 +270,21 @@ def moving_calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
         return prod(end.local_shape(comm.rank)) * plan.dtype.itemsize
 
     programs = [BoundPlan(plan, comm) for plan in plans]  # before the memory, which others then can read
+
     # Memory that each call touched for the first time would be timed as well.
     most = max(nbytes(plan, end) for plan in plans for end in (plan.source, plan.target))
     memory = [empty((most,), np.dtype(np.uint8)) for _ in range(2)]
-    for each in memory:
-        each[...] = 0
+    for buffer in memory:
+        buffer[...] = 0
+
     calls: list[Callable[[], object]] = []
     for plan, program in zip(plans, programs, strict=True):
         blocks = []
-        for each, end in zip(memory, (plan.source, plan.target), strict=True):
-            block = each[: nbytes(plan, end)].view(plan.dtype)
+        for buffer, end in zip(memory, (plan.source, plan.target), strict=True):
+            block = buffer[: nbytes(plan, end)].view(plan.dtype)
             blocks.append(block.reshape(end.local_shape(comm.rank)))
         calls.append(partial(program, *blocks))
+
     return calls
 
 
@@ -276,11 +293,15 @@ def _ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine
     from ..compiler.cost import steps_cost
 
     sizes = sorted(prod(plan.source.shape) for plan in plans)
+
     rows = []
     for name, machine in machines.items():
         predicted = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
+
         ratios = np.array(times) / np.array(predicted)
         low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9)).tolist()
+
+        # Twice as long and half as long are the same error, 2.
         errors = np.exp(np.abs(np.log(ratios)))
         figures = {"low": low, "median": middle, "high": high, "factor": float(np.median(errors))}
         within = float(np.mean(errors <= 2))
@@ -295,6 +316,7 @@ def _ranked(check: Answer) -> str:
         span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"
         figures = f"{row['rho']:.3f}", f"{row['factor']:.2f} times", f"{100 * row['within']:.0f} %"
         rows.append((row["machine"], *figures, span))
+
     least, most = check["elements"]
     return "\n".join([f"{check['moves']} moves of {least} to {most} elements", *table(rows, {1, 2, 3})])
 
@@ -310,6 +332,7 @@ def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
         _, place, often = np.unique(np.asarray(row), return_inverse=True, return_counts=True)
         rank = np.cumsum(often)[place] - (often[place] - 1) / 2
         ranks.append(rank - rank.mean())
+
     a, b = ranks
     size = sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / size if size else 0.0
