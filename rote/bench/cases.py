@@ -161,6 +161,7 @@ def _vectors(work: Work) -> list[Array]:
 
 def mesh(shape: Sequence[int], starts: Sequence[int] | None = None) -> Mesh:
     """The indices of a whole array, or of a box in it that begins elsewhere."""
+
     begins = [0] * len(shape) if starts is None else starts
     return np.ix_(*map(np.arange, begins, np.add(begins, shape)))
 
@@ -176,12 +177,16 @@ def check_values(work: Work, where: Mesh, block: Array, scale: float = 1.0, spec
     """Refuse a block of a work's array, or of its spectrum, whose first or last row is not `scale` times what it is."""
     if not block.size:
         return
+
     limit = 1e-3 if work.dtype.char in "fF" else 1e-9
+
     vectors = _vectors(work)
     if spectrum:  # of a product of vectors: the product of their spectra
         vectors = [*map(np.fft.fft, vectors)]
+
     for row in (slice(0, 1), slice(-1, None)):
         indices = [index[row] if len(index) > 1 else index for index in where]
+
         expected = scale * reduce(mul, (vector[index] for vector, index in zip(vectors, indices, strict=True)))
         error = np.abs(block[row] - expected).max() / np.abs(expected).max()
         if not error < limit:
@@ -226,20 +231,25 @@ def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None)
         with collective_errors(comm):
             check(block)
         del block
+
     seconds = _timed(comm, job.steps, 1)
+
     repetitions = min(ceil((span or SPAN) / seconds), _MOST)
     if repetitions > 1:
         seconds = _timed(comm, job.steps, repetitions)
+
     job.close()
     return Round(seconds, job.library, job.predicted)
 
 
 def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> float:
     comm.barrier()
+
     start = perf_counter()
     for _ in range(repetitions):
         for step in steps:
             step()
+
     most = np.array([perf_counter() - start])
     comm.allreduce_in_place(most, "max")
     return float(most[0]) / repetitions
@@ -251,9 +261,11 @@ def run_cases(comm: Comm, cases: Sequence[Case], rounds: int) -> list[Timing]:
     All ranks raise a RoteError if Rote cannot do a work, or if its results are wrong.
     """
     results = [*map(Timing, cases)]
+
     comms = {None: alone(), comm.size: comm}
     for ranks in sorted({case.ranks or 0 for case in cases} - {0, comm.size}):
         comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
+
     usable = cores_of_all(comm)
     for result in results * rounds:  # all cases in each round, so that a disturbance of the machine affects all alike
         if not result.missing:
@@ -264,26 +276,33 @@ def run_cases(comm: Comm, cases: Sequence[Case], rounds: int) -> list[Timing]:
 def _run_round(comm: Comm, result: Timing, comms: dict[int | None, Comm], usable: set[int]) -> None:
     """One round of one case; ranks that do not run it sleep."""
     case, outcome, failure = result.case, Round(inf), None
+
     if comm.rank < (case.ranks or 1):
         try:
             with _bound_to(usable) if case.ranks is None else nullcontext():
                 outcome = case.run(comms[case.ranks])
         except Exception as error:  # another library may raise anything
             failure = error
+
     if comm.size > 1:  # ranks that wait in a barrier of MPI's own occupy their cores, in this one they sleep
         from ..runtime.comm.mpi import MpiComm, all_come
 
         if isinstance(comm, MpiComm):
             all_come(comm.handle, inf)
+
+    # An error of Rote is one, on all ranks; another library that fails is a line of the report.
     with collective_errors(comm):
         if failure is not None and case.ours:
             raise failure
+
     reason = ""
     if failure is not None:
         reason = str(failure) or type(failure).__name__
         if not isinstance(failure, Missing):
             reason = f"fails: {reason.splitlines()[0]}"
+
     outcome, result.missing = comm.allgather_object((outcome, reason))[0]
+
     if not result.missing:
         result.seconds.append(outcome.seconds)
         result.library, result.predicted = outcome.library, outcome.predicted
@@ -304,9 +323,11 @@ def oversubscribed(comm: Comm, count: int, usable: int) -> str:
     if comm.size > 1:
         host = platform.node()
         count = comm.allgather_object(host).count(host)
+
     if count > usable:
         on = f"{counted(count, 'rank')} on {counted(usable, 'core')} of {host}"
         text = f"oversubscribed: {on}; times include waiting for a core"
+
     return str(max(comm.allgather_object(text)))
 
 
@@ -316,6 +337,7 @@ def _bound_to(usable: set[int]) -> Iterator[None]:
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
+
     before = cores()
     os.sched_setaffinity(0, usable)
     try:

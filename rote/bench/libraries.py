@@ -79,15 +79,21 @@ def with_rote(
     cases: list[Case] = []
     for method in methods:
         named = "" if method == "auto" else method
-        prepared: list[tuple[str, Prepare]] = [(named, partial(_move, method, machine))]
-        if not work.move:
-            transforms = [partial(transform, n, method, restore, "measure", machine=machine) for n in algorithms]
-            prepared = [(f"{name} {named}".strip(), each) for name, each in zip(algorithms, transforms, strict=True)]
+
+        prepared: list[tuple[str, Prepare]] = []
+        if work.move:
+            prepared.append((named, partial(_move, method, machine)))
+        else:
+            for name in algorithms:
+                prepare = partial(transform, name, method, restore, "measure", machine=machine)
+                prepared.append((f"{name} {named}".strip(), prepare))
+
         for name, prepare in prepared:
             run = partial(measure, prepare, work)
             cases.append(on_all("rote", name, run, work, mpi))
             if mpi and method in _THREADS:
                 cases.append(on_all("threads", name, run, work, False))
+
     return sorted(cases, key=lambda case: case.on != "MPI ranks")
 
 
@@ -104,12 +110,15 @@ def transform(
     """A transform by an algorithm, in the layouts that it prefers; `restore` gives the spectrum the input's layout."""
     with suppress(ImportError):  # so that mkl_fft has several threads: Rote later loads MKL for one
         import_module("mkl_fft")
+
     make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm)
     make = partial(make, tune=tune, method=method, threads=threads)
+
     fft = make()
     if restore:
         begins = fft.input_layout
         fft = make(layout=begins, grid=fft.grid, output=begins)
+
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
     outputs: dict[str, DistTensor] = {}  # the first run allocates it, later runs write to it
@@ -129,7 +138,7 @@ def transform(
 
 def _predicted(machine: Machine | None, *planned: Planned) -> float | None:
     """The seconds of planned things on a machine, one after the other."""
-    return None if machine is None else sum([task_seconds(each.tasks().every, machine) for each in planned])
+    return None if machine is None else sum([task_seconds(plan.tasks().every, machine) for plan in planned])
 
 
 def _move(method: str, machine: Machine | None, comm: Comm, work: Work) -> Job:
@@ -174,6 +183,7 @@ def with_mpi(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Case]:
 
     if work.move:
         return [case("mpi4py-fft", "", _transfer), case("alltoallw", "", _alltoallw), copy_of_block(work, mpi)]
+
     layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
     cases = [case("mpi4py-fft", name, partial(_pfft, name)) for name in layouts]
     if len(work.shape) <= _MOST_MODES:
@@ -225,11 +235,13 @@ def _dtfft(backend: str, comm: Comm, work: Work) -> Job:
         executor=library.Executor.FFTW3,
         config=library.Config(backend=getattr(library.Backend, backend), enable_mpi_backends=True),
     )
+
     before = plan.get_pencil(library.Layout.X_PENCILS)
     after = plan.get_pencil(library.Layout.Z_PENCILS if len(work.shape) > 2 else library.Layout.Y_PENCILS)
+
     buffers: list[Array] = [plan.get_ndarray(plan.alloc_size) for _ in range(3)]
     scratch = plan.get_ndarray(plan.aux_size) if plan.aux_size else None
-    x, y = (each.view(work.dtype)[: prod(before.counts)].reshape(before.counts[::-1]) for each in buffers[::2])
+    x, y = (memory.view(work.dtype)[: prod(before.counts)].reshape(before.counts[::-1]) for memory in buffers[::2])
     spectrum = buffers[1].view(work.wide)[: prod(after.counts)].reshape(after.counts[::-1])
 
     def forward() -> Array:
@@ -262,6 +274,7 @@ def _alltoallw(comm: Comm, work: Work) -> Job:
     """A swap of slabs by one `Alltoallw` of subarrays, made once (Dalcin et al. 2019, listings 2 and 3)."""
     mpi, (before, after) = _mpi(comm), slabs(work)
     element, one_each = mpi.datatype(work.dtype), ([1] * comm.size, [0] * comm.size)
+
     sends, receives = [], []
     for rank in range(comm.size):
         sends.append(_subarray(element, before.local_shape(comm.rank), 1, after.index_sets(rank)[1]))
@@ -280,6 +293,7 @@ def _alltoallw(comm: Comm, work: Work) -> Job:
 def _subarray(element: Any, shape: tuple[int, ...], mode: int, interval: IndexSet) -> Any:
     """The datatype of the part of a block at an interval of a mode, which may be empty."""
     part, starts = [*shape], [0] * len(shape)
+
     part[mode], starts[mode] = len(interval), interval.start
     if 0 in part:
         return element.Create_contiguous(0).Commit()
@@ -299,7 +313,7 @@ def _swap_job(
     close: Callable[[], None],
 ) -> Job:
     before, after = ends
-    x, y = (segments.empty(each.local_shape(comm.rank), work.dtype) for each in ends)
+    x, y = (segments.empty(end.local_shape(comm.rank), work.dtype) for end in ends)
     fill(work, before.tensor_indices(comm.rank), x)
 
     def step() -> Array:
@@ -336,6 +350,7 @@ def within_one_process(work: Work, usable: int, single: bool) -> list[Case]:
 def _local(name: str, threads: int, comm: Comm, work: Work) -> Job:
     x, y = (segments.empty(work.shape, work.dtype) for _ in range(2))
     X = segments.empty(work.spectrum, work.wide)
+
     steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
     close = partial(time.sleep, _LINGER if name == "mkl_fft" else 0)
     return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), close, build(name))
@@ -343,15 +358,18 @@ def _local(name: str, threads: int, comm: Comm, work: Work) -> Job:
 
 def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fftw: Any = import_module("pyfftw")
+
     options = {"axes": axes, "flags": ("FFTW_MEASURE",), "threads": threads}
+
+    # FFTW has one wisdom per process. Here it is this library's own, so that neither learns from the other's plans.
     with _planning:
-        kept = fftw.export_wisdom()
-        fftw.import_wisdom(_wisdom.get("fftw", kept))
+        shared_wisdom = fftw.export_wisdom()
+        fftw.import_wisdom(_wisdom.get("fftw", shared_wisdom))
         onward = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
         back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
         _wisdom["fftw"] = fftw.export_wisdom()
         fftw.forget_wisdom()  # else it would override Rote's plans by estimate
-        fftw.import_wisdom(kept)
+        fftw.import_wisdom(shared_wisdom)
 
     def forward() -> Array:
         onward.execute()
@@ -398,10 +416,12 @@ def _mkl_fft(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, 
     else:  # along one of several axes, fftn loops over lines in Python
         onward, back = (fft.rfft, partial(fft.irfft, n=lengths[0])) if work.real else (fft.fft, fft.ifft)
         along = {"axis": axes[0]}
+
     for number in (3, 2, 1):
         with suppress(OSError):
             ctypes.CDLL(f"libmkl_rt.so.{number}").MKL_Set_Num_Threads(threads)
             break
+
     return (lambda: onward(x, out=X, **along), lambda: back(X, out=y, **along)), 1.0
 
 
@@ -430,6 +450,7 @@ def _run_program(name: str, work: Work, comm: Comm) -> Round:
     """One round: one launch of the program, which reuses its plans."""
     program, mpiexec = _build(name, work.dtype.char in "fF", work.ranks)
     kind = "r2c" if work.real else "c2c"
+
     first, seconds, *_ = _launch(program, mpiexec, work.ranks, work.points, kind, "1", str(SPAN))
     return Round(float(seconds), fftw_text(first.split()[-1]))
 
@@ -450,15 +471,17 @@ def _build(name: str, single: bool, ranks: int) -> tuple[Path, str]:
 
     The test is needed because a library belongs to one MPI, but may compile with the header of another.
     """
-    letter, (own_flags, own_libraries, install) = "f" if single else "", _PROGRAMS[name]
+    letter, (more_flags, more_libraries, install) = "f" if single else "", _PROGRAMS[name]
+
     reason = "has no mpicc, with mpiexec beside it, on the PATH"
     for folder in dict.fromkeys(os.get_exec_path()):
-        mpicc, mpiexec = (shutil.which(each, path=folder) for each in ("mpicc", "mpiexec"))
+        mpicc, mpiexec = (shutil.which(name, path=folder) for name in ("mpicc", "mpiexec"))
         if mpicc is None or mpiexec is None:
             continue
+
         program = Path(_folder().name, name + letter)
-        libraries = [*[f"{each}{letter}" for each in own_libraries], f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
-        flags = [*own_flags, *["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", ""))]
+        libraries = [*[f"{name}{letter}" for name in more_libraries], f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
+        flags = [*more_flags, *["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", ""))]
         folders = shlex.split(os.environ.get("LDFLAGS", ""))
         try:
             _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(program), *folders, *libraries)
@@ -486,10 +509,13 @@ def _output(*command: str, crowded: bool = False) -> str:
     if moved is not None:  # of a launcher that was moved after its build: drop its libraries
         paths = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         environment["LD_LIBRARY_PATH"] = os.pathsep.join([path for path in paths if not path.startswith(moved)])
+
     environment |= _CROWDED if crowded else {}
+
     done = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
+
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
         complaints = [line for line in lines if "error" in line.lower() or line.startswith("program:")]

@@ -39,7 +39,9 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
 
     def describe() -> dict[str, Any]:
         versions = {"rote": __version__, "python": platform.python_version()} | _versions(_PACKAGES)
+
         mpi = mpi_library(comm).replace("Version: ", "")
+
         sets: Any = np.show_config("dicts")
         simd = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}  # of those that NumPy knows
         return {
@@ -94,6 +96,7 @@ def build(package: str) -> str:
     versions = [*_versions(_DTFFT if package == "dtfft" else (package,)).values()]
     if not versions:
         return package
+
     within = _linked(_WITHIN[package]) if package in _WITHIN else []
     if package == "mkl_fft":
         within = [f"MKL {number}" for number in _versions(("mkl",)).values()]
@@ -119,6 +122,7 @@ def fftw_text(name: str) -> str:
 
 def _linked(modules: str) -> list[str]:
     """The FFTW libraries to which the first imported module of these names is linked; in double precision, if known."""
+
     files = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
     for name, path in sorted(files.items()):
         if name.startswith(modules) and path is not None:

@@ -28,8 +28,10 @@ def times(lines: Sequence[Timing]) -> str:
         cells = in_seconds(line.median, 3), in_seconds(min(line.seconds), 3), factor(ratio(line, lines))
         told = "-" if line.predicted is None else in_seconds(line.predicted, 3), factor(over_predicted(line))
         rows.append((line.case.name, line.case.where, *cells, *told))
+
     if not any(line.predicted for line in lines):  # no machine is given
         rows = [row[:5] for row in rows]
+
     return "\n".join(table(rows, range(2, len(rows[0]))))
 
 
@@ -37,15 +39,19 @@ def summary(lines: Sequence[Timing]) -> str:
     """A table with a line per work: Rote's fastest time, and the ratio of each other library's fastest to it."""
     groups = list(dict.fromkeys(line.case.group for line in _ran(lines)))
     heads = [group if group == "rote" else f"{group} / rote" for group in groups]
+
     rows = [("the fastest of each", *heads)]
+
     for work in dict.fromkeys(line.case.work for line in lines):
         least: dict[str, float] = {}
         for line in _ran(lines):
             if line.case.work == work:
                 least[line.case.group] = min(line.median, least.get(line.case.group, line.median))
+
         ours = least.get("rote")
         times = {group: factor(ours and seconds / ours) for group, seconds in least.items()}
         times |= {"rote": "-" if ours is None else in_seconds(ours, 3)}
+
         rows.append((str(work), *[times.get(group, "-") for group in groups]))
     return "\n".join(table(rows, range(1, len(groups) + 1)))
 
@@ -76,6 +82,7 @@ def missing(lines: Sequence[Timing]) -> list[str]:
     for line in lines:
         if line.missing:
             reasons.setdefault((line.case.name, line.missing), []).append(str(line.case.work))
+
     ran = {line.case.name for line in _ran(lines)}
     texts = []
     for (name, why), works in reasons.items():
@@ -89,13 +96,14 @@ def ratio(line: Timing, lines: Sequence[Timing]) -> float | None:
 
     If MPI has several ranks, Rote's median is that on MPI's ranks.
     """
-    ours, alike = [], []
+    ours, same_variant = [], []  # medians of Rote for the same work
     for other in _ran(lines):
         if other.case.group == "rote" and other.case.work == line.case.work:
             ours.append(other.median)
             if other.case.variant == line.case.variant:
-                alike.append(other.median)
-    return line.median / min(alike or ours) if ours else None
+                same_variant.append(other.median)
+
+    return line.median / min(same_variant or ours) if ours else None
 
 
 def over_predicted(line: Timing) -> float | None:
@@ -133,6 +141,7 @@ def as_json(lines: Sequence[Timing], about: dict[str, Any]) -> dict[str, Any]:
     entries = []
     for line in lines:
         case, work = line.case, line.case.work
+
         entry: dict[str, Any] = {"work": str(work), "shape": list(work.shape), "dtype": work.dtype.str[1:]}
         entry |= {"contestant": case.group, "name": case.name, "ranks": work.ranks, "on": case.where}
         if line.missing:
@@ -153,10 +162,13 @@ def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> F
     """The picture of the cases that ran, with one row of axes for each shape and dtype."""
     groups = [[line for line in lines if not line.missing] for lines in families]
     groups = [ran for ran in groups if ran]
+
     paint, heights = _bars, [0.9 + 0.25 * len(group) for group in groups]
     if scaling:
         paint, heights = _curves, [4.0] * len(groups)
+
     canvas = new_figure(8, 0.6 + sum(heights))
+
     rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):
         paint(ax, group)
@@ -164,6 +176,7 @@ def figure(families: Sequence[Sequence[Timing]], title: str, scaling: bool) -> F
         ax.tick_params(colors=_INK, labelsize=8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
+
     canvas.suptitle(title, fontsize=9, color=_INK)
     return canvas
 
@@ -174,9 +187,11 @@ def _bars(ax: Axes, group: Sequence[Timing]) -> None:
         names.append(f"{line.case.name}, {line.case.where}")
         over = ratio(line, group)
         texts.append(in_seconds(line.median, 3) + ("" if over is None else f"   {over:.2f}"))
+
     colours = [_OURS if line.case.ours else _OTHERS for line in group]
     bars = ax.barh(range(len(group)), [line.median * 1e3 for line in group], color=colours, height=0.7)
     ax.bar_label(bars, texts, padding=4, fontsize=8, color=_INK)
+
     ax.set_yticks(range(len(group)), names)
     ax.invert_yaxis()
     ax.margins(x=0.2)
@@ -191,19 +206,24 @@ def _curves(ax: Axes, group: Sequence[Timing]) -> None:
     curves: dict[str, list[Timing]] = {}
     for line in sorted(group, key=lambda line: not line.case.ours):
         curves.setdefault(f"{line.case.name}, {line.case.on}", []).append(line)
+
     ours = sum(curve[0].case.ours for curve in curves.values())
     shades = [*colormaps["YlOrRd_r"](np.linspace(0.1, 0.7, ours))]
     shades += [*colormaps["viridis"](np.linspace(0, 0.8, len(curves) - ours))]
+
     for marker, colour, (name, curve) in zip(cycle("osD^vP*X"), map(tuple, shades), curves.items(), strict=False):
         ranks, times = [line.case.work.ranks for line in curve], [line.median * 1e3 for line in curve]
         dashes = "--" if curve[0].case.group == "threads" else "-"
         ax.loglog(ranks, times, label=name, color=colour, marker=marker, ls=dashes, ms=5, lw=1.2)
+
     ticks = sorted({line.case.work.ranks for line in group})
     ax.set_xticks(ticks, [*map(str, ticks)])
     ax.set_xticks([], minor=True)
+
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_yticks([], minor=True)
+
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
     ax.set_ylabel("median in ms", fontsize=8, color=_INK)
     ax.legend(frameon=False, fontsize=7, labelcolor=_INK, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -19,12 +19,14 @@ def contraction_page(plan: Contraction) -> str:
     scenes = []
     for name, (dist, dtype) in list(plan.ends().items())[:-1]:
         scenes.append(replace(start_scene(dist, dtype.itemsize), name=name, title=f"Operand {name}"))
+
     for number, stage in enumerate(plan.stages, 1):
         if isinstance(stage, Move):
             moves = step_scenes(stage.plan, f"Stage {number}: step")
             scenes += [replace(scene, name=f"{number}. {scene.name}") for scene in moves]
         else:
             scenes.append(_product_scene(plan, number, stage))
+
     lead = f"{', '.join([str(dist.shape) for dist in plan.operands])} {plan.dtype} on grid {plan.grid}"
     return page(str(plan.subscripts), lead, _facts(plan), scenes, plan.explain())
 
@@ -34,13 +36,17 @@ def _product_scene(plan: Contraction, number: int, stage: Product) -> Scene:
     dist, item = stage.result, plan.dtype.itemsize
     verb = stage.verb.replace(" of", "").replace(" {}", "")
     facts = [("Product", str(stage)), ("Algorithm", stage.family), ("Result", str(dist.layout))]
-    moves = [each for _, plans in plan.moves(number) for each in plans]
+
+    moves = [move for _, plans in plan.moves(number) for move in plans]
     talk = "No rank talks to another."
     if moves:
-        received, seconds = sum([each.cost.bytes for each in moves]), sum([each.cost.seconds for each in moves])
+        received = sum([move.cost.bytes for move in moves])
+        seconds = sum([move.cost.seconds for move in moves])
         talk = f"Panels of the operands are moved first; a rank receives at most {in_bytes(received)}."
         facts += [("Moves", f"{len(moves)}, such as {kinds(moves[0].steps)}"), ("Cost", f"about {in_seconds(seconds)}")]
+
     facts.append(("Largest block", f"{dist.max_local_shape()}, {in_bytes(prod(dist.max_local_shape()) * item)}"))
+
     summary = f"{stage}: each rank computes with the blocks that it holds. {talk}"
     return Scene(f"{number}. {verb}", f"Stage {number}: {verb}", summary, tuple(facts), dist, dist, item)
 

@@ -47,6 +47,7 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
             words.append(shown)
         elif value is not None and value is not False:
             words.append(f'{shown}="{escape(str(value))}"')
+
     head = f"<{' '.join(words)}>"
     return Markup(head if name in _VOID else f"{head}{join(children)}</{name}>")
 
@@ -59,10 +60,12 @@ def join(parts: Sequence[str]) -> Markup:
 def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str, object], Sequence[str]]]) -> Markup:
     """A table whose first column names the rows; each row has attributes and cells."""
     head = element("tr", *[element("th", name, scope="col") for name in heads])
+
     body = []
     for attributes, (first, *rest) in rows:
         cells = [element("th", first, scope="row"), *[element("td", cell) for cell in rest]]
         body.append(element("tr", *cells, **attributes))
+
     whole = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
     return element("div", whole, class_="scroll", role="region", tabindex=0, aria_label=caption)
 
@@ -106,19 +109,26 @@ def planes(dists: Sequence[Distribution], space: int = 12, most: int = _PAIRS) -
     first = dists[0]
     if 0 in first.view_shape:
         return
+
     shown = min(first.order, 2)
     split = [m for m in range(first.order) if any(dist.splits[m] for dist in dists)]
     whole = [m for m in range(first.order) if m not in split]
-    kept = sorted(split + whole[: max(0, shown - len(split))])
-    changed = {m for m in kept if any(dist.splits[m] != first.splits[m] for dist in dists)}
-    pairs = sorted(combinations(kept, shown), key=lambda pair: -len(changed.intersection(pair)))
+
+    # Split modes first; whole ones only where there are less than two of these.
+    drawn = sorted(split + whole[: max(0, shown - len(split))])
+    changed = {m for m in drawn if any(dist.splits[m] != first.splits[m] for dist in dists)}
+
+    pairs = sorted(combinations(drawn, shown), key=lambda pair: -len(changed.intersection(pair)))
     if first.order > 2:
         space = max(6, space // 2)
+
     for pair in pairs[:most]:
         sides = [Side.of(first, m, drawing.ticks(dists, m, space, min(_SMALL, space))) for m in pair]
         down, across = [*[Side()] * (2 - shown), *sides]
+
         rest = [(m, drawing.ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
         places = product(*[[(m, run) for run in along if run] for m, along in rest])
+
         slices = tuple(islice(places, _SLICES + 1))
         more = len(slices) > _SLICES or any(GAP in along for _, along in rest)
         yield Plane(down, across, slices[:_SLICES], more)
@@ -133,21 +143,25 @@ def owner_map(
     """
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
+
     with_names = plane.down.mode is not None
     length = _length(plane)
     lines, columns = [], [element("col")] * with_names
+
     if plane.across.mode is not None:
         heads = [element("th", str(tick), scope="col") for tick in plane.across.ticks]
         columns += [element("col", style=f"width:{len(tick) * length:.2f}em") for tick in plane.across.ticks]
         if with_names:
             heads.insert(0, element("td"))
         lines.append(element("tr", *heads))
+
     for tick, owners, earlier in zip(plane.down.ticks, now, was, strict=True):
         cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
         if with_names:
             cells.insert(0, element("th", str(tick), scope="row"))
         height = f"height:{len(tick) * length:.2f}em" if with_names else None
         lines.append(element("tr", *cells, style=height))
+
     above = element("caption", caption, style="text-align:left;white-space:nowrap")
     return element("table", above, element("colgroup", *columns), element("tbody", *lines), class_="map")
 
@@ -202,14 +216,18 @@ _BESIDE = ((-4, 14, "middle"), (8, 10, "start"), (-6, 4, "end"))  # where the in
 def owner_cube(dist: Distribution, caption: str) -> Markup:
     """The picture of a distribution of three modes that has elements: mode 0 to the right, 1 into the depth, 2 up."""
     sides = [Side.beginning(dist, m, _MOST_RUNS) for m in range(3)]
+
     faces = drawing.cube(sides, {})
     corners = np.concatenate([face.outline() for face in faces]) * (_UNIT, -_UNIT)
     low, size = corners.min(axis=0) - _MARGIN, np.ptp(corners, axis=0) + 2 * _MARGIN
+
     parts = [*(_face(dist, face) for face in faces)]
     parts.append(_path([faces[1].outline()], fill="#000", fill_opacity=0.12, pointer_events="none"))
     parts.append(_path([face.outline() for face in faces], fill="none", stroke="currentColor"))
+
     for edge, (x, y, anchor) in zip(drawing.cube_edges(faces), _BESIDE, strict=True):
         parts += _axis(*edge, (x, y), anchor)
+
     box = " ".join([f"{number:.0f}" for number in (*low, *size)])
     cut = "".join([f", {side.cut}" for side in sides if side.cut])
     look = {"viewBox": box, "width": f"{size[0]:.0f}", "height": f"{size[1]:.0f}", "role": "img"}
@@ -225,6 +243,7 @@ def _axis(
     middle = start + edge / 2
     if anchor != "end":
         return [*marks, _label(middle, (3 * shift[0], 2 * shift[1] + 8), side.name, anchor, 12)]
+
     x, y = middle * (_UNIT, -_UNIT) - (30, 0)  # upwards, beside the indices
     return [*marks, _label(middle, (-30, 0), side.name, "middle", 12, transform=f"rotate(-90 {x:.1f} {y:.1f})")]
 
@@ -234,22 +253,25 @@ def _face(dist: Distribution, face: Face) -> Markup:
     groups: dict[Owners, list[Points]] = {}
     for owners, corners in face.cells(dist):
         groups.setdefault(owners, []).append(corners)
+
     parts, size = [], dist.grid.size
     for owners, cells in groups.items():
         fill, ink = colors(owners, size)
         label, inside = str(owners), [_path(cells, fill=fill, stroke="#fff", stroke_width=0.7)]
+
         for cell in cells:
             width, height = drawing.chords(cell) * _UNIT
             letter = min(_LETTER, 0.7 * height, width / (0.62 * len(label) + 0.3))
             if letter >= _LEAST:
                 inside.append(_label(cell.mean(axis=0), (0, 4), label, "middle", letter, fill=ink))
+
         parts.append(element("g", *inside, data_ranks=listed(owners, size)))
     return element("g", *parts)
 
 
 def _path(polygons: list[Points], **look: object) -> Markup:
     points = [" ".join([f"{x * _UNIT:.1f} {-y * _UNIT:.1f}" for x, y in polygon]) for polygon in polygons]
-    return element("path", d="".join([f"M{each}z" for each in points]), **look)
+    return element("path", d="".join([f"M{corners}z" for corners in points]), **look)
 
 
 def _label(at: Points, shift: Sequence[float], text: str, anchor: str, size: float, **look: object) -> Markup:

@@ -32,20 +32,10 @@ from .maps import Markup, Plane, data_table, element, join, owner_cube, owner_ma
 if TYPE_CHECKING:
     from ..functions.contraction.plan import Contraction
 
-__all__ = [
-    "Scene",
-    "card",
-    "cost_facts",
-    "distribution_card",
-    "layout_card",
-    "page",
-    "plan_card",
-    "plan_page",
-    "start_scene",
-    "step_scenes",
-]
+__all__ = ["Scene", "card", "cost_facts", "distribution_card", "layout_card", "page", "plan_card", "plan_page"]
+__all__ += ["start_scene", "step_scenes"]
 
-Row = tuple[dict[str, object], list[str]]
+TableRow = tuple[dict[str, object], list[str]]  # the attributes of a row, and its cells
 
 _LISTED = 12  # the most messages in a list
 _COLUMNS = 28  # the most characters of an index set
@@ -72,6 +62,7 @@ def start_scene(source: Distribution, item: int) -> Scene:
     """The scene that shows the first distribution of a tensor."""
     most = prod(source.max_local_shape()) * item
     facts = (("Layout", str(source.layout)), ("Largest block", f"{source.max_local_shape()}, {in_bytes(most)}"))
+
     ranks = counted(source.grid.size, "rank")
     summary = f"The tensor lies in {source.layout} on {ranks}; the largest block has {in_bytes(most)}."
     return Scene("start", "Start", summary, facts, source, source, item)
@@ -81,7 +72,7 @@ def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
     """A scene for each step of a plan; `title` precedes its number, as in "Step 2 of 3"."""
     steps, item, scenes = plan.steps, plan.dtype.itemsize, list[Scene]()
     rows = figures((plan.source, plan.target), steps, item, plan.machine)
-    for number, (step, each) in enumerate(zip(steps, rows, strict=True), 1):
+    for number, (step, row) in enumerate(zip(steps, rows, strict=True), 1):
         rule = rule_of(step)
         over = _over(step)
         facts = (
@@ -89,17 +80,20 @@ def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
             ("Grid modes", over),
             ("From", str(step.before.layout)),
             ("To", str(step.after.layout)),
-            ("A rank receives", f"at most {in_bytes(each.received)}"),
-            ("Rounds", f"{each.rounds}, {each.algorithm}" if each.rounds else "0"),
-            ("Cost", f"about {in_seconds(each.seconds)}"),
-            ("Peak memory", f"{in_bytes(each.peak)} on a rank"),
+            ("A rank receives", f"at most {in_bytes(row.received)}"),
+            ("Rounds", f"{row.rounds}, {row.algorithm}" if row.rounds else "0"),
+            ("Cost", f"about {in_seconds(row.seconds)}"),
+            ("Peak memory", f"{in_bytes(row.peak)} on a rank"),
         )
+
         name: str = step.kind
         if step.grid_modes:
             name += f" over grid mode{'s' if len(step.grid_modes) > 1 else ''} {over}"
-        talk = f"A rank receives at most {in_bytes(each.received)} in {counted(each.rounds, 'round')}"
+
+        talk = f"A rank receives at most {in_bytes(row.received)} in {counted(row.rounds, 'round')}"
         if step.kind in LOCAL:
             talk = "No rank talks to another"
+
         summary = f"{name}: {step.before.layout} becomes {step.after.layout}. {talk}. Law: {rule.law}."
         heading = f"{title} {number} of {len(steps)}: {step.kind}"
         scenes.append(Scene(step.kind, heading, summary, facts, step.before, step.after, item, step))
@@ -148,17 +142,22 @@ def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Seque
     """
     size = scenes[0].before.grid.size
     script = _file("page.js")
+
+    # The page's policy names its script by this hash, so a browser runs no other.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
     steps, sections = [], []
     for number, scene in enumerate(scenes):
         link = element("a", element("span", str(number)), f" {scene.name}", href=f"#scene-{number}")
         steps.append(element("li", link))
         sections.append(_section(number, scene))
+
     follow = ""
     if 1 < size <= MOST_RANKS:
         every = [element("option", f"rank {rank}", value=rank) for rank in range(size)]
         choice = element("select", element("option", "no rank", value=""), *every, id="follow")
         follow = element("label", "Follow ", choice)
+
     return Template(_file("page.html")).substitute(
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         title=join([title]),
@@ -182,11 +181,13 @@ def _section(number: int, scene: Scene) -> Markup:
     ]
     if before == after or before.digits == after.digits:
         parts += _maps(number, before, after)
-    else:  # their modes read different digits, so each has ticks of its own
+    else:  # their modes read different digits, so the two have ticks of their own
         parts += [*_maps(number, before, before, "before"), *_maps(number, after, after, "after")]
+
     travel = _messages(scene)
     if travel:
         parts += [element("h3", "What travels"), element("div", *travel, class_="tables")]
+
     caption = "Blocks" if before == after else "Blocks afterwards"
     parts += [element("h3", "Who holds what"), _blocks(after, scene.item, caption)]
     return element("section", *parts, id=f"scene-{number}", class_="scene", aria_labelledby=f"title-{number}")
@@ -203,15 +204,18 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
     head = element("h3", f"Who owns what {when}".rstrip())
     if not choices:
         return [head, element("p", "The tensor has no elements.")]
+
     group = f"planes-{number}-{when}".rstrip("-")
     if len(after.view_shape) == 3:
         head = Markup(head + _cubes(before, after))
+
     options, shown = [], []
     for k, plane in enumerate(choices):
         name = plane.named
         options.append(element("option", name, value=k))
         maps = _plane(plane, before, after)
         shown.append(element("div", element("h4", name), *maps, data_plane_of=group, class_="plane"))
+
     if len(choices) == 1:
         return [head, *shown]
     chooser = element("label", "Modes ", element("select", *options, data_planes=group))
@@ -238,11 +242,13 @@ def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Mark
                 element("span", "→", class_="arrow", aria_hidden="true"),
                 owner_map(plane, place, after, f"after: {after.layout}", before),
             ]
+
         name, label = Markup(), "Owners"
         if where:
             name, label = element("p", where), f"Owners, {where}"
         scroll = element("div", *maps, class_="scroll maps", role="region", tabindex=0, aria_label=label)
         parts.append(element("div", name, scroll, class_="slice"))
+
     if plane.more:
         parts.append(element("p", "… and more slices like these.", class_="note"))
     return parts
@@ -257,15 +263,19 @@ def _file(name: str) -> str:
 
 def _blocks(dist: Distribution, item: int, caption: str) -> Markup:
     """A table of the block of every rank, or of the first few and the last."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
+
     ranks = drawing.listed_ranks(dist.grid.size)
     for rank in ranks:
         if rank is None:
             rows.append(({}, [str(GAP), f"{dist.grid.size - len(ranks) + 1:,} more", *[""] * (2 + dist.order)]))
             continue
+
         at, shape, sets = drawing.block_words(dist, rank, _COLUMNS)
-        held = prod(dist.local_shape(rank))
-        cells = [str(rank), at, shape, in_bytes(held * item), *(sets if held else ["nothing"] * dist.order)]
+        size = prod(dist.local_shape(rank))
+        if not size:
+            sets = ["nothing"] * dist.order
+        cells = [str(rank), at, shape, in_bytes(size * item), *sets]
         rows.append(({"data_rank": rank, "data_block": shape}, cells))
     return data_table(caption, ["rank", "at", "block", "bytes", *mode_names(dist)], rows)
 
@@ -278,22 +288,26 @@ def _messages(scene: Scene) -> list[Markup]:
     tables = []
     if step.before.grid.size <= MOST_RANKS:
         tables.append(_matrix(step, step.sent(scene.item)))
+
     sent = np.broadcast_to(step.movement.traffic(SENDS).elements, step.ranks.shape)
     busiest = int(sent.argmax())
     mine = [message for message in step.movement.messages(busiest, SENDS) if message.peer != busiest and len(message)]
-    alike = step.before.digits == step.after.digits
-    rows: list[Row] = []
+
+    same_digits = step.before.digits == step.after.digits
+    rows: list[TableRow] = []
     for message in mine[:_LISTED]:
         sets: list[str] = []
-        if alike:
+        if same_digits:
             pairs = zip(step.before.index_sets(busiest), step.after.index_sets(message.peer), strict=True)
             sets = [brief(gives & takes, _COLUMNS) for gives, takes in pairs]
         count = [f"{len(message):,}", in_bytes(len(message) * step.sent(scene.item))]
         rows.append(({}, [str(busiest), str(message.peer), *count, *sets]))
+
     more = f", {_LISTED} of {len(mine):,}" if len(mine) > _LISTED else ""
     caption = f"Messages of rank {busiest}, which sends most{more}"
+
     heads = ["from", "to", "elements", "bytes"]
-    if alike:
+    if same_digits:
         heads += mode_names(step.before)
     if rows:
         tables.append(data_table(caption, heads, rows))
@@ -302,11 +316,12 @@ def _messages(scene: Scene) -> list[Markup]:
 
 def _matrix(step: Step, item: int) -> Markup:
     """The bytes from each rank to each; bytes that a rank keeps are in brackets."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for sender, counts in enumerate(step.movement.matrix().tolist()):
         cells = [in_bytes(count * item) if count else "-" for count in counts]
         cells[sender] = f"({cells[sender]})"
         rows.append(({"data_rank": sender}, [str(sender), *cells]))
+
     what = "Contributions" if step.before.partial else "Bytes"
     caption = f"{what} from each rank (down) to each rank (across); in brackets: what it keeps"
     return data_table(caption, ["from \\ to", *(row[0] for _, row in rows)], rows)
@@ -351,9 +366,11 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
     rows, left = [], "text-align:left"
     for name, value in facts:
         rows.append(element("tr", element("th", name.lower(), style=left), element("td", value, style=left)))
-    drawn = [_small_map(*each) for each in maps[:_MAPS]]
+
+    drawn = [_small_map(name, dist) for name, dist in maps[:_MAPS]]
     if len(maps) > _MAPS:
         drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
+
     parts = [element("div", element("b", kind), " ", element("code", head))]
     if rows:
         parts.append(element("table", *rows))

@@ -48,23 +48,31 @@ def contraction(plan: Contraction, *, letters: str | None = None) -> Figure:
     known = plan.subscripts.letters
     if letters is not None and not (0 < len({*letters}) == len(letters) < 4 and {*letters} <= {*known}):
         raise PlanError(f"letters={letters!r} are not one to three different letters of {known}")
+
     products = [(number, stage) for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)]
     products = [(number, stage) for number, stage in products if not stage.is_diagonal]
+
     figure = new_figure(3.6 * len(products) + 0.8, 4.0)
     dists = []
     for place, (number, stage) in enumerate(products, 1):
         split = dict(stage.assignment)
         order = stage.term + "".join([x for x in known if x in "".join(stage.terms) and x not in stage.term])
-        shown = (
-            sorted(order, key=lambda x: x not in split)[:3] if letters is None else [x for x in letters if x in order]
-        )
+        if letters is None:
+            shown = sorted(order, key=lambda x: x not in split)[:3]
+        else:
+            shown = [x for x in letters if x in order]
+
         modes = [*map(order.index, shown)]
-        entries = tuple([split.get(letter, ()) for letter in order])
-        dists.append(Distribution(Layout(entries), tuple([plan.extents[letter] for letter in order]), plan.grid))
+        # The products are points, split as a tensor whose modes are the letters: so that tensor is drawn.
+        layout = Layout(tuple([split.get(letter, ()) for letter in order]))
+        dists.append(Distribution(layout, tuple([plan.extents[letter] for letter in order]), plan.grid))
+
         ax = figure.add_subplot(1, len(products), place)
         draw(ax, dists[-1], tuple(sorted(modes) if letters is None else modes), order)
+
         _, *more = ax.get_title().split("\n")
         lines = (*f"{number}. {stage}".split(", "), stage.family, *more)
         ax.set_title("\n".join(lines), fontfamily="monospace", fontsize=9, color=INK)
+
     add_legend(figure, dists)
     return figure

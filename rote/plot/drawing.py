@@ -27,19 +27,8 @@ from ..layout.kinds import mode_set, part_extents
 from ..layout.layout import Layout
 
 __all__ = ["GAP", "Face", "Owners", "Points", "Run", "Side", "block_words", "brief", "chords", "cube"]
-__all__ += [
-    "cube_edges",
-    "example_grid",
-    "example_shape",
-    "flat",
-    "is_light",
-    "listed_ranks",
-    "mode_names",
-    "owners_of",
-    "rank_color",
-    "run_around",
-]
-__all__ += ["runs", "table", "ticks"]
+__all__ += ["cube_edges", "example_grid", "example_shape", "flat", "is_light", "listed_ranks", "mode_names"]
+__all__ += ["owners_of", "rank_color", "run_around", "runs", "table", "ticks"]
 
 Color = tuple[float, float, float]
 Points = npt.NDArray[np.float64]
@@ -97,6 +86,7 @@ def _listed(first: int, offsets: tuple[int, ...], sign: str) -> str:
     last = first + offsets[-1]
     if sign == "," and len(offsets) > 2 and offsets[-1] == len(offsets) - 1:
         return f"{first}-{last}"
+
     whole = sign.join(str(first + offset) for offset in offsets[:4])
     return whole if len(offsets) < 3 or (len(offsets) < 5 and len(whole) < 8) else f"{first}{sign}…{sign}{last}"
 
@@ -104,12 +94,15 @@ def _listed(first: int, offsets: tuple[int, ...], sign: str) -> str:
 def owners_of(dist: Distribution) -> Callable[[Mapping[int, int]], Owners]:
     """A function that gives the owners of elements at given coordinates of the grid modes that split."""
     strides = row_major(dist.grid.shape)
+
     rooted = sum(at * strides[g] for g, at in dist.layout.rooted)
+
     offsets = {"replicated": (0,), "partial": (0,)}
     for role, stride, p in zip(dist.roles, strides, dist.grid.shape, strict=True):
         if role.name in offsets:
             ranks = np.add.outer(offsets[role.name], stride * np.arange(p))
             offsets[role.name] = tuple(ranks.reshape(-1).tolist())
+
     replicas, parts = offsets["replicated"], offsets["partial"]
 
     def owners(at: Mapping[int, int]) -> Owners:
@@ -149,8 +142,8 @@ def run_around(dist: Distribution, mode: int, index: int) -> Run:
     """The run along one view mode that holds a global index."""
     coordinates = dist.locate(mode, np.array(index))[0]
     at = tuple([(g, int(c)) for g, c in coordinates.items()])
-    held = mode_set(dist.splits[mode], dist.view_shape[mode], tuple([c for _, c in at]))
-    return Run(*held.run_around(index), at)
+    indices = mode_set(dist.splits[mode], dist.view_shape[mode], tuple([c for _, c in at]))
+    return Run(*indices.run_around(index), at)
 
 
 def runs(dist: Distribution, mode: int) -> Iterator[Run]:
@@ -192,6 +185,7 @@ def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> li
         run = common(start)
         places.append(run)
         start = run.stop
+
     return places if len(places) <= room else [*places[: room - 2], GAP, common(extent - 1)]
 
 
@@ -241,8 +235,10 @@ class Side:
     def labels(self, most: int) -> list[int]:
         """The indices to write beside it: the starts of runs, or some of them if there are many, and the last end."""
         starts = [run.start for run in self.runs]
+
         every = -(-len(starts) // most)
         places = starts[::every]
+
         if len(places) > 1 and 2 * (self.shown - places[-1]) < places[-1] - places[-2]:
             places.pop()  # too near to the end
         return [*places, self.shown]
@@ -311,10 +307,12 @@ class Face:
 
     def lines(self) -> list[Points]:
         """The lines between elements, if there are few."""
+
         height, width = self.down.shown, self.across.shown
         lines: list[Points] = []
         if height <= _FINE:
             lines += [self.cell(Run(row, row), Run(0, width))[:2] for row in range(1, height)]
+
         if width <= _FINE:
             lines += [self.cell(Run(0, height), Run(column, column))[1:3] for column in range(1, width)]
         return lines
@@ -334,7 +332,9 @@ def cube(sides: Sequence[Side], at: Mapping[int, int]) -> list[Face]:
     #     |_____|/
     #      front
     most = max(side.shown for side in sides)
+
     first, depth, height = (max(0.35, s.shown / most) * edge for s, edge in zip(sides, _OBLIQUE, strict=True))
+
     a, b, c = sides
     return [
         Face(c, a, {**at, **dict(b.runs[0].at)}, np.zeros(2), height, first),
@@ -369,16 +369,18 @@ def listed_ranks(size: int) -> list[int | None]:
 def block_words(dist: Distribution, rank: int, room: int) -> tuple[str, str, list[str]]:
     """The coordinates of a rank, the shape of its block, and the indices along each mode in `room` columns each."""
     at = ",".join(map(str, dist.grid.coordinates(rank)))
-    return at, str(dist.local_shape(rank)), [brief(held, room) for held in dist.index_sets(rank)]
+    return at, str(dist.local_shape(rank)), [brief(indices, room) for indices in dist.index_sets(rank)]
 
 
-def brief(held: IndexSet, room: int) -> str:
+def brief(indices: IndexSet, room: int) -> str:
     """An index set as text that fits into `room` columns."""
-    texts = [str(Run(a, b)) for a, b in islice(held.unroll(held.stop), 9)]
+    # Nine runs decide: a set may have thousands, and no more than seven are written.
+    texts = [str(Run(a, b)) for a, b in islice(indices.unroll(indices.stop), 9)]
     whole = f"{{{', '.join(texts)}}}"
     if len(texts) < 3 or (len(texts) < 9 and len(whole) <= room):
         return whole
-    last = Run(*held.run_around(held.stop - 1))
+
+    last = Run(*indices.run_around(indices.stop - 1))
     some = [f"{{{', '.join(texts[:count])}, …, {last}}}" for count in range(7, 0, -1)]
     return next((text for text in some if len(text) <= room), some[-1])
 
@@ -390,6 +392,7 @@ def rank_color(rank: float, size: int) -> Color:
     """The colour of a rank among `size`, as (red, green, blue) from 0 to 1: red for the first, blue for the last."""
     part = rank / (size - 1) if size > 1 else 0.9
     place = 0.5 + 9 * part
+
     low = int(place)
     red, green, blue = _COLORS[low] + (place - low) * (_COLORS[low + 1] - _COLORS[low])
     return float(red), float(green), float(blue)
@@ -422,6 +425,7 @@ def example_grid(*layouts: Layout) -> tuple[int, ...]:
             grid[entry.grid_mode] = max(grid[entry.grid_mode], max(len(entry.kind.sizes), entry.kind.at + 1))
         for g, at in layout.rooted:
             grid[g] = max(grid[g], at + 1)
+
     return tuple(grid)
 
 
@@ -463,17 +467,21 @@ def _near(n: int, kind: Kind, p: int) -> int:
 def _usual_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
     """Extents that fit the layout, in which parts may be empty."""
     usual = 8 if layout.order < 3 else 4
-    wanted = [usual] * layout.order
+    extents = [usual] * layout.order
+
     for m, mode in enumerate(layout.modes):
         if mode and mode[0].grid_mode < len(grid):
-            wanted[m] = _near(usual, mode[0].kind, grid[mode[0].grid_mode])
+            extents[m] = _near(usual, mode[0].kind, grid[mode[0].grid_mode])
     if layout.view is None:
-        return tuple(wanted)
+        return tuple(extents)
+
     shape: list[int] = []
     for item in layout.view:
         if not isinstance(item, Tile):
             shape += [usual] * len(item.names)
-        else:
-            known, free = prod(item.given), len(item.given) < len(item.parts)
-            shape.append(-(-usual // known) * known if free else known)
+            continue
+
+        # A multiple of the parts whose sizes are written; if all are, their product is the extent.
+        known, free = prod(item.given), len(item.given) < len(item.parts)
+        shape.append(-(-usual // known) * known if free else known)
     return tuple(shape)

@@ -78,10 +78,12 @@ def layout(
         raise LayoutError(
             f"drawn is a distribution, not {dist!r}\nwrite rote.parse(text).on(shape, grid), or x.distribution"
         )
+
     chosen = _choose(dist, modes)
     if ax is None:
         figure = new_figure(4.6 if legend else 3.8, (1.5, 1.5, 3.6, 3.8)[len(chosen)])
         ax = figure.add_subplot()
+
     draw(ax, dist, chosen)
     if legend:
         add_legend(ax, [dist])
@@ -105,14 +107,18 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
         names.append((step.kind, _over(step)))
     if not plan.steps:
         dists, names = [plan.source, plan.target], [("nothing", "to do")]
+
     pictures = [(dist, _choose(dist, modes)) for dist in dists]
     most = max([len(chosen) for _, chosen in pictures])
+
     heights = [3.6 if most > 1 else 2.2]
     matrices = _matrices(plan) if messages else []
     if messages:
         heights.append(3.4)
+
     figure = new_figure(3.1 * len(dists) + 1.0 * len(names), sum(heights))
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+
     row(figure, rows[0], pictures, names)
     if messages:
         below = rows[1].subgridspec(1, len(matrices))
@@ -152,6 +158,7 @@ def stages(
     """
     chosen = [_choose(dist, those) for dist, those in zip(dists, modes, strict=True)]
     figure = new_figure(3.1 * len(dists) + 1.0 * len(arrows), 4.0 if max(map(len, chosen)) > 1 else 2.4)
+
     cell = figure.add_gridspec(1, 1)[0]
     for ax, caption in zip(row(figure, cell, [*zip(dists, chosen, strict=True)], arrows), captions, strict=True):
         ax.set_title("\n".join(filter(None, (ax.get_title(), caption))), fontfamily="monospace", fontsize=9, color=INK)
@@ -167,9 +174,11 @@ def row(
 ) -> list[Axes]:
     """Draw layouts side by side, with arrows between them; return the axes of the layouts."""
     grid = cell.subgridspec(1, 2 * len(pictures) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
+
     axes = [figure.add_subplot(grid[2 * number]) for number in range(len(pictures))]
     for ax, (dist, modes) in zip(axes, pictures, strict=True):
         draw(ax, dist, modes)
+
     for number, (kind, over) in enumerate(names):
         _arrow(figure.add_subplot(grid[2 * number + 1]), kind, over)
     return axes
@@ -207,6 +216,7 @@ def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, leg
         raise PlanError(f"one matrix is drawn on ax, but the plan has {len(matrices)} steps\nchoose one, as in step=1")
     else:
         axes = [ax]
+
     _draw_matrices(axes, matrices, legend)
     return axes[0].figure.figure
 
@@ -219,26 +229,29 @@ def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
             f"a message matrix is drawn for up to {_MOST_RANKS} ranks, but grid {plan.source.grid} has {size}\n"
             "compile the transition for a smaller grid to see its pattern; plan.explain() says what the large one costs"
         )
-    moves = [(str(each).partition(":")[0], each.before, each.after) for each in plan.steps]
+
+    moves = [(str(entry).partition(":")[0], entry.before, entry.after) for entry in plan.steps]
     if step is not None:
         if not 1 <= step <= len(moves):
             raise PlanError(
                 f"the plan has {len(moves)} steps, but step={step} is to be drawn\ncount from 1, as print(plan)"
             )
         moves = moves[step - 1 : step]
+
     moves = moves or [("nothing to do", plan.source, plan.target)]
     return [(name, movement(before, after).matrix() * plan.dtype.itemsize) for name, before, after in moves]
 
 
 def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legend: bool = True) -> None:
     """Draw matrices side by side, all in one scale, with its explanation beside the last."""
-    kept = max(int(sent.diagonal().max()) for _, sent in matrices)
-    most = max(int((sent - np.diag(sent.diagonal())).max()) for _, sent in matrices)
-    scale = Scale.of(most, kept)
+    most_kept = max(int(sent.diagonal().max()) for _, sent in matrices)
+    most_sent = max(int((sent - np.diag(sent.diagonal())).max()) for _, sent in matrices)
+    scale = Scale.of(most_sent, most_kept)
+
     for ax, (title, sent) in zip(axes, matrices, strict=True):
         draw_matrix(ax, sent, title, scale)
     if legend:
-        draw_scale(axes[-1], scale, kept > 0)
+        draw_scale(axes[-1], scale, most_kept > 0)
 
 
 def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:
@@ -259,23 +272,29 @@ def add_legend(target: Axes | Figure, dists: list[Distribution]) -> None:
 
     size = dists[0].grid.size
     ranks = range(size) if size <= _MOST_ENTRIES else np.linspace(0, size - 1, 8).astype(int).tolist()
+
     patches: dict[Owners, Patch] = {}
     holding = set()
     for dist in dists:
         splitting = [split.grid_mode for splits in dist.splits for split in splits]
         owners_at = drawing.owners_of(dist)
         for rank in ranks:
-            if 0 not in dist.local_shape(rank):
-                holding.add(rank)
-                coordinates = dist.grid.coordinates(rank)
-                owners = owners_at({g: coordinates[g] for g in splitting})
-                look = style(owners, size)
-                hatch = 3 * look.pop("hatch", "")  # denser, for a small patch
-                patches.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))
+            if 0 in dist.local_shape(rank):
+                continue
+
+            holding.add(rank)
+            coordinates = dist.grid.coordinates(rank)
+            owners = owners_at({g: coordinates[g] for g in splitting})
+            look = style(owners, size)
+            hatch = 3 * look.pop("hatch", "")  # denser, for a small patch
+            patches.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))
+
     handles = [patches[owners] for owners in sorted(patches, key=lambda o: (len(o.ranks), o.first))]
+
     empty = [str(rank) for rank in ranks if rank not in holding]
     if empty:
         handles.append(Patch(label=f"{', '.join(empty)}: nothing", facecolor="white", edgecolor="#bbbbbb"))
+
     options: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.2, "title": "rank"}
     if isinstance(target, Axes):
         target.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), **options)
@@ -326,8 +345,10 @@ def _figure_class() -> type[Figure]:
 def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...], names: Sequence[str] | None = None) -> None:
     """Draw the picture of a distribution on matplotlib's axes, without a legend; its modes may have other names."""
     names = names or drawing.mode_names(dist)
+
     rest = [m for m in range(dist.order) if m not in modes]
     sides = [replace(Side.beginning(dist, m, _MOST_RUNS), name=names[m]) for m in modes]
+
     text = str(dist.layout)
     if len(text) > _LONG:
         text = text.replace(": ", ":\n", 1)
@@ -335,11 +356,13 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...], names: Sequence[s
     if rest:
         lines.append(f"at index 0 of {', '.join([names[m] for m in rest])}")
     lines += [side.cut for side in sides if side.cut]
+
     ax.set_title("\n".join(lines), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
         return
+
     at = {g: c for m in rest for g, c in drawing.run_around(dist, m, 0).at}
     if len(sides) == 3:
         faces = drawing.cube(sides, at)
@@ -348,6 +371,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...], names: Sequence[s
         down, across = [*[Side()] * (2 - len(sides)), *sides]
         faces = [drawing.flat(down, across, at)]
         _flat_axes(ax, down, across)
+
     _cells(ax, dist, faces)
 
 
@@ -358,9 +382,12 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
     size = dist.grid.size
     cells = [cell for face in faces for cell in face.cells(dist)]
     corners = [corners for _, corners in cells]
+
     groups: dict[Owners, list[Points]] = {}
     for owners, of_cell in cells:
         groups.setdefault(owners, []).append(of_cell)
+
+    # A collection has one hatching: few groups get one each, many get their first rank's colour only.
     if len(groups) <= _MOST_STYLES:
         for owners, group in groups.items():
             ax.add_collection(PolyCollection(group, label=str(owners), **style(owners, size)))
@@ -369,14 +396,17 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
         ax.add_collection(PolyCollection(corners, facecolor=colors, linewidth=0, label="_cells"))
     for face in faces:
         ax.add_collection(LineCollection(face.lines(), color="white", alpha=0.4, linewidth=0.5))
-    if len(faces) == 3:
+    if len(faces) == 3:  # the side of a cube lies in shadow
         ax.add_collection(PolyCollection([faces[1].outline()], facecolor="black", alpha=0.12, linewidth=0))
+
     most = max(len(side.runs) for face in faces for side in (face.down, face.across))
     if most <= _MOST_BORDERS:
         width = 0.9 if most <= _FEW else 0.4
         ax.add_collection(PolyCollection(corners, facecolor="none", edgecolor="white", linewidth=width))
+
     outlines = [face.outline() for face in faces]
     ax.add_collection(PolyCollection(outlines, facecolor="none", edgecolor=INK, linewidth=0.9))
+
     if len(cells) <= _MOST_LABELS:
         _labels(ax, cells, np.ptp(np.concatenate(outlines), axis=0), size)
 
@@ -385,6 +415,8 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
     """Write the owners in the middle of each cell, as large as fits; nothing if too small to read."""
     aspect = float(ax.get_aspect())
     box = ax.get_window_extent()
+
+    # A unit of the picture in points. The aspect says how much higher than wide one is; 0.8 leaves room for titles.
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
     for owners, corners in cells:
         edges = drawing.chords(corners) * (unit, unit * aspect)
@@ -393,6 +425,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
         if points >= 4:
             color = rank_color(owners.first, size)
             ink = INK if is_light(color) else "white"
+
             look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": points, "color": ink}
             if len(owners.ranks) > 1:  # a plain background over the hatching
                 look["bbox"] = {"boxstyle": "round,pad=0.2", "fc": color, "ec": "none"}
@@ -404,16 +437,19 @@ def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
     """Set up axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
     ax.set_ylim(down.shown, 0)
+
     ratio = min(max(down.shown / across.shown, 0.4), 2.5) if down.name else 0.12
     ax.set_aspect(ratio * across.shown / down.shown)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True)
+
     space = 1 / ratio if down.name else 1.0  # the width, relative to the height
     for side, axis, part in ((across, ax.xaxis, min(1.0, space)), (down, ax.yaxis, min(1.0, ratio))):
         if side.shown <= _FEW * part:  # number each index, at the middle of its cell
             axis.set_ticks([i + 0.5 for i in range(side.shown)], [*map(str, range(side.shown))])
         else:
             axis.set_ticks(side.labels(max(3, int(9 * part))))
+
     ax.tick_params(left=False, labelleft=bool(down.name))
     ax.set_xlabel(across.name, fontsize=9, color=INK)
     ax.set_ylabel(down.name, fontsize=9, color=INK)
@@ -434,6 +470,7 @@ def cube_axes(ax: Axes, faces: list[Face]) -> None:
             ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
         x, y = start + edge / 2
         ax.annotate(side.name, (x, y), far, fontsize=9, rotation=90 if look["ha"] == "right" else 0, **look)
+
     corners = np.concatenate([face.outline() for face in faces])
     (left, low), (far_right, high) = corners.min(axis=0), corners.max(axis=0)
     ax.set_xlim(left - 0.25, far_right + 0.12)
@@ -486,24 +523,27 @@ def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
     from matplotlib.colors import to_rgb
 
     size = len(sent)
-    kept = np.flatnonzero(sent.diagonal())
-    own = np.diag(sent.diagonal())
+    diagonal = np.diag(sent.diagonal())
     ranks = -(-size // _MOST_POINTS)  # per point
-    messages, keeps = _most_of(sent - own, ranks), _most_of(own, ranks)
+    messages, keeps = _most_of(sent - diagonal, ranks), _most_of(diagonal, ranks)
+
     image = scale.colors(messages / max(scale.most, 1))[..., :3]
     image[messages == 0] = to_rgb(_NOTHING)
     image[(messages == 0) & (keeps > 0)] = to_rgb(_KEPT)
+
     end = len(image) * ranks
     ax.imshow(image, extent=(0, end, end, 0), interpolation="nearest")
     ax.set(xlim=(0, size), ylim=(size, 0))
+
     if size <= _MOST_CELLS:
-        _hatch(ax, kept)
+        _hatch(ax, np.flatnonzero(sent.diagonal()))
         edges = []
         for k in range(1, size):
             edges += [[(0, k), (size, k)], [(k, 0), (k, size)]]
         width = 0.9 if size <= _FEW else 0.4
         ax.add_collection(LineCollection(edges, color="white", linewidth=width))
         _numbers(ax, sent, image, scale)
+
     _rank_axes(ax, size)
     ax.set_title(title, fontfamily="monospace", fontsize=10, color=INK)
 
@@ -515,8 +555,10 @@ def draw_scale(ax: Axes, scale: Scale, kept: bool) -> None:
     if scale.most:
         bar = ax.inset_axes((1.07, 0.2, 0.05, 0.72))
         steps = np.linspace(1, 0, 256)[:, None]
+
         ticks = sorted({0, scale.most // 2, scale.most})
         bar.imshow(scale.colors(steps), aspect="auto", extent=(0, 1, 0, scale.most))
+
         bar.spines[:].set_visible(False)
         bar.set_xticks([])
         bar.set_yticks(ticks, [*map(scale.text, ticks)])
@@ -538,11 +580,11 @@ def _most_of(sent: Ints, ranks: int) -> Ints:
     return most
 
 
-def _hatch(ax: Axes, kept: npt.NDArray[np.intp]) -> None:
+def _hatch(ax: Axes, ranks: npt.NDArray[np.intp]) -> None:
     from matplotlib.collections import PolyCollection
 
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
-    cells = [corners + rank for rank in kept]
+    cells = [corners + rank for rank in ranks]
     ax.add_collection(PolyCollection(cells, facecolor="none", edgecolor="white", hatch="//", linewidth=0, label="kept"))
 
 
@@ -550,10 +592,12 @@ def _numbers(ax: Axes, sent: Ints, image: npt.NDArray[np.float64], scale: Scale)
     """Write the bytes of each cell, all in one font size; nothing if too small to read."""
     texts = {(a, b): scale.text(int(sent[a, b])) for a, b in np.argwhere(sent).tolist()}
     box = ax.get_window_extent()
+
     edge = 0.8 * 72 / ax.figure.dpi * min(box.width, box.height) / len(sent)
     points = min(9.0, 0.6 * edge, edge / (0.62 * max(map(len, texts.values()), default=1) + 0.3))
     if points < 4:
         return
+
     for (a, b), text in texts.items():
         red, green, blue = image[a, b]
         ink = INK if is_light((red, green, blue)) else "white"
@@ -567,11 +611,13 @@ def _rank_axes(ax: Axes, size: int) -> None:
         beside = ax.inset_axes(bounds)
         beside.imshow(stripe, aspect="auto", interpolation="nearest")
         beside.set_axis_off()
+
     ranks = range(0, size, 1 if size <= _FEW else -(-size // 8))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([rank + 0.5 for rank in ranks], [*map(str, ranks)])
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True, pad=9)
     ax.spines[:].set_visible(False)
+
     ax.set_xlabel("to rank", fontsize=9, color=INK)
     ax.set_ylabel("from rank", fontsize=9, color=INK)
     ax.xaxis.set_label_position("top")

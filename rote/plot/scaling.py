@@ -27,23 +27,28 @@ def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
     ['1-D', 'other', 'ideal']
     """
     panels = [table for table in (strong, weak) if table is not None]
+
     figure = new_figure(5.5 * len(panels), 4.2)
     for number, table in enumerate(panels, 1):
         axes = figure.add_subplot(1, len(panels), number)
+
         rows = [row for row in table.rows if row.best]
         for family in table.families:
-            told = {row.ranks: row.best[family] for row in rows if family in row.best}
-            if told:
-                ranks, seconds = [*told], [each.seconds for each in told.values()]
-                low, high = zip(*[each.range for each in told.values()], strict=True)
-                (line,) = axes.plot(ranks, seconds, marker="o", markersize=4, label=family)
-                axes.fill_between(ranks, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
+            best = {row.ranks: row.best[family] for row in rows if family in row.best}
+            if best:
+                seconds = [prediction.seconds for prediction in best.values()]
+                low, high = zip(*[prediction.range for prediction in best.values()], strict=True)
+                (line,) = axes.plot([*best], seconds, marker="o", markersize=4, label=family)
+                axes.fill_between([*best], low, high, color=line.get_color(), alpha=0.1, linewidth=0)
+
         counts, first = [row.ranks for row in rows], [row.best[row.taken].seconds for row in rows[:1]]
         ideal = [first[0] * counts[0] / count if table is strong else first[0] for count in counts]
         axes.plot(counts, ideal, ":", color="gray", label="ideal")
+
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set(title="strong scaling" if table is strong else "weak scaling", xlabel="ranks", ylabel="seconds")
         axes.legend(fontsize="small")
+
     figure.suptitle(strong.head().splitlines()[0], fontsize="medium")
     return figure

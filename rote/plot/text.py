@@ -64,8 +64,10 @@ def _notes(dist: Distribution) -> Iterator[str]:
             yield f"grid mode {g} is partial: an element is the {dist.layout.op} of what the ranks along it hold"
         elif role.name == "rooted":
             yield f"grid mode {g} is rooted: only the ranks at its coordinate {role.at} hold anything"
-    counts = [np.count_nonzero(part_extents(*each)) for each in zip(dist.splits, dist.view_shape, strict=True)]
+
+    counts = [np.count_nonzero(part_extents(*mode)) for mode in zip(dist.splits, dist.view_shape, strict=True)]
     free = [p for g, p in enumerate(dist.grid.shape) if dist.roles[g].name in ("replicated", "partial")]
+
     empty = dist.grid.size - int(prod(counts)) * prod(free)
     if empty:
         yield f"{empty:,} of {dist.grid.size:,} ranks hold{'s' * (empty == 1)} nothing"
@@ -94,9 +96,12 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     """A tensor of order 3 or more as matrices of its last two modes, as many side by side as fit."""
     leading = range(dist.order - 2)
+
     rows = ticks([dist], dist.order - 2, 12, small=8)
     columns = _columns(dist, dist.order - 1, min(44, page - 6), small=8)
+
     parts = [np.argwhere(part_extents(dist.splits[mode], dist.view_shape[mode])).tolist() for mode in leading]
+
     panels = []
     for chosen in islice(product(*parts), _LINES):
         sets, at = [], dict[int, int]()
@@ -105,16 +110,20 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
             at |= zip([split.grid_mode for split in splits], coordinates, strict=True)
             text = brief(mode_set(splits, dist.view_shape[mode], tuple(coordinates)), 20).strip("{}")
             sets.append(f"{{{text}}}" if "," in text else text)
+
         matrix = _matrix(dist, at, rows, columns, color, page)
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *matrix])
+
     width = max(map(_visible, chain(*panels))) + 3
     beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
     beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # fill the last row as the others
+
     shown = panels[: beside * max(1, _LINES // height)]
     for first in range(0, len(shown), beside):
         yield ""
         for lines in zip(*shown[first : first + beside], strict=True):
             yield "".join(line + " " * (width - _visible(line)) for line in lines)
+
     left = prod(map(len, parts)) - len(shown)
     if left:
         yield f"\n… and {left:,} more like these"
@@ -127,11 +136,14 @@ def _matrix(
     heads = [*map(str, columns)]
     if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # too wide: write only where runs begin
         heads = [str(column.start) if column else str(GAP) for column in columns]
+
     labels = drawing.table(dist, rows, columns, at)
     width = max(len(str(label)) for label in chain(*labels) if label)
     widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
+
     side = ["" if dist.order == 1 else str(row) for row in rows]
     margin = max(map(len, side)) + 2
+
     yield " " * (margin + 1) + " ".join(f" {head:>{w}}" for head, w in zip(heads, widths, strict=True))
     for name, owners in zip(side, labels, strict=True):
         cells = zip(owners, widths, strict=True)
@@ -143,17 +155,22 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     """The coordinates and the block of every rank, or of the first few and the last."""
     ranks = drawing.listed_ranks(dist.grid.size)
     space = max(12, (width - 30) // max(1, dist.order) - 2)
+
     lines = [["rank", "at", "block", *mode_names(dist)]]
     for rank in ranks:
         if rank is None:
             lines.append([str(GAP), f"{dist.grid.size - len(ranks) + 1:,} more ranks"])
             continue
+
         at, shape, sets = drawing.block_words(dist, rank, space)
         if 0 in dist.local_shape(rank):
             sets = ["holds nothing"]
         lines.append([str(rank), at, shape, *sets])
+
+    # The two texts that replace columns are longer than these, and widen none.
     aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != str(GAP)]
     widths = [max(len(line[k]) for line in aligned if k < len(line)) for k in range(len(lines[0]))]
+
     for rank, (number, *line) in zip([None, *ranks], lines, strict=True):
         name = f" {number:>{widths[0]}} "
         if rank is not None:
@@ -166,6 +183,7 @@ def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list
     splits = [*chain(*dist.splits)]
     first = owners_of(dist)({})
     last = owners_of(dist)({split.grid_mode: split.parts - 1 for split in splits})
+
     widest = max(len(str(dist.view_shape[mode] - 1)), len(str(first)), len(str(last)))
     return ticks([dist], mode, max(4, width // (widest + 2)), small)
 
@@ -175,6 +193,7 @@ def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> s
     text = f" {owners!s:>{width}} "
     if not color:
         return text
+
     paper = owners.color(dist.grid.size)
     red, green, blue = (int(np.abs(_LEVELS - 255 * part).argmin()) for part in paper)
     ink = 16 if is_light(paper) else 231
