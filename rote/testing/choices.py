@@ -73,6 +73,7 @@ def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
     widest = max(extents)
     kinds = [CYCLIC, BLOCK, cyclic_kind(2), cyclic_kind(3)]
     kinds += [block_kind(b) for b in (max(1, -(-widest // parts)), widest + 1)]
+
     if len(set(extents)) == 1 and parts > 1:
         kinds.append(block_kind(widest // 3, *(0,) * (parts - 2), widest - widest // 3))
         kinds.append(block_kind(0, widest, *(0,) * (parts - 2)))
@@ -84,12 +85,14 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
     order = len(shape)
     if not order or pick([True, True, False]):
         return None
+
     # Tiled modes keep their places; the other modes are permuted among the other places.
     tiled = {m for m in range(order) if pick([False, False, True])}
     plain = [m for m in range(order) if m not in tiled]
     for i in range(len(plain) - 1, 0, -1):
         j = pick(range(i + 1))
         plain[i], plain[j] = plain[j], plain[i]
+
     named = iter(plain)
     items: list[Name | Fuse | Tile] = []
     m = number = 0
@@ -99,9 +102,11 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
             number += 3
             m += 1
             continue
+
         fused = 1
         while m + fused < order and m + fused not in tiled and pick([False, True]):
             fused += 1
+
         names = tuple([_LETTERS[next(named)] for _ in range(fused)])
         items.append(Name(names[0]) if fused == 1 else Fuse(names))
         m += fused
@@ -112,12 +117,14 @@ def _tile(pick: Pick, extent: int, number: int) -> Tile:
     names = [f"t{number + k}" for k in range(3)]
     size = pick([b for b in (2, 3, 1, 4, 6) if extent % b == 0])
     rest = extent // size
+
     options: list[tuple[tuple[str, int | None], ...]]
     options = [((names[0], None), (names[1], size)), ((names[0], size), (names[1], None))]
     if rest:
         options.append(((names[0], rest), (names[1], size)))
         inner = pick([b for b in (2, 3, 1) if rest % b == 0])
         options.append(((names[0], None), (names[1], size), (names[2], inner)))
+
     return Tile(pick(options))
 
 
@@ -125,14 +132,17 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
     """A layout that is legal on a shape and a grid, with mixed kinds, views, partial and rooted grid modes."""
     view = pick_view(pick, shape) if views else None
     extents = view.shape(tuple(shape)) if view else tuple(shape)
+
     roles = ["split", "replicated", "split", "partial", "split", "rooted"]
     if not extents:
         roles = ["replicated", "partial", "rooted"]
     role = {g: pick(roles) for g in range(len(grid))}
+
     modes: list[tuple[Entry, ...]] = [()] * len(extents)
     for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):
         m = pick(range(len(extents)))
         modes[m] += (Entry(g, pick(kinds_for(grid[g], _extents(modes[m], grid, extents[m])))),)
+
     partial = tuple([g for g in role if role[g] == "partial"])
     rooted = tuple([(g, pick(range(grid[g]))) for g in role if role[g] == "rooted"])
     op: Op = pick(["sum", "sum", "max", "min", "prod"]) if partial else "sum"

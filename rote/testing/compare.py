@@ -46,45 +46,56 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
         raise TypeError(
             f"a tensor is compared, not {type(tensor).__name__}\nwrite np.testing.assert_array_equal for two arrays"
         )
-    wanted = as_array(array)
+
+    expected = as_array(array)
     dist, comm = tensor.distribution, tensor.comm
     with collective_errors(comm):
-        if wanted.shape not in ((), tensor.shape):
-            raise AssertionError(f"the tensor has shape {tensor.shape}, the array {wanted.shape}")
+        if expected.shape not in ((), tensor.shape):
+            raise AssertionError(f"the tensor has shape {tensor.shape}, the array {expected.shape}")
+
     if dist.partial:
         whole = tensor.to_global()
         tensor = DistTensor.from_global(whole, L(*[()] * whole.ndim), comm, dist.grid)
         dist = tensor.distribution
-    wrong = _first_wrong(tensor, np.broadcast_to(wanted, tensor.shape), rtol, atol)
-    everywhere = [each for each in comm.allgather_object(wrong) if each is not None]
-    if not everywhere:
+
+    wrong = _first_wrong(tensor, np.broadcast_to(expected, tensor.shape), rtol, atol)
+    reports = [report for report in comm.allgather_object(wrong) if report is not None]
+    if not reports:
         return
-    index, rank, place, value, right, _ = min(everywhere, key=lambda each: each[:2])
-    total = counted(sum(each[-1] for each in everywhere), "element is", "elements are")
-    ranks = f" on {len(everywhere)} ranks" if len(everywhere) > 1 else ""
+
+    # Of several owners of the first wrong element, the lowest rank is named: all ranks raise the same text.
+    index, rank, place, value, right, _ = min(reports, key=lambda report: report[:2])
+    total = counted(sum(report[-1] for report in reports), "element is", "elements are")
+    ranks = f" on {len(reports)} ranks" if len(reports) > 1 else ""
+
     raise AssertionError(
         f"x{list(index)} is {value}, not {right}: rank {rank} holds it at {list(place)} of its block "
         f"{dist.local_shape(rank)}, by {dist}\n{total} wrong{ranks}"
     )
 
 
-def _first_wrong(tensor: DistTensor, wanted: npt.NDArray[np.generic], rtol: float, atol: float) -> _Wrong | None:
+def _first_wrong(tensor: DistTensor, expected: npt.NDArray[np.generic], rtol: float, atol: float) -> _Wrong | None:
     """This rank's wrong element with the lowest global index, if any, and the number of its wrong elements."""
     dist, rank, block = tensor.distribution, tensor.comm.rank, tensor.local
     if not block.size:
         return None
+
     indices = np.broadcast_arrays(*dist.tensor_indices(rank), np.empty(block.shape))[:-1]
-    right = wanted[tuple(indices)]
+    right = expected[tuple(indices)]
     if rtol or atol:
         inexact = block.dtype.kind in "fc" and right.dtype.kind in "fc"
         same = np.isclose(block, right, rtol, atol, equal_nan=inexact)
     else:
-        same = (block == right) | ((block != block) & (right != right))
+        same = (block == right) | ((block != block) & (right != right))  # NaN alone differs from itself
+
     places = np.argwhere(~same)
     if not len(places):
         return None
+
+    # A block's order is not the tensor's: in a cyclic layout the first wrong place may have a later global index.
     wrong = []
     for at in map(tuple, places.tolist()):
         wrong.append((tuple([int(index[at]) for index in indices]), at))
+
     first, at = min(wrong)
     return first, rank, at, str(block[at]), str(right[at]), len(places)

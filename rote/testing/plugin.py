@@ -52,6 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("ranks")
     if marker is None:
         return
+
     numbers = marker.args
     if not numbers or not all(type(number) is int and number > 0 for number in numbers):
         raise pytest.UsageError(
@@ -64,6 +65,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             f"{metafunc.definition.nodeid}: each rank would draw by itself\n"
             "draw outside of ranks: @given(dist_tensors()), and case.run(…) runs on ranks"
         )
+
     metafunc.parametrize("comm", numbers, indirect=True, ids=[f"ranks{number}" for number in numbers])
 
 
@@ -82,7 +84,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     """Run a marked test on its ranks, instead of once."""
     if pyfuncitem.get_closest_marker("ranks") is None:
         return (yield)
+
     ranks = cast(int, pyfuncitem.callspec.params["comm"])
+
     test = pyfuncitem.obj
     if os.environ.get(_INSIDE):
         pyfuncitem.obj = _one_rank(test)
@@ -131,17 +135,21 @@ def _under_mpiexec(item: pytest.Function, ranks: int) -> Any:
     def started(**fixtures: Any) -> None:
         command = [*mpiexec_command(), "-n", str(ranks), sys.executable, "-m", "pytest", item.nodeid]
         command += ["-q", "-s", "-p", __name__, "-p", "no:cacheprovider", "--rootdir", str(item.config.rootpath)]
+
         if item.config.pluginmanager.hasplugin("xdist"):
             command += ["-n", "0"]
         if item.config.inipath is not None:
             command += ["-c", str(item.config.inipath)]
+
         environment = {**launcher_environment(), _INSIDE: "1"}
+
         try:
             done = subprocess.run(
                 command, cwd=item.config.rootpath, env=environment, capture_output=True, text=True, timeout=_TIMEOUT
             )
         except subprocess.TimeoutExpired:
             pytest.fail(f"{ranks} ranks hang: {_TIMEOUT:.0f} s", pytrace=False)
+
         output = done.stderr + done.stdout
         if _SKIPS in output and "Traceback" not in output:
             pytest.skip(output.partition(_SKIPS)[2].splitlines()[0])
@@ -164,6 +172,7 @@ def mpiexec_command() -> list[str]:
     mpiexec = next(iter(launchers()), "")
     if not mpiexec:
         raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
+
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=launcher_environment()).stdout
     if family(version) == "Open MPI":
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
@@ -173,7 +182,7 @@ def mpiexec_command() -> list[str]:
 def launcher_environment() -> dict[str, str]:
     """This process's environment without the variables of an outer MPI launch, and without mixing of ranks' output."""
     moved = {name: value for name, value in os.environ.items() if name == "OPAL_PREFIX"}  # where Open MPI lies now
-    kept = {name: value for name, value in (alone() | moved).items() if name != "PYTHONUNBUFFERED"}
+    inherited = {name: value for name, value in (alone() | moved).items() if name != "PYTHONUNBUFFERED"}
     quiet = {"OMPI_MCA_osc": "^ucx"}  # else Open MPI's wheel warns of its own UCX at each window
     yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH: waiting ranks sleep
-    return {**kept, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    return {**inherited, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}

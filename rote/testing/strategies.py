@@ -91,20 +91,20 @@ def _pick(draw: st.DrawFn) -> Pick:
 
 def _simplest_first(options: Sequence[Any]) -> Sequence[Any]:
     """Options with the simplest first, to which Hypothesis shrinks: small numbers, and replicated grid modes."""
-    if all(type(each) is int for each in options):
+    if all(type(option) is int for option in options):
         return sorted(options)
-    if all(each in ROLES for each in options):
+    if all(option in ROLES for option in options):
         return sorted(options, key=ROLES.index)
     return options
 
 
-def _as_strategy(given: Any, read: Callable[[Any], T]) -> st.SearchStrategy[T]:
+def _as_strategy(value: Any, read: Callable[[Any], T]) -> st.SearchStrategy[T]:
     """A strategy as it is; for a value, the strategy that draws it alone."""
-    return given if isinstance(given, st.SearchStrategy) else st.just(read(given))
+    return value if isinstance(value, st.SearchStrategy) else st.just(read(value))
 
 
-def _as_grid(given: Grid | tuple[int, ...] | int) -> Grid:
-    return Grid(grid_shape(given))
+def _as_grid(grid: Grid | tuple[int, ...] | int) -> Grid:
+    return Grid(grid_shape(grid))
 
 
 @st.composite
@@ -192,10 +192,12 @@ def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
 @st.composite
 def _dist_tensors(draw: st.DrawFn, dist: st.SearchStrategy[Distribution], dtype: st.SearchStrategy[str]) -> TensorCase:
     distribution, kind = draw(dist), np.dtype(draw(dtype))
+
     size = prod(distribution.shape)
     least, most = {"b": (0, 1), "u": (0, 9)}.get(kind.kind, (-9, 9))
     small = st.integers(least, most)
     values = draw(st_numpy.arrays(kind, distribution.shape, elements=small.map(kind.type), fill=st.nothing()))
+
     if size > 1 and draw(st.booleans()):  # all elements differ, so that a wrong place shows
         values = np.arange(size).astype(kind).reshape(distribution.shape)
     return TensorCase(values, distribution)
@@ -221,8 +223,10 @@ def dist_tensors(
     """
     if dist is None:
         dist = distributions(grid=grids(4), whole=True)
+
     chosen = st.just(dist) if isinstance(dist, Distribution) else dist
     if not isinstance(chosen, st.SearchStrategy):
         raise LayoutError(f"tensors have a distribution, not {dist!r}\nwrite rote.parse(text).on(shape, grid)")
-    names = st.sampled_from(_DTYPES) if dtype is None else _as_strategy(dtype, lambda given: np.dtype(given).name)
+
+    names = st.sampled_from(_DTYPES) if dtype is None else _as_strategy(dtype, lambda name: np.dtype(name).name)
     return _dist_tensors(chosen, names)

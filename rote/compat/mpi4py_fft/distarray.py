@@ -41,6 +41,7 @@ class DistArray(np.ndarray[Any, Any]):
                 f"a DistArray takes a Subcomm, or the ranks along each axis; a {type(subcomm).__name__} does not say "
                 f"which axes are split\nwrite subcomm=Subcomm(comm, {[0] * (len(shape) - 1) + [1]})"
             )
+
         if len(shape) > 1:
             if subcomm is None:
                 subcomm = [0] * len(shape)
@@ -48,11 +49,14 @@ class DistArray(np.ndarray[Any, Any]):
             if isinstance(subcomm[0], Integral):
                 world = rote.runtime.world()
                 subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # mpi4py's communicator, if there is MPI
+
             whole = [a for a, part in enumerate(subcomm) if part.size == 1]
             if alignment is None and not whole:
                 raise rote.LayoutError("every axis is split\nwrite 1 for the ranks along an axis that is to be whole")
+
             pencil = Pencil(subcomm, shape, whole[-1] if alignment is None else alignment)
             shape = pencil.subshape
+
         made = super().__new__(cls, (*components, *shape), dtype, buffer, 0, strides)
         if buffer is None and val is not None:
             made.fill(val)
@@ -66,12 +70,8 @@ class DistArray(np.ndarray[Any, Any]):
     pencil: Final = property(lambda self: self._p0, doc="Where the blocks of each component lie.")
     alignment: Final = property(lambda self: self._p0.axis, doc="The axis of the pencil that is whole.")
     dimensions: Final = property(lambda self: len(self._p0.shape), doc="The number of axes of the pencil.")
-    global_shape: Final = property(
-        lambda self: self.shape[: self._rank] + self._p0.shape, doc="The shape of the whole field."
-    )
-    substart: Final = property(
-        lambda self: (0,) * self._rank + self._p0.substart, doc="Where the block begins in the whole."
-    )
+    global_shape: Final = property(lambda self: self.shape[: self._rank] + self._p0.shape, doc="The field's shape.")
+    substart: Final = property(lambda self: (0,) * self._rank + self._p0.substart, doc="Where the block begins.")
     commsizes: Final = property(lambda self: [part.size for part in self.subcomm], doc="The ranks along each axis.")
     v: Final = property(lambda self: self.view(np.ndarray), doc="The block as a plain array, of the same memory.")
 
@@ -90,6 +90,7 @@ class DistArray(np.ndarray[Any, Any]):
         words = index if isinstance(index, tuple) else (index,)
         if self.ndim > 1 and (len(words) > self._rank or not all(isinstance(word, Integral | slice) for word in words)):
             return self.v[index]
+
         component: Any = super().__getitem__(index)
         if self.ndim > 1:
             component._rank = self._rank - (self.ndim - component.ndim)
@@ -122,6 +123,7 @@ class DistArray(np.ndarray[Any, Any]):
                 self._p0 = pencil
                 return self
             out = DistArray(self.global_shape, pencil.subcomm, None, self.dtype, alignment=axis, rank=self._rank)
+
         self.tensor.redistribute(out.tensor.layout, out=out.tensor)
         return out
 

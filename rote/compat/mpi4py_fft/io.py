@@ -58,6 +58,7 @@ class HDF5File:
                     for n in number:
                         component = component[n]
                     pieces.append(("".join([name, *map(str, number)]), step, component, part, component.part(part)))
+
         for rank in range(self.comm.size):
             with rote.runtime.collective_errors(self.comm):
                 if rank == self.comm.rank:
@@ -78,11 +79,13 @@ class HDF5File:
         for key, value in (("shape", shape), ("rank", field.rank)):
             if not np.array_equal(group.attrs.setdefault(key, value), value):
                 raise rote.LayoutError(f"{name} in {self.filename} is of {key} {group.attrs[key]}, the new one {value}")
+
         domain = ((0, 2 * np.pi),) * len(shape) if self.domain is None else self.domain
         for axis, line in enumerate(domain):
             data = np.squeeze(np.asarray(line))
             place = "mesh" if isinstance(line, np.ndarray) else "domain"
             group.require_dataset(f"{place}/x{axis}", data.shape, data.dtype, data=data)
+
         words = []
         if part:
             words.append("_".join("slice" if isinstance(index, slice) else str(index) for index in part))
@@ -124,6 +127,7 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
         file.visititems(keep)
         paths = sorted((name.split("/") for name in names), key=lambda path: (path[2:-1], path[-1].zfill(20)))
         shown = [path for path in paths if path[1:2] in (["2D"], ["3D"]) and not file[path[0]].attrs["rank"]]
+
         for part, steps in groupby(shown, lambda path: "_".join(["", *path[2:-1]])):
             root = xml.Element("Xdmf", Version="3.0")
             domain = xml.SubElement(root, "Domain")
@@ -131,6 +135,7 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
             for step, fields in groupby(steps, lambda path: path[-1]):
                 grid, lines = xml.SubElement(series, "Grid", GridType="Uniform"), list[list[float]]()
                 xml.SubElement(grid, "Time", Value=step)
+
                 topology = xml.SubElement(grid, "Topology", TopologyType="3DRectMesh")
                 mesh = xml.SubElement(grid, "Geometry", GeometryType="VXVYVZ")
                 for path in fields:
@@ -141,6 +146,7 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
                     number = {"NumberType": "Float", "Precision": str(data.dtype.itemsize)}
                     item = xml.SubElement(values, "DataItem", number, Format="HDF", Dimensions=_sizes(lines))
                     item.text = f"{os.path.basename(h5filename)}:{data.name}"
+
                 topology.set("Dimensions", _sizes(lines))
                 for line in reversed(lines):  # the fastest axis comes first
                     xml.SubElement(mesh, "DataItem", Dimensions=_sizes([line])).text = " ".join(map(repr, line))

@@ -29,13 +29,13 @@ class FFT:
         self.shape: list[int] = np.atleast_1d(shape).tolist()
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         order = len(self.shape)
-        if axes is None:
-            axes = range(order)
-        self.axes: list[int] = axes_of(axes, order)
-        last, kept = self.axes[-1], dict[int, int]()
+        self.axes: list[int] = axes_of(range(order) if axes is None else axes, order)
+
+        last, cut = self.axes[-1], dict[int, int]()
         if padding:
-            kept[last] = round(self.shape[last] / factors_of(padding, order)[last])
-        actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)
+            cut[last] = round(self.shape[last] / factors_of(padding, order)[last])
+        actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, cut)
+
         walk = f"[{','.join(['()'] * order)}]: {actions}"
         self.forward: Plan
         self.backward: Plan
@@ -50,14 +50,15 @@ def factors_of(padding: Any, order: int) -> Array:
     return np.broadcast_to(factors, order)
 
 
-def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
+def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, cut: Mapping[int, int]) -> tuple[str, bool]:
     """The actions of a walk's stage that transforms along axes and cuts spectra; and whether numbers stay real."""
     onward, back = map(kind_of, (transforms or {}).get(tuple(axes), (np.fft.fftn, np.fft.ifftn)))
     kind = rote.fft.kinds["rfft" if real and onward == "fft" else onward]
     if back not in (kind.inverse, rote.fft.kinds[onward].inverse):
         raise rote.PlanError(f"{back} does not undo {onward}, and a transform goes back by what undoes it")
+
     words = [(axis, kind.name if axis == axes[-1] else kind.others) for axis in reversed(axes)]
-    cuts = {axis: f", resample({axis}={n})" for axis, n in kept.items()}
+    cuts = {axis: f", resample({axis}={n})" for axis, n in cut.items()}
     return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind.real == "both"
 
 

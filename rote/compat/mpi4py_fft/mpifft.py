@@ -37,12 +37,15 @@ class Transform:
         """Transform; `normalize` says whether to scale."""
         if isinstance(self._xfftn[0], Plan):  # it uses the given arrays directly
             return self._xfftn[0](input_array, output_array, **kw)
+
         if input_array is not None:
             self.input_array[...] = input_array
+
         for (before, after), move in zip(pairwise(self._xfftn), self._transfer, strict=True):
             before(**kw)
             move(before.output_array, after.input_array)
         self._xfftn[-1](**kw)
+
         if output_array is None:
             return self.output_array
         output_array[...] = self.output_array
@@ -63,48 +66,56 @@ class PFFT:
     def __init__(self, comm: Any, shape: Sequence[int] | None = None, axes: Any = None, dtype: npt.DTypeLike = float,
                  grid: Sequence[int] | None = None, padding: Any = False, collapse: bool = False, backend: str = "fftw",
                  transforms: Transforms = None, darray: Any = None, slab: Any = False, **kw: Any) -> None:  # fmt: skip
-        if shape is None and darray is None:
-            raise rote.LayoutError("PFFT takes the shape of a tensor, or a DistArray\nwrite PFFT(comm, shape)")
-        if shape is None:
-            shape = darray.pencil.shape
         if darray is not None:
             comm, dtype = darray.pencil.subcomm, darray.dtype
+            shape = darray.pencil.shape if shape is None else shape
+        if shape is None:
+            raise rote.LayoutError("PFFT takes the shape of a tensor, or a DistArray\nwrite PFFT(comm, shape)")
+
         extents, dtype = list(map(int, shape)), np.dtype(dtype)
         order = len(extents)
         if axes is None:  # the whole axis comes last
             turn = 0 if darray is None else order - 1 - darray.alignment
             axes = np.roll(range(order), turn).tolist()
+
         groups = [axes_of(group, order) for group in (axes if isinstance(axes, Iterable) else [axes])]
         if not groups or not all(groups):
             raise rote.LayoutError(f"each group of axes names one or more, not as in {axes!r}\nwrite axes=(0, 1)")
+
         factors = factors_of(padding, order)
         flat = [*chain(*groups)]
-        kept = {axis: extents[axis] for axis in flat if factors[axis] > 1 + 1e-6}
-        padded = extents.copy()
-        for axis, n in kept.items():
-            padded[axis] = int(n * factors[axis])
+
+        # Padded axes are transformed at their full length, and their spectra are cut to the points that were asked for.
+        cut = {axis: extents[axis] for axis in flat if factors[axis] > 1 + 1e-6}
+        padded = [int(n * factors[axis]) if axis in cut else n for axis, n in enumerate(extents)]
+
         if not isinstance(comm, Subcomm):
             sizes = _usual_grid(groups[-1], order, slab) if grid is None else [*grid]
             comm = Subcomm(comm, sizes + [1] * (order - len(sizes)))
         self.subcomm: Subcomm = comm
+
         whole = {axis for axis, mode in enumerate(self.subcomm.modes) if mode == ()}
         if collapse:
             groups = _collapsed(groups, whole)
         if not {*groups[-1]} <= whole:
             raise rote.LayoutError(f"axes {groups[-1]} are transformed first, but some rank has only a part of them")
+
         self.axes: tuple[tuple[int, ...], ...] = tuple(map(tuple, groups))
         self.collapse: bool = collapse
         self.xfftn: list[str] = []
+
         first = last = Pencil(self.subcomm, padded, groups[-1][-1])
         real = dtype.kind == "f"
         for group in reversed(groups):
             last = last.pencil(group[-1])
-            actions, real = actions_of(group, real, transforms, kept)
+            actions, real = actions_of(group, real, transforms, cut)
             self.xfftn.append(f"{last.on().layout}: {actions}")
+
         self.transfer: list[tuple[str, str]] = list(pairwise(self.xfftn))
         self._own = darray is None
         walk = "\n".join(self.xfftn)
         onward, back = plans(padded, self.subcomm.grid, self.subcomm.comm, dtype, flat, walk, kw)
+
         self.pencil: list[Pencil] = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
         self.forward: Transform = Transform([onward], [], self.pencil)
         self.backward: Transform = Transform([back], [], self.pencil[::-1])

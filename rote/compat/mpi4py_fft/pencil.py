@@ -44,10 +44,14 @@ class Subcomm(tuple[Any, ...]):
     def __new__(cls, comm: Any, dims: Sequence[int] | int | None = None, reorder: bool = True) -> Subcomm:
         if dims is None or isinstance(dims, int):
             dims = [0] * (dims or 1)
+
         sizes = getattr(comm, "dims", None) or dims
         grid = rote.Grid.of(comm.size, [n if n > 0 else -1 for n in sizes])
+
         where, split = grid.coordinates(comm.rank), getattr(comm, "Split", None) or comm.split
+        # A line of ranks goes by its first one: ranks that name the same one are together.
         first = [grid.rank((*where[:g], 0, *where[g + 1 :])) for g in range(grid.order)]
+
         made = super().__new__(cls, map(split, first, where))
         made.comm, made.grid, made.lines = comm, grid, tuple(made)
         return made.placed([g if n > 1 else () for g, n in enumerate(grid.shape)])
@@ -79,17 +83,20 @@ class Pencil:
             raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
         self.shape: tuple[int, ...] = tuple(map(int, shape))
         (self.axis,) = axes_of(axis, len(shape))
+
         modes = list(subcomm.modes)
         if len(modes) < len(shape):  # `axis` stays whole, and then the last axes
             modes += [()] * (len(shape) - 1 - len(modes))
             modes.insert(self.axis, ())
+
         if modes[self.axis] != ():
             raise rote.LayoutError(f"axis {self.axis} is split over {subcomm[self.axis].size} ranks; align a whole one")
+
         self.subcomm: Subcomm = subcomm.placed(modes)
         sets = self.on().index_sets(subcomm.comm.rank)
         self.subshape: tuple[int, ...] = tuple(map(len, sets))
-        self.substart: tuple[int, ...] = tuple(each.start for each in sets)
-        self.slices: tuple[slice, ...] = tuple(slice(each.start, each.start + len(each)) for each in sets)
+        self.substart: tuple[int, ...] = tuple(indices.start for indices in sets)
+        self.slices: tuple[slice, ...] = tuple(map(slice, self.substart, np.add(self.substart, self.subshape).tolist()))
 
     def on(self, *components: int) -> rote.Distribution:
         """The distribution of all blocks; for a field, its first modes are the components, which are whole."""
@@ -107,6 +114,7 @@ class Pencil:
         """The move to a pencil with another axis whole."""
         if self.pencil(pencil.axis).subcomm != pencil.subcomm or self.shape != pencil.shape or self.axis == pencil.axis:
             raise rote.LayoutError("one move leads from a pencil to its pencil(axis), for another axis")
+
         shape, axis = list(self.subshape), pencil.axis
         shape[axis] = self.shape[axis]
         return Transfer(self.subcomm[axis], shape, dtype, self.subshape, self.axis, pencil.subshape, axis)
@@ -136,6 +144,7 @@ class Transfer:
         self.shape: tuple[int, ...] = tuple(shape)
         self.subshapeA: tuple[int, ...] = tuple(subshapeA)
         self.subshapeB: tuple[int, ...] = tuple(subshapeB)
+
         self._ends = []
         for split in (self.axisB, self.axisA):
             modes: list[Any] = [()] * len(shape)

@@ -47,23 +47,30 @@ class Plan:
         """Transform the given array, which keeps its values, or the plan's own input."""
         f, source, target = self.transform, self.input_array, self.output_array
         scaled = self.normalize if normalize is None else normalize
+
         if input_array is not None and (input_array.shape, input_array.dtype) == (source.shape, source.dtype):
             source = input_array
         elif input_array is not None:
             source[...] = input_array
+
         if output_array is not None and (self.implicit if implicit is None else implicit):
             target = output_array
+
         ends = (target, source) if self.back else (source, target)
         signal, spectrum = map(np.asarray, ends)
         x = rote.DistTensor(signal, f.input_distribution, f.comm)
         X = rote.DistTensor(spectrum, f.output_distribution, f.comm)
+
+        # "forward" divides on the way there, so on the way back it leaves the sum as it is.
         norm = "forward" if (scaled and self.factor is None) != self.back else "backward"
         if self.back:
             f.backward(X, x, norm)
         else:
             f.forward(x, X, norm)
+
         if scaled and self.factor is not None:
             target *= self.factor
+
         if output_array is None:
             return target
         if target is not output_array:
@@ -87,20 +94,25 @@ class FFT(Plan):
             raise rote.PlanError(
                 f"{kind} is no kind between real arrays\ngive complex ones, or FFTW_R2HC or FFTW_REDFT10"
             )
+
         back = FFTW_HC2R in numbers if real else numbers[0] > 0
         if real and back and {*numbers} != {FFTW_HC2R}:
             raise rote.PlanError(
                 "halfcomplex spectra lead back along all axes or none\nplan the other axes by themselves"
             )
+
         signal, other = (output_array, input_array) if back else (input_array, output_array)
+
         what: dict[str, Any] = {"axes": axes}
         if real:
             rows = [real_kinds[number] for number in numbers]
             names = [row.inverse if back else row.name for row in rows]
             what = {"kinds": dict(zip(axes, names, strict=True))}
+
         f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, threads=threads, **what)
         if (spectrum := (f.output_shape, f.output_dtype)) != (other.shape, other.dtype):
             raise rote.LayoutError(f"the spectrum is {spectrum}, the array given for it {other.shape} {other.dtype}")
+
         super().__init__(f, back, input_array, output_array, factor=normalization)
 
     def get_normalization(self) -> float | None:

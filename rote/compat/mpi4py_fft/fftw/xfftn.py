@@ -19,9 +19,7 @@ from .utilities import aligned, flag_dict, get_alignment
 __all__ = ["dct_type", "dctn", "dst_type", "dstn", "fftn", "get_normalization", "get_planned_FFT", "hfftn", "idct_type"]
 __all__ += ["idctn", "idst_type", "idstn", "ifftn", "ihfftn", "inverse", "irfftn", "kind_of", "rfftn", *_utilities]
 
-_TYPES: list[dict[int, int]] = [
-    {n: fftw_numbers[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")
-]
+_TYPES = [{n: fftw_numbers[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")]
 dct_type, idct_type, dst_type, idst_type = _TYPES  # FFTW's numbers of their types, by SciPy's
 
 
@@ -44,19 +42,24 @@ def _planner(name: str) -> Callable[..., FFT]:
         axes = axes_of(axes, len(shape))
         if not axes:
             raise rote.LayoutError("a transform is along one axis or more, not along ()\nwrite axes=(-1,)")
+
         last = axes[-1]
         kind = _FOURIER.get(name) or f"{name[:-1]}{options.pop('type', 2)}"
         if kind not in rote.fft.kinds:
             raise rote.PlanError(f"Rote has no transform {kind}\ngive a type from 1 to 4")
+
         row, dtype = rote.fft.kinds[kind], str(input_array.dtype.char)
+        # The spectrum's array is half as long; without `s`, an even length is taken, as by NumPy.
         if row.real == "output":
             shape[last] = 2 * shape[last] - 2 if s is None else int(s[-1])
             dtype = dtype.lower()
         elif row.real == "input":
             shape[last], dtype = row.given(shape[last]), dtype.upper()
+
         target = options.pop("output_array", None)
         if target is None:
             target = aligned(shape, get_alignment(input_array), dtype)
+
         signal_shape = shape if row.backward else input_array.shape
         factor = get_normalization(fftw_numbers[kind], signal_shape, axes)
         return FFT(input_array, target, axes, fftw_numbers[kind], normalization=factor, **options)
