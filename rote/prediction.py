@@ -43,8 +43,8 @@ class Prediction:
         machine: the machine.
 
     >>> from .compiler.compile import compile
-    >>> found = predict(compile("block[(0)] -> [()]", shape=4096, grid=4))
-    >>> found.limit, found.fits, found.peak_bytes
+    >>> prediction = predict(compile("block[(0)] -> [()]", shape=4096, grid=4))
+    >>> prediction.limit, prediction.fits, prediction.peak_bytes
     ('software', True, 81920)
     """
 
@@ -80,13 +80,17 @@ class Prediction:
                 moves.append(task)
             else:
                 parts[_LOCAL[task.kind]] += task_seconds([task], machine)
+
+        # One cause after the other is made free, on top of those before it: so the differences add up.
         for name, times in _CAUSES.items():
             less = _without(machine, *times)
             name = name if machine.network else name.removesuffix(" between nodes")
             parts[name] = parts.get(name, 0.0) + task_seconds(moves, machine) - task_seconds(moves, less)
             machine = less
-        found = sorted(parts.items(), key=lambda part: -part[1])
-        return tuple([(name, seconds) for name, seconds in found if seconds > 1e-9 * found[0][1]])
+
+        # What is left of a difference of sums by rounding is no part.
+        largest_first = sorted(parts.items(), key=lambda part: -part[1])
+        return tuple([(name, seconds) for name, seconds in largest_first if seconds > 1e-9 * largest_first[0][1]])
 
     @property
     def limit(self) -> str:
@@ -94,6 +98,7 @@ class Prediction:
         largest = next(iter(dict(self.parts)), "nothing")
         if not largest.startswith("network between"):
             return largest
+
         narrowest = min(_BOTTLENECKS, key=lambda time: task_seconds(self.tasks.every, _without(self.machine, time)))
         return f"{largest}: {_BOTTLENECKS[narrowest]}"
 
@@ -126,6 +131,7 @@ class Prediction:
         81920
         """
         names = "placement seconds range parts limit peak_bytes node_bytes memory_bytes"
+
         about = {"name": self.tasks.name, "machine": machine_name(self.machine)}
         return about | {name: getattr(self, name) for name in names.split()} | {"parts": dict(self.parts)}
 
@@ -135,7 +141,9 @@ class Prediction:
     def __str__(self) -> str:
         seconds, (low, high) = self.seconds, self.range
         between = f", {in_seconds(low)} to {in_seconds(high)} within the ranges of its numbers" * (low < high)
+
         rows = [(name, in_seconds(part), f"{100 * part / seconds:.2g} %") for name, part in self.parts]
+
         memory = f"{in_bytes(self.peak_bytes)} on a rank"
         if self.memory_bytes:
             much = "" if self.fits else ", too much"
@@ -178,6 +186,7 @@ def predict(planned: Planned, machine: Machine | str | None = None) -> Predictio
             f"a plan, an FFT, a walk or a contraction is predicted, not {type(planned).__name__}\n"
             "write rote.compile, rote.fft.FFT or rote.compile_einsum to plan one"
         )
+
     tasks = planned.tasks()
     on = tasks.machine if machine is None else as_machine(machine)
     on.along(tasks.grid)  # refuses a grid for which it has no nodes
@@ -216,11 +225,11 @@ def deciders(rivals: Sequence[Prediction]) -> tuple[str, ...]:
     Args:
         rivals: predictions on one machine, on which the first is the fastest.
     """
-    machine, found = rivals[0].machine, list[str]()
+    machine, names = rivals[0].machine, list[str]()
     for name, number in machine.profile.numbers.items() if machine.profile else ():
         if number.low < number.high and name not in ("memory", "nodes"):
             for at in (machine.at({name: "low"}), machine.at({name: "high"})):
                 first, *others = [replace(rival, machine=at).seconds for rival in rivals]
                 if first > min(others, default=first):
-                    found.append(name)
-    return tuple(dict.fromkeys(found))
+                    names.append(name)
+    return tuple(dict.fromkeys(names))

@@ -13,27 +13,16 @@ from .machines.machine import Machine
 from .prediction import TIE, Prediction, deciders, machine_name
 from .units import in_bytes, in_seconds
 
-__all__ = ["Candidates", "Row", "Scaling", "scaling_of"]
+__all__ = ["Candidates", "Scaling", "ScalingRow", "scaling_of"]
 
 Candidates = Iterable[tuple[str, Prediction | str]]
 """Pairs of a family and what is predicted of one of its candidates, or why it has none; the preferred ones first."""
 
-_RECORD = (
-    "ranks",
-    "family",
-    "grid",
-    "layout",
-    "seconds",
-    "low",
-    "high",
-    "peak_bytes",
-    "node_bytes",
-    "best",
-    "why_none",
-)
+_RECORD = ("ranks", "family", "grid", "layout", "seconds", "low", "high")
+_RECORD += ("peak_bytes", "node_bytes", "best", "why_none")
 
 
-class Row(NamedTuple):
+class ScalingRow(NamedTuple):
     """A number of ranks: the best of each family that can run, in the order of preference, and why others cannot."""
 
     ranks: int
@@ -71,18 +60,18 @@ class Scaling:
     what: str
     machine: Machine
     families: tuple[str, ...]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ScalingRow, ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
         """The table as dictionaries of JSON values, one for each number of ranks and family."""
         records = list[tuple[Any, ...]]()
         for row in self.rows:
-            for name, found in row.best.items():
-                figures = found.seconds, *found.range, found.peak_bytes, found.node_bytes
-                place = found.tasks.grid.shape, found.tasks.layouts[0]
+            for name, prediction in row.best.items():
+                figures = prediction.seconds, *prediction.range, prediction.peak_bytes, prediction.node_bytes
+                place = prediction.tasks.grid.shape, prediction.tasks.layouts[0]
                 records.append((row.ranks, name, *place, *figures, name == row.taken, None))
             records += [(row.ranks, name, *[None] * 7, False, why) for name, why in row.none.items()]
-        return [dict(zip(_RECORD, each, strict=True)) for each in records]
+        return [dict(zip(_RECORD, record, strict=True)) for record in records]
 
     def plot(self, weak: Scaling | None = None) -> Any:
         """A figure of the seconds over ranks, with those of weak scaling beside them."""
@@ -93,30 +82,40 @@ class Scaling:
         columns = "".join([f"{name:>13}" for name in ("ranks", *self.families)])
         return f"{self.what} on {machine_name(self.machine)}\n{columns}  memory of a node"
 
-    def line(self, row: Row) -> str:
+    def line(self, row: ScalingRow) -> str:
         """A row: the seconds of each family, that which is taken with *, and what is as fast with =."""
         taken, cells = row.best.get(row.taken), dict.fromkeys(self.families, "-")
-        for name, found in row.best.items():
-            near = taken is not None and found.seconds <= TIE * taken.seconds
-            cells[name] = ("*" if found is taken else "=" * near) + in_seconds(found.seconds)
+        for name, prediction in row.best.items():
+            mark = ""
+            if prediction is taken:
+                mark = "*"
+            elif taken is not None and prediction.seconds <= TIE * taken.seconds:
+                mark = "="
+            cells[name] = mark + in_seconds(prediction.seconds)
+
         memory = f"  {in_bytes(taken.node_bytes)} on grid {taken.tasks.grid}" if taken else ""
         return "".join([f"{cell:>13}" for cell in (row.ranks, *cells.values())]) + memory
 
     def advice(self) -> str:
         """Where each family stops and why, what to take, and what decides it on the most ranks."""
         lines = []
+
+        # Of a family with gaps only the ends are told: the last number of ranks below it, and the first above.
         for name in self.families:
             runs = [row.ranks for row in self.rows if name in row.best] or [0]
             none = [row for row in self.rows if name in row.none]
             ends = [("up to", row) for row in none if row.ranks < runs[0]][-1:]
             for side, row in ends + [("from", row) for row in none if row.ranks > runs[-1]][:1]:
                 lines.append(f"no {name} {side} {counted(row.ranks, 'rank')}: {row.none[name].partition(chr(10))[0]}")
+
         rows = [row for row in self.rows if row.best]
         if not rows:
             return "\n".join(lines)
+
         starts = [next(same) for _, same in groupby(rows, key=lambda row: row.taken)]
         lines.append("* is what Rote takes, and = takes at most 5 % longer")
         lines.append(f"take {', '.join([f'{row.taken} from {row.ranks}' for row in starts])} ranks on")
+
         (name, first), *others = rows[-1].best.items()
         lines.append(f"on {rows[-1].ranks} ranks {name} is limited by {first.limit}")
         if others:
@@ -124,6 +123,7 @@ class Scaling:
             ratio = next(iter(rivals.values())).seconds / first.seconds
             tie = "a tie" if 1 / TIE < ratio < TIE else f"{ratio:.2f} times as long"
             lines[-1] += f"; next is {next(iter(rivals))}, {tie}{_decided([first, *rivals.values()])}"
+
         return "\n".join([*lines, *[f"  {line}" for line in first.placement.split("; ")]])
 
     def __str__(self) -> str:
@@ -135,6 +135,7 @@ def _decided(rivals: list[Prediction]) -> str:
     profile, names = rivals[0].machine.profile, deciders(sorted(rivals, key=lambda rival: rival.seconds))
     if profile is None or not names:
         return ", wherever each number of the machine is in its range" * (profile is not None)
+
     shown = [f"{name}{'' if profile[name].documented else ' (not documented)'}" for name in names]
     return f"; another is faster if one of these is elsewhere in its range: {', '.join(shown)}"
 
@@ -144,19 +145,24 @@ def scaling_of(
 ) -> Scaling:
     """Fill an empty table from the candidates for each number of ranks, and show each line as soon as it is known."""
     for ranks, candidates in rows:
-        row = Row(ranks, {}, {})
-        for name, found in candidates:
-            if not isinstance(found, str) and not found.fits:
-                has = in_bytes(found.memory_bytes)
-                found = f"it takes {in_bytes(found.node_bytes)} of memory on a node, which has {has}"
-            if isinstance(found, str):
-                row.none.setdefault(name, found)
+        row = ScalingRow(ranks, {}, {})
+        for name, candidate in candidates:
+            if not isinstance(candidate, str) and not candidate.fits:
+                has = in_bytes(candidate.memory_bytes)
+                candidate = f"it takes {in_bytes(candidate.node_bytes)} of memory on a node, which has {has}"
+
+            # The preferred candidate of a family comes first, and so does the reason of the first that fails.
+            if isinstance(candidate, str):
+                row.none.setdefault(name, candidate)
             else:
-                row.best.setdefault(name, found)
+                row.best.setdefault(name, candidate)
+
         row = row._replace(none={name: why for name, why in row.none.items() if name not in row.best})
         if show:
             show(table.line(row) if table.rows else f"{table.head()}\n{table.line(row)}")
+
         table = replace(table, rows=(*table.rows, row))
+
     if show:
         show(table.advice())
     return table

@@ -25,20 +25,24 @@ def measured(make: Callable[..., T]) -> T:
         PlanError: nothing is kept that was measured here.
     """
     ours = json.loads(key({}).text)
-    found: list[tuple[int, int, str, Key]] = []
+    candidates: list[tuple[int, int, str, Key]] = []
     for record in records():
         of, facts = json.loads(record.key.text), record.key.facts
         ranks, hosts, mpi = facts.get("ranks"), facts.get("hosts"), of["versions"].get("mpi", "")
-        alike = of["machine"] == ours["machine"] and of["versions"] == ours["versions"] | {"mpi": mpi}
-        if alike and facts.get("what") == "machine" and isinstance(ranks, int) and isinstance(hosts, int):
-            found.append((ranks, hosts, str(mpi), record.key))
-    for ranks, hosts, mpi, kept in sorted(found, key=lambda each: each[:3], reverse=True):
+
+        # Wisdom may have been imported from another machine, and files may hold anything.
+        same_machine = of["machine"] == ours["machine"] and of["versions"] == ours["versions"] | {"mpi": mpi}
+        if same_machine and facts.get("what") == "machine" and isinstance(ranks, int) and isinstance(hosts, int):
+            candidates.append((ranks, hosts, str(mpi), record.key))
+
+    for ranks, hosts, mpi, record_key in sorted(candidates, key=lambda candidate: candidate[:3], reverse=True):
         where = counted(ranks, "MPI rank" if mpi else "thread") + f" of {counted(hosts, 'host')}" * (hosts > 1)
 
         def read(times: Any, name: str = f"here, measured on {where}") -> T:
             return make(**{**times, "name": name})
 
-        machine: T | None = recall(kept, read)  # None, with a warning, if it holds no times
+        machine: T | None = recall(record_key, read)  # None, with a warning, if it holds no times
         if machine is not None:
             return machine
+
     raise PlanError('nothing is measured for the machine "here"\nrun `rote tune`, which measures and keeps it')

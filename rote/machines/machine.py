@@ -86,8 +86,9 @@ class Machine:
     profile: Profile | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for each in fields(self)[:-3]:
-            object.__setattr__(self, each.name, _checked(each.name, getattr(self, each.name)))
+        for number in fields(self)[:-3]:
+            object.__setattr__(self, number.name, _checked(number.name, getattr(self, number.name)))
+
         if isinstance(self.network, Mapping) and {*self.network} == {*Network.__match_args__}:  # from JSON
             object.__setattr__(self, "network", Network(**self.network))
         if not isinstance(self.network, Network | None):
@@ -192,7 +193,7 @@ class Machine:
         (0.5, 0.5)
         """
         times = [self.along(grid) for grid in dict.fromkeys(grids if self.network else grids[:1])]
-        every = [tuple(chain(*each)) for each in zip(*times, strict=True)]
+        every = [tuple(chain(*along)) for along in zip(*times, strict=True)]
         return self.in_cache(Times(*every), 0)
 
     def in_cache(self, times: Times, nbytes: float) -> Times:
@@ -204,8 +205,10 @@ class Machine:
         """
         if not self.cache or nbytes > self.cache:
             return times
-        faster = [tuple([time / self.cache_factor for time in each]) for each in (times.copy_time, times.reduce_time)]
-        return Times(times.latency, times.byte_time, *faster)
+
+        copy_time = tuple([time / self.cache_factor for time in times.copy_time])
+        reduce_time = tuple([time / self.cache_factor for time in times.reduce_time])
+        return times._replace(copy_time=copy_time, reduce_time=reduce_time)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.
@@ -213,11 +216,12 @@ class Machine:
         >>> Machine().as_dict()["latency"]
         2e-06
         """
-        found = {each.name: getattr(self, each.name) for each in fields(self)[:-1]}
+        values = {number.name: getattr(self, number.name) for number in fields(self)[:-1]}
         if self.network is not None:
-            found["network"] = asdict(self.network)
-        more = {each.name: each.default for each in fields(self)[_SIMPLE:]}
-        return {name: value for name, value in found.items() if name not in more or value != more[name]}
+            values["network"] = asdict(self.network)
+
+        usual = {number.name: number.default for number in fields(self)[_SIMPLE:]}
+        return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
 
 
 def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
@@ -235,7 +239,7 @@ def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
 def _checked(name: str, value: object) -> Time:
     """A time, or a tuple of them."""
     if isinstance(value, Iterable) and not isinstance(value, str) and name in Times._fields:
-        return tuple(_number(name, each) for each in value)
+        return tuple(_number(name, time) for time in value)
     return _number(name, value)
 
 

@@ -72,17 +72,20 @@ class Network:
         if not isinstance(self.dims, list | tuple):
             raise PlanError(f"the dims of a network are the nodes along each dimension of a torus, not {self.dims!r}")
         object.__setattr__(self, "dims", tuple(self.dims))  # a list in JSON
-        for each in fields(self):
-            name, value = each.name, getattr(self, each.name)
+
+        for number in fields(self):
+            name, value = number.name, getattr(self, number.name)
             if name in _WORDS:
                 if value not in _WORDS[name]:
                     raise PlanError(f"the {name} of a network is one of {', '.join(_WORDS[name])}, not {value!r}")
                 continue
+
             least = int(name in ("ranks_per_node", "threads", "lanes", "dims"))
-            for number in value if name == "dims" else (value,):
-                real = isinstance(number, float) and isinstance(each.default, float)
-                if isinstance(number, bool) or not (real or isinstance(number, int)) or not least <= number <= 1e100:
-                    raise PlanError(f"the {name} of a network is a number from {least} on, not {number!r}")
+            for entry in value if name == "dims" else (value,):
+                real = isinstance(entry, float) and isinstance(number.default, float)
+                if isinstance(entry, bool) or not (real or isinstance(entry, int)) or not least <= entry <= 1e100:
+                    raise PlanError(f"the {name} of a network is a number from {least} on, not {entry!r}")
+
         if (self.topology == "torus") != bool(self.dims):
             raise PlanError(f"a torus, and no other network, has dims, not {self.dims!r}")
 
@@ -123,6 +126,7 @@ class Network:
             elif self.group:
                 groups = ceil(mode.nodes / mode.near)
                 where = f" of {counted(groups, unit, 'switches' if unit == 'switch' else '')}"
+
             inside = f", {counted(mode.inside, 'rank')} inside each" if mode.inside > 1 else ""
             lies = "inside a node" if mode.nodes == 1 else f"{counted(mode.nodes, 'node')}{where}{inside}"
             lines.append(f"grid mode {g}: {lies}")
@@ -135,34 +139,40 @@ class Network:
                 f"the machine has {counted(self.nodes, 'node')}, on which grid {grid} has no room at "
                 f"{counted(self.ranks_per_node, 'rank')} a node\ntake fewer ranks, or more ranks per node"
             )
+
         inside = self._nearest(grid.shape, self.ranks_per_node)
         nodes = tuple(ceil(p / i) for p, i in zip(grid.shape, inside, strict=True))
         near = self._nearest(nodes, self.group) if self.group else nodes
-        modes = [_Mode(*each) for each in zip(grid.shape, inside, nodes, near, strict=True)]
+        modes = [*map(_Mode, grid.shape, inside, nodes, near)]
+
         spread = [g for g, q in enumerate(nodes) if q > 1]
         if self.topology != "torus" or not spread:
             return modes
+
         longest = sorted(spread, key=lambda g: -nodes[g])
         lines = dict(zip(longest, sorted(self.dims, reverse=True), strict=False))  # the longest mode, the longest line
         box: tuple[int, ...] = ()
         if len(spread) == 1 or any(nodes[g] > lines.get(g, 0) for g in spread):
             box = _compact(prod(nodes), tuple(sorted(self.dims, reverse=True)))
+
         for g in spread:
             modes[g] = replace(modes[g], box=box, cuts=2 if not box and nodes[g] == lines[g] else 1)
         return modes
 
     def _nearest(self, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
         """How much of each mode shares one of the boxes of so many that follow each other in the order of ranks."""
-        found, left = [], size
-        for p in reversed(shape) if self.order == "block" else shape:
-            found.append(max(min(p, left), 1))
+        nearest_first = shape[::-1] if self.order == "block" else shape
+        shared, left = list[int](), size
+        for p in nearest_first:
+            shared.append(max(min(p, left), 1))
             left = left // p
-        return tuple(found[::-1] if self.order == "block" else found)
+        return tuple(shared[::-1] if self.order == "block" else shared)
 
     def _latency(self, mode: _Mode) -> float:
         """The latency of a message, on average over those of a mode."""
         beyond = (mode.nodes - mode.near) * mode.inside  # ranks of other groups
         between, sent = mode.ranks - mode.inside - beyond, self.ranks_per_node * self.message_time
+
         seconds = (mode.inside - 1) * self.near_latency + between * max(self.latency, sent)
         seconds += beyond * max(self.far_latency, self.latency, sent)
         return seconds / max(mode.ranks - 1, 1)
@@ -172,8 +182,10 @@ class Network:
         if mode.ranks == 1:
             return 0.0
         line = max(mode.box, default=mode.nodes) / (4 * self.lanes * mode.cuts) if mode.cuts else 0.0
+
         between = (mode.ranks - mode.inside) / mode.ranks * self.byte_time
         far = (mode.nodes - mode.near) / mode.nodes * self.far_time
+
         seconds = (mode.inside - 1) / mode.ranks * self.near_byte_time  # of a block of one byte
         seconds += self.ranks_per_node * max(between, line * self.link_time, far)
         return seconds * mode.ranks / (mode.ranks - 1)

@@ -125,25 +125,27 @@ class Profile:
         >>> read_profile("k-computer").picked({"lanes": "high", "link": 4e9})["link"]
         4000000000.0
         """
-        found = {}
+        picked = {}
         for name, number in self.numbers.items():
             fast, slow = (number.high, number.low) if NUMBERS[name].larger_is_faster else (number.low, number.high)
             if name in _LIMITS:
                 fast = slow = number.value
             ends = {"value": number.value, "fast": fast, "slow": slow, "low": number.low, "high": number.high}
+
             chosen = pick.get(name, "value") if isinstance(pick, Mapping) else pick
             if isinstance(chosen, str) or not isinstance(pick, Mapping):
                 if chosen not in ends:
                     raise PlanError(f"a number of a machine is picked by one of {', '.join(ends)}, not {chosen!r}")
-                found[name] = ends[chosen]
+                picked[name] = ends[chosen]
             elif why := _unfit(name, chosen):
                 raise PlanError(f"{name} {why}\n{NUMBERS[name].meaning}: pick a number, or one of {', '.join(ends)}")
             else:
-                found[name] = float(chosen)
-        unknown = [] if isinstance(pick, str) else [name for name in pick if name not in found]
+                picked[name] = float(chosen)
+
+        unknown = [] if isinstance(pick, str) else [name for name in pick if name not in picked]
         if unknown:
-            raise PlanError(f"{self.name} has no number {unknown[0]!r}\nit has {', '.join(found)}")
-        return found
+            raise PlanError(f"{self.name} has no number {unknown[0]!r}\nit has {', '.join(picked)}")
+        return picked
 
     def times(
         self,
@@ -158,6 +160,7 @@ class Profile:
             PlanError: a node has fewer cores.
         """
         n, cores = self.picked(pick), int(self["cores"].value)
+
         ranks = self.ranks_per_node if ranks_per_node is None else integer(ranks_per_node, "ranks_per_node")
         per_rank = max(cores // max(ranks, 1), 1) if threads is None else integer(threads, "threads")
         if ranks < 1 or per_rank < 1 or ranks * per_rank > cores:
@@ -165,8 +168,10 @@ class Profile:
                 f"a node of {self.name} has {counted(cores, 'core')}, not {counted(ranks, 'rank')} a node of "
                 f"{counted(per_rank, 'thread')}\ngive ranks_per_node and threads whose product is at most {cores}"
             )
+
         memory = min(n["memory_rate"] / ranks, n["core_memory_rate"] * per_rank)
         peak = n["peak"] * per_rank / cores
+
         network = Network(
             topology=self.topology,
             nodes=round(n["nodes"]),
@@ -215,9 +220,11 @@ def read_profile(name: str) -> Profile:
         raise PlanError(f"a machine has a name, or the path of a file *.toml, not {name!r}")
     if name in names():
         return _known(name)
+
     path, name = Path(name), str(name)
     if path.suffix == ".toml" or len(path.parts) > 1:
         return _read(path)
+
     from difflib import get_close_matches
 
     near = get_close_matches(name, [*names(), "here"], 1, 0.4)
@@ -247,28 +254,33 @@ def _read(path: Path) -> Profile:
     except (OSError, ValueError) as error:  # no such file, no text, a path or a number that Python does not take
         why = getattr(error, "strerror", None) or error
         raise PlanError(f"the machine {path} cannot be read: {why}") from None
+
     lines = text.splitlines()
 
     def refuse(name: str, why: str, hint: str) -> PlanError:
-        line = next((n for n, each in enumerate(lines, 1) if each.split("=")[0].strip() == name), len(lines) or 1)
+        line = next((n for n, text in enumerate(lines, 1) if text.split("=")[0].strip() == name), len(lines) or 1)
         return PlanError(f"{path}, line {line}: {name} {why}\n{hint}")
 
     topology, ranks = _said(tree, "topology", refuse), _said(tree, "ranks_per_node", refuse)
     if topology not in get_args(Topology):
         raise refuse("topology", f"is {topology!r}", f"write one of {', '.join(get_args(Topology))}")
+
     dims = _said(tree, "dims", refuse) if topology == "torus" else []
     if not isinstance(dims, list) or [*map(_whole, dims)] != [True] * max(len(dims), topology == "torus"):
         raise refuse("dims", f"is {dims!r}", "write the nodes along each dimension of the torus, as [48, 54, 32]")
-    wanted = [name for name, field in NUMBERS.items() if not field.topology or topology in field.topology]
+
+    expected = [name for name, field in NUMBERS.items() if not field.topology or topology in field.topology]
     for name in tree:
-        if name not in (*wanted, "about", "topology", "ranks_per_node", *["dims"] * bool(dims)):
-            raise refuse(name, f"is no number of a machine whose topology is {topology!r}", ", ".join(wanted))
+        if name not in (*expected, "about", "topology", "ranks_per_node", *["dims"] * bool(dims)):
+            raise refuse(name, f"is no number of a machine whose topology is {topology!r}", ", ".join(expected))
+
     numbers = {}
-    for name in wanted:
+    for name in expected:
         entry, meaning = tree.get(name), NUMBERS[name].meaning
         if not isinstance(entry, dict) or entry.keys() != {"value", "low", "high", "source"}:
             why = "is missing" if entry is None else "has not all of value, low, high and source, or more"
             raise refuse(name, why, f'{meaning}: {name} = {{ value = …, low = …, high = …, source = "…" }}')
+
         ends = [entry["low"], entry["value"], entry["high"]]
         for end in ends:
             if why := _unfit(name, end):
@@ -277,7 +289,9 @@ def _read(path: Path) -> Profile:
             raise refuse(name, f"has {ends[0]:g}, {ends[1]:g}, {ends[2]:g}", f"{meaning}: write low <= value <= high")
         if not isinstance(entry["source"], str) or not entry["source"].strip():
             raise refuse(name, "has no source", 'write a document, or "not documented: " and a reason')
+
         numbers[name] = Number(float(ends[1]), float(ends[0]), float(ends[2]), entry["source"])
+
     if dims and numbers["nodes"].value > prod(dims):
         raise refuse(
             "dims", f"has {prod(dims)} nodes, but nodes is {numbers['nodes'].value:g}", "write as many or more"

@@ -52,17 +52,21 @@ def work_seconds(work: Work, machine: Machine) -> float:
     """
     if work.kind == "product":
         return work.flops * machine.flop_time
-    copied = max(machine.copy_time) if isinstance(machine.copy_time, tuple) else machine.copy_time
-    memory = work.nbytes * copied
+
+    copy_time = max(machine.copy_time) if isinstance(machine.copy_time, tuple) else machine.copy_time
+    memory = work.nbytes * copy_time
     fits = 2 * work.nbytes <= machine.cache
+
     if work.kind == "copy":  # each element of a row lies in another line of the cache, or on another page
         return memory if fits else memory * machine.page_factor
     if fits:
         memory /= machine.cache_factor
     elif work.stride >= _PAGE and work.points > _TRACKED:
         memory *= machine.page_factor
+
     if work.kind == "twiddle":
         return 1.5 * memory
+
     arithmetic = work.nbytes * log2(max(work.points, 1)) * machine.fft_time
     return max(arithmetic * machine.rough_factor if is_rough(work.points) else arithmetic, memory)
 
