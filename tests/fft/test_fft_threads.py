@@ -125,3 +125,47 @@ def test_threads_of_one_mpi_rank(job):
     """
     done = job.run(textwrap.dedent(code), Path(__file__).parent)
     assert (done.stdout, done.stderr, done.returncode) == (f"{[500] * THREADS}\n", "", 0)
+
+
+ON_THREADS = """
+import sys
+import threading
+import mpi4py
+level = mpi4py.rc.thread_level = sys.argv[1]
+import numpy as np
+import rote
+
+def answer(call):
+    try:
+        return call()
+    except rote.CommError as error:
+        assert "mpi4py.rc.thread_level" in str(error), error
+        return "refused"
+
+def on_another_thread(call):
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(answer(call)))
+    thread.start()
+    thread.join()
+    return answers[0]
+
+x = rote.DistTensor.from_global(np.arange(8.0), "block[(0)]")
+starts = "refused" if level == "single" else [2, 2]
+calls = "refused" if level in ("single", "funneled") else 28.0
+assert answer(lambda: rote.run(lambda comm: comm.size, ranks=2, on="threads")) == starts
+assert answer(lambda: rote.run(lambda comm: comm.size, ranks=1, on="threads")) == [1]
+made = answer(lambda: rote.fft.FFT(8, "block[(0)]", threads=2).forward(x.astype("c16")).shape)
+assert made == ("refused" if level == "single" else (8,)), made
+assert rote.fft.FFT(8, "block[(0)]", threads=1).forward(x.astype("c16")).shape == (8,)
+assert on_another_thread(lambda: float(x.sum())) == calls
+assert on_another_thread(lambda: rote.run(lambda comm: comm.size, ranks=1, on="threads")) == [1]
+assert float(x.sum()) == 28.0
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
+def test_threads_that_mpi_was_not_started_for_are_refused(mpirun, level):
+    """Law: MPI's level says whether there may be several threads, and whether others than the first may send."""
+    done = mpirun(2, ON_THREADS, level)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
