@@ -72,6 +72,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     for mode in modes:
         listed = mode if isinstance(mode, tuple) else (mode,)
         rows.append(tuple([as_entry(entry, default) for entry in listed]))
+
     if view is None:
         return Layout(tuple(rows))
     return Layout(tuple(rows), as_layout(f"{view}: [{'()' * len(rows)}]").view)

@@ -78,6 +78,7 @@ class Grid(Printed):
             if grid.size != nprocs:
                 raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of shape {order!r}")
             return grid
+
         order = integer(order, "the order of a grid")
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
             raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")
@@ -103,6 +104,9 @@ class Grid(Printed):
         """
         if self.shape == other.shape:
             return self
+
+        # A digit is what lies between two strides. Strides that both grids have are strides of the result. Those of one
+        # grid between them are, too, if each divides the next.
         ends = [set(accumulate(reversed(grid.shape), mul, initial=1)) for grid in (self, other)]
         shape: list[int] = []
         for low, high in pairwise(sorted(ends[0] & ends[1])):
@@ -110,6 +114,7 @@ class Grid(Printed):
             if any(above % below for below, above in pairwise(between)):
                 between = [low, high]
             shape += [above // below for below, above in pairwise(between)]
+
         return Grid(tuple(reversed(shape)) or (1,))
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
@@ -124,6 +129,7 @@ class Grid(Printed):
         left, coordinates = integer(rank, "a rank"), tuple[int, ...]()
         for p in reversed(self.shape):  # a loop is fastest, and every query about a rank runs it
             left, coordinates = left // p, (left % p, *coordinates)
+
         if left:
             raise LayoutError(f"grid {self} has ranks 0 to {self.size - 1}, not {rank}")
         return coordinates
@@ -173,15 +179,17 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         ) from None
     if -1 not in extents:
         return extents
+
     if nprocs is None:
         raise LayoutError(f"-1 in {grid!r} is found from the number of processes; write Grid.of(processes, {grid!r})")
-    given = prod(n for n in extents if n != -1)
-    if nprocs < 1 or nprocs % given:
+    known = prod(n for n in extents if n != -1)
+    if nprocs < 1 or nprocs % known:
         raise LayoutError(
             f"{counted(nprocs, 'process makes', 'processes make')} no grid of shape {grid!r}, "
-            f"for {given} of them lie along the modes that are given"
+            f"for {known} of them lie along the modes that are given"
         )
-    rest = iter(Grid.of(nprocs // given, extents.count(-1)).shape)
+
+    rest = iter(Grid.of(nprocs // known, extents.count(-1)).shape)
     return tuple(next(rest) if n == -1 else n for n in extents)
 
 
@@ -211,6 +219,7 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
         raise LayoutError(f"a shape is made of integers, not {shape!r}{layout}") from None
     except ValueError:
         raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
+
     if extents and max(extents) >= 2**63:
         raise LayoutError(f"the extents of a shape are below 2**63, not {extents}")
     if prod(extents) >= 2**512:  # so that all times are numbers
@@ -277,6 +286,7 @@ def factorings(n: int, order: int, largest: int | None = None) -> Iterator[tuple
         if n == 1:
             yield ()
         return
+
     for first in divisors(n):
         if largest is None or first <= largest:
             for rest in factorings(n // first, order - 1, first):
@@ -290,14 +300,16 @@ def divisors(n: int) -> tuple[int, ...]:
     >>> divisors(12), divisors(1), len(divisors(2**40 * 3))
     ((1, 2, 3, 4, 6, 12), (1,), 82)
     """
-    every, prime = [1], 2
+    numbers, prime = [1], 2
     while n > 1:
-        if prime * prime > n:
+        if prime * prime > n:  # what is left has no smaller factor
             prime = n
+
         powers = [1]
         while n % prime == 0:
             n //= prime
             powers.append(powers[-1] * prime)
-        every = [d * power for d in every for power in powers]
+        numbers = [d * power for d in numbers for power in powers]
         prime += 1
-    return tuple(sorted(every))
+
+    return tuple(sorted(numbers))

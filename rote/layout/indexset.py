@@ -79,11 +79,15 @@ class IndexSet:
                 joined.append([a, b])
         if not joined:
             return EMPTY
-        start = joined[0][0]
+
         # A single run is an interval if it reaches to its own repetition, or if that would begin behind the end.
-        if len(joined) == 1 and (joined[0][1] - start >= period or start + period >= stop):
-            end = stop if joined[0][1] - start >= period else min(joined[0][1], stop)
-            return IndexSet.interval(start, end)
+        start, end = joined[0]
+        if len(joined) == 1 and end - start >= period:
+            return IndexSet.interval(start, stop)
+        if len(joined) == 1 and start + period >= stop:
+            return IndexSet.interval(start, min(end, stop))
+
+        # The last element is in the last period, or ends the run before `stop` there.
         relative = tuple((a - start, b - start) for a, b in joined)
         cycle, offset = divmod(stop - 1 - start, period)
         at = bisect_right(relative, (offset, period)) - 1
@@ -93,12 +97,14 @@ class IndexSet:
     def __len__(self) -> int:
         if self.period == 1:
             return self.stop - self.start
+
         cycles, rest = divmod(self.stop - self.start, self.period)
         number = 0
         for a, b in self.runs:  # for a few runs a loop is fastest, here and below
             number += cycles * (b - a)
             if a < rest:
                 number += min(b, rest) - a
+
         return number
 
     def __bool__(self) -> bool:
@@ -136,7 +142,7 @@ class IndexSet:
         last = self.start + number * self.period
         runs = tuple([(a, min(b, self.stop - last)) for a, b in self.runs if a < self.stop - last])
         both = Cycles(self.start, number, self.period, self.runs), Cycles(last, 1, self.period, runs)
-        return tuple([each for each in both if each.number and each.runs])
+        return tuple([cycles for cycles in both if cycles.number and cycles.runs])
 
     def unroll(self, stop: int, start: int = 0) -> Iterator[tuple[int, int]]:
         """The runs, or what is left of them, from `start` up to `stop`, one by one; an interval is one run."""
@@ -145,12 +151,14 @@ class IndexSet:
             if start < stop:
                 yield start, stop
             return
+
         base = start - (start - self.start) % self.period
         while base < stop:
             for a, b in self.runs:
                 low, high = max(base + a, start), min(base + b, stop)
                 if low < high:
                     yield low, high
+
             base += self.period
 
     def run_around(self, element: int) -> tuple[int, int]:
@@ -168,6 +176,7 @@ class IndexSet:
         """
         if not self or not positions:
             return EMPTY
+
         # indices      2 3 . 5 . | 7 8 . 10 . | 12 …    width 3, period 5
         # positions    0 1 . 2 . | 3 4 .  5 . |  6 …    of which the even ones are wanted: period 2
         # picked       2     5   |   8        | 12 …    repeats after lcm(3, 2) positions, which is 10 indices
@@ -175,6 +184,7 @@ class IndexSet:
         common = lcm(width, positions.period)
         end = min(positions.stop, len(self))
         period = common // width * self.period
+
         first = positions.start
         picked = self._runs_at(positions.unroll(min(end, first + common)))
         stop = self._element(end - 1) + 1 if end > first else 0
@@ -199,6 +209,7 @@ class IndexSet:
         raise IndexError(position)
 
     def _runs_at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The runs of elements at some runs of positions."""
         for low, high in positions:
             while low < high:
                 element = self._element(low)
@@ -210,6 +221,7 @@ class IndexSet:
         low, high = max(self.start, other.start), min(self.stop, other.stop)
         if low >= high:
             return EMPTY
+
         period = lcm(self.period, other.period)  # after which the common part repeats, so one such window shows it all
         window = min(high, low + period)
         return IndexSet.of_runs(_common(self.unroll(window, low), other.unroll(window, low)), period, high)
@@ -218,11 +230,12 @@ class IndexSet:
         """The elements in ascending order."""
         if self.runs == ((0, 1),):
             return np.arange(self.start, self.stop, self.period, dtype=np.int64)
+
         cycle = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
         bases = self.start + self.period * np.arange(cycles, dtype=np.int64)
-        every: Ints = np.add.outer(bases, cycle).reshape(-1)
-        return every[: len(self)]
+        elements: Ints = np.add.outer(bases, cycle).reshape(-1)
+        return elements[: len(self)]  # the last period may be cut short
 
     def __str__(self) -> str:
         if not self:
@@ -231,6 +244,7 @@ class IndexSet:
         words = [str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in runs[:8]]
         if len(runs) > 8:
             words.append("…")
+
         return f"{{{', '.join(words)}}}"
 
 
@@ -255,7 +269,7 @@ Selection = tuple[Any, ...]
 
 def selection(lists: Sequence[Ints]) -> Selection:
     """NumPy's index for a product of lists: slices, which copy fastest, if all lists are regular, else open arrays."""
-    slices = [_as_slice(each) for each in lists]
+    slices = [_as_slice(indices) for indices in lists]
     if None not in slices:
         return tuple(slices)
     return np.ix_(*lists)
@@ -264,10 +278,12 @@ def selection(lists: Sequence[Ints]) -> Selection:
 def _as_slice(indices: Ints) -> slice | None:
     if len(indices) == 0:
         return slice(0, 0)
+
     first, last = int(indices[0]), int(indices[-1])
     step = int(indices[1]) - first if len(indices) > 1 else 1
     if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
         return None
+
     return as_slice(range(first, last + (1 if step > 0 else -1), step))
 
 

@@ -31,7 +31,6 @@ __all__ += ["part_extents", "run_starts", "split", "stretches"]
 _INDICES = "index", "indices"
 _CHANGES = 4  # of the length of parts, at most, in a kind that is no list of parts
 
-
 CEIL, FLOOR = Kind("ceil"), Kind("floor")
 CONSECUTIVE = BLOCK, CEIL, FLOOR  # those that cut every extent into one part for each coordinate
 
@@ -58,6 +57,7 @@ def check_kind(kind: Kind, p: int, n: int) -> None:
         )
     if kind.name != "block" or not kind.sizes:
         return
+
     if len(kind.sizes) == 1:
         (b,) = kind.sizes
         if n > p * b:
@@ -102,15 +102,20 @@ def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
     """
     if not n:
         return ()
+
     q, r = divmod(n, p)
     tile = kind.tile
     if kind.name == "ceil" or (r == 0 and not kind.sizes):
         tile = -(-n // p)
     if tile:
         return (Stretch(0, n, kind.at, p, tile),)
+
     if kind.name == "block" and not kind.sizes:
+        # The first r parts have one index more. With fewer indices than parts, the others are empty: no stretch.
         longer = Stretch(0, r * (q + 1), 0, r, q + 1)
         return (longer, Stretch(longer.stop, n, r, p - r, q)) if q else (longer,)
+
+    # Parts of many lengths: those that are listed, or those of block(floor).
     bounds = accumulate(kind.sizes, initial=0) if kind.sizes else [c * n // p for c in range(p + 1)]
     return tuple([Stretch(a, b, c, 1, b - a) for c, (a, b) in enumerate(pairwise(bounds)) if a < b])
 
@@ -124,8 +129,9 @@ def dealings(splits: tuple[Split, ...], n: int) -> tuple[object, ...]:
     """
     dealt = []
     for depth, s in enumerate(splits):
-        each = [_dealing(s.kind, s.parts, left) for left in local_extents(splits[:depth], n)]
-        dealt.append((s.grid_mode, s.parts, tuple(each)))
+        per_extent = [_dealing(s.kind, s.parts, left) for left in local_extents(splits[:depth], n)]
+        dealt.append((s.grid_mode, s.parts, tuple(per_extent)))
+
     return tuple(dealt)
 
 
@@ -133,10 +139,13 @@ def _dealing(kind: Kind, p: int, n: int) -> object:
     """Where parts of another length begin, and this length; tile and first coordinate if tiles come round to it."""
     if kind.tile and -(-n // kind.tile) > p - kind.at:
         return kind.tile, kind.at
+
+    # A few changes say as much as all lengths, also for a grid mode of very many coordinates.
     lengths = extent(kind, p, n, np.arange(p))
     first = np.flatnonzero(np.diff(lengths, prepend=-1))
     if len(first) > _CHANGES:
         return lengths.tobytes()
+
     return tuple(zip(first.tolist(), lengths[first].tolist(), strict=True))
 
 
@@ -152,6 +161,7 @@ def _parts(kind: Kind, p: int, n: int) -> tuple[Ints, Ints]:
         parts, (q, r) = np.arange(p + 1), divmod(n, p)
         bounds = parts * q + parts * r // p  # a part's number times n may exceed 64 bits
         return bounds[:-1], np.diff(bounds)
+
     lengths = np.array(kind.sizes, np.int64)
     return np.cumsum(lengths) - lengths, lengths
 
@@ -160,15 +170,17 @@ def _each_extent(ask: Callable[..., Any], kind: Kind, p: int, n: Ints, values: i
     """Ask for each of several extents: they are few, since splits cut into few different lengths."""
     if not np.ndim(n):
         return ask(kind, p, int(n), values)
+
     extents, values = np.broadcast_arrays(n, values)
     distinct = sorted({*extents.reshape(-1).tolist()})  # `np.unique` would import numpy.ma, for every first plan
     if len(distinct) == 1:
         return ask(kind, p, distinct[0], values)
-    every = np.empty((answers, *extents.shape), np.int64)
+
+    answered = np.empty((answers, *extents.shape), np.int64)
     for extent in distinct:
         here = extents == extent
-        every[:, here] = ask(kind, p, extent, values[here])
-    return tuple(every) if answers > 1 else every[0]
+        answered[:, here] = ask(kind, p, extent, values[here])
+    return tuple(answered) if answers > 1 else answered[0]
 
 
 def split(kind: Kind, p: int, n: int | Ints, index: int | Ints) -> tuple[Ints, Ints]:
@@ -182,26 +194,30 @@ def split(kind: Kind, p: int, n: int | Ints, index: int | Ints) -> tuple[Ints, I
     """
     if not isinstance(n, int):
         return cast("tuple[Ints, Ints]", _each_extent(split, kind, p, n, index, 2))
+
     index = np.asarray(index, np.int64)
     coordinate: Ints
     if _has_parts(kind, p, n):
         start, _ = _parts(kind, p, n)
         coordinate = start.searchsorted(index, "right") - 1
         return coordinate, index - start[coordinate]
-    every = stretches(kind, p, n) or (Stretch(0, 0, kind.at, p, 1),)
-    if len(every) == 2 and kind == BLOCK:  # counted in shorter tiles only, an index of the longer ones is too far
-        longer, shorter = every
+
+    pieces = stretches(kind, p, n) or (Stretch(0, 0, kind.at, p, 1),)
+    if len(pieces) == 2 and kind == BLOCK:  # counted in shorter tiles only, an index of the longer ones is too far
+        longer, shorter = pieces
         coordinate = np.maximum(index // longer.tile, (index - longer.parts) // shorter.tile)
         local = index - coordinate * shorter.tile
         local -= np.minimum(coordinate, longer.parts)
         return coordinate, local
-    stretch = every[0]
+
+    stretch = pieces[0]
     coordinate = index // stretch.tile  # by a number: division by an array takes several times as long
     local = index - coordinate * stretch.tile
     if n > stretch.parts * stretch.tile:  # several tiles at a coordinate
         cycle = coordinate // p
         coordinate -= cycle * p  # in place: new memory for every array takes the most time
         local += cycle * stretch.tile
+
     coordinate += stretch.first
     return coordinate % p if kind.at else coordinate, local
 
@@ -214,11 +230,12 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
         return n // p + (np.asarray(coordinate) < n % p)
     if _has_parts(kind, p, n):
         return cast("Ints", _parts(kind, p, n)[1][coordinate])
-    every = stretches(kind, p, n)
-    if not every:
+    pieces = stretches(kind, p, n)
+    if not pieces:
         return np.zeros_like(coordinate, np.int64)
+
     # Each coordinate has a tile of every whole round; of one more round, the first ones have whole tiles.
-    tile = every[0].tile
+    tile = pieces[0].tile
     rounds, left = divmod(n, p * tile)
     whole, rest = divmod(left, tile)
     place = (np.asarray(coordinate) - kind.at) % p if kind.at else np.asarray(coordinate)
@@ -230,14 +247,17 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     if _has_parts(kind, p, n):
         begin, lengths = _parts(kind, p, n)
         return IndexSet.interval(int(begin[coordinate]), int(begin[coordinate] + lengths[coordinate]))
-    every = stretches(kind, p, n)
-    if not every:
+    pieces = stretches(kind, p, n)
+    if not pieces:
         return EMPTY
-    start, stop, first, parts, tile = every[bisect_right(every, coordinate, key=attrgetter("first")) - 1]
+
+    # The last stretch that begins at the coordinate or before it; a single one may also begin after it, and come round.
+    start, stop, first, parts, tile = pieces[bisect_right(pieces, coordinate, key=attrgetter("first")) - 1]
     place = (coordinate - first) % p
     start += place * tile
     if place >= parts or start >= stop:
         return EMPTY
+
     if start + parts * tile >= stop:
         return IndexSet.interval(start, min(start + tile, stop))
     return IndexSet.of_runs([(start, start + tile)], parts * tile, stop)
@@ -259,17 +279,19 @@ def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, In
         coordinates[s.grid_mode], index = split(s.kind, s.parts, left, index)
         if depth < len(splits):  # indices at different coordinates may leave different extents to the next split
             left = extent(s.kind, s.parts, left, coordinates[s.grid_mode])
+
     return coordinates, index
 
 
 @memoized(65536)
 def mode_set(splits: tuple[Split, ...], n: int, coordinates: tuple[int, ...]) -> IndexSet:
     """The global indices along one mode that some coordinates hold, as the composition of one set per split."""
-    held = IndexSet.interval(0, n)
+    indices = IndexSet.interval(0, n)
     for s, c in zip(splits, coordinates, strict=True):
-        positions = local_positions(s.kind, s.parts, len(held), c)
-        held = positions if len(held) == n else held.select(positions)  # among all indices, positions are indices
-    return held
+        positions = local_positions(s.kind, s.parts, len(indices), c)
+        indices = positions if len(indices) == n else indices.select(positions)  # among all, positions are indices
+
+    return indices
 
 
 @memoized(4096)
@@ -292,6 +314,7 @@ def run_starts(splits: tuple[Split, ...], n: int) -> Ints | None:
         tiles = [(s.kind.tile, left) for left in local_extents(splits[:depth], n) if s.kind.tile]
         if s.kind.at or any(tile * s.parts < left for tile, left in tiles):
             return None
+
     lengths = part_extents(splits, n).reshape(-1)
     starts: Ints = np.cumsum(lengths) - lengths
     return starts

@@ -83,6 +83,7 @@ class Layout(LayoutSyntax, Printed):
         if self.view is not None:
             object.__setattr__(self, "view", View(self.view))  # the parser gives a plain tuple
         self._check()
+
         object.__setattr__(self, "_hash", hash((self.modes, self.view, self.op, self.partial, self.rooted)))
 
     def __hash__(self) -> int:
@@ -100,9 +101,11 @@ class Layout(LayoutSyntax, Printed):
                 raise LayoutError(f"a grid mode is a number from 0 to {MAX_GRID_MODES - 1}, not {g}")
             if used.count(g) > 1:
                 raise LayoutError(f"grid mode {g} is used twice in {unparse(self)}; use each at most once")
+
         for _, at in self.rooted:
             if not 0 <= at < MAX_NUMBER:
                 raise LayoutError(f"the coordinate of a root is 0 or more, and below 2**63, not {at}")
+
         if self.order > MAX_MODES:
             raise LayoutError(f"a layout has at most {MAX_MODES} modes, not {self.order}")
         if self.view is not None and self.view.order != self.order:
@@ -160,9 +163,11 @@ class Layout(LayoutSyntax, Printed):
         grid_mode = integer(grid_mode, "a grid mode")
         if grid_mode not in self.grid_modes:
             raise LayoutError(f"{self} does not name grid mode {grid_mode}")
+
         modes = []
         for mode in self.modes:
             modes.append(tuple([entry for entry in mode if entry.grid_mode != grid_mode]))
+
         partial = tuple([g for g in self.partial if g != grid_mode])
         rooted = tuple([(g, at) for g, at in self.rooted if g != grid_mode])
         op: Op = self.op if partial else "sum"
@@ -203,6 +208,8 @@ class Layout(LayoutSyntax, Printed):
         """
         if not isinstance(other, Layout):
             raise LayoutError(f"a layout is a prefix of a layout, not of {other!r}; write parse(text)")
+
+        # A root leaves fewer ranks with data, so it refines, as an entry does.
         return (
             (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
             and set(self.rooted) <= set(other.rooted)

@@ -36,6 +36,7 @@ def unfused(dist: Distribution) -> Distribution:
         return dist
     if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digit in chain(*dist.digits)):
         return dist  # there are tiles
+
     rows: list[tuple[int, tuple[Entry, ...]]] = []
     cut: dict[int, int] = {}  # per grid mode that is cut in two, the extent of the first half
     for digits, entries in zip(dist.digits, dist.layout.modes, strict=True):
@@ -43,6 +44,7 @@ def unfused(dist: Distribution) -> Distribution:
         if len(digits) > 1 and entries:
             if len(entries) > 1 or entries[0].kind != BLOCK:
                 return dist
+
             (entry,) = entries
             ranks, slow = dist.grid.shape[entry.grid_mode], digits[0].size
             if slow % ranks:
@@ -52,12 +54,15 @@ def unfused(dist: Distribution) -> Distribution:
                 # Until grid modes are renumbered, -1 - g stands for the second half.
                 entries_per_digit[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
         rows += [(digit.mode, mode) for digit, mode in zip(digits, entries_per_digit, strict=True)]
+
+    # Each grid mode is one mode of the new grid, or two; `first` says where it begins there.
     shape: list[int] = []
     first: list[int] = []
     for g, ranks in enumerate(dist.grid.shape):
         first.append(len(shape))
         shape += [cut[g], ranks // cut[g]] if g in cut else [ranks]
     number = dict(enumerate(first)) | {-1 - g: first[g] + 1 for g in cut}
+
     view = View(tuple([Name(f"m{m:02}") for m, _ in rows]))
     return Layout(_over(tuple([mode for _, mode in rows]), number), view).on(dist.shape, Grid(tuple(shape)))
 
@@ -71,10 +76,12 @@ def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
     """
     if shape == dist.shape:
         return dist
+
     modes = []
     for digits, mode in zip(dist.digits, dist.layout.modes, strict=True):
         stays = all(dist.shape[digit.mode] == shape[digit.mode] for digit in digits)
         modes.append(mode if stays else tuple(map(fitting, mode)))
+
     return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 
@@ -85,6 +92,7 @@ def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distributi
 
 
 def _over(modes: Modes, number: dict[int, int]) -> Modes:
+    """The entries of modes, over grid modes with other numbers."""
     renumbered = []
     for mode in modes:
         renumbered.append(tuple([replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode]))
@@ -100,11 +108,12 @@ def without_roots(dist: Distribution) -> Distribution:
     """
     layout, grid = dist.layout, dist.grid
     rooted = {g for g, _ in layout.rooted}
-    kept = [g for g in range(grid.order) if g not in rooted]
-    number = {g: place for place, g in enumerate(kept)}
+    remaining = [g for g in range(grid.order) if g not in rooted]
+    number = {g: place for place, g in enumerate(remaining)}
+
     partial = tuple([number[g] for g in layout.partial])
     among = replace(layout, modes=_over(layout.modes, number), partial=partial, rooted=())
-    return among.on(dist.shape, [grid.shape[g] for g in kept])
+    return among.on(dist.shape, [grid.shape[g] for g in remaining])
 
 
 @memoized(256)
@@ -133,6 +142,8 @@ def _in_front(view: View, number: int) -> View:
             parts.update([name for name, _ in item.parts])
         else:
             names += item.names
+
+    # Names of parts stay. Other names are in alphabetical order, in which they name the modes of the tensor.
     letters = [letter for letter in ascii_lowercase if letter not in parts]
     if len(letters) < number + len(names):
         letters = sorted({f"m{n:02}" for n in range(number + len(names) + len(parts))} - parts)
@@ -157,9 +168,12 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
     (slice(1, 4, 2), slice(2, 4, None))
     """
     slices = []
-    for mode, held in enumerate(plain(dist).index_sets(rank)):
-        start, step = held.start, held.at(1) - held.start if len(held) > 1 else 1
-        if held != IndexSet.of_runs([(start, start + 1)], step, held.stop):
-            raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
-        slices.append(slice(start, held.stop, step if step > 1 else None) if held else slice(0, 0))
+    for mode, indices in enumerate(plain(dist).index_sets(rank)):
+        start = indices.start
+        step = indices.at(1) - start if len(indices) > 1 else 1
+        if indices != IndexSet.of_runs([(start, start + 1)], step, indices.stop):
+            raise LayoutError(f"rank {rank} holds {indices} of mode {mode} in {dist}, which is no slice\n{PLAIN}")
+
+        slices.append(slice(start, indices.stop, step if step > 1 else None) if indices else slice(0, 0))
+
     return tuple(slices)

@@ -40,40 +40,47 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progressio
     >>> as_runs((slice(2, None), slice(-3, None, 2)), (8, 9))
     ((2, 6, 1), (6, 2, 2))
     """
-    if not isinstance(slices, Sequence) or not all(isinstance(each, slice) for each in slices):
+    if not isinstance(slices, Sequence) or not all(isinstance(part, slice) for part in slices):
         raise LayoutError(f"a block is a tuple of slices, one per mode, not {slices!r}\nwrite (slice(0, 4), …)")
     if len(slices) != len(shape):
         raise LayoutError(f"a tensor of shape {shape} has {counted(len(shape), 'mode')}, not {len(slices)} slices")
+
     runs = []
-    for each, extent in zip(slices, shape, strict=True):
+    for part, extent in zip(slices, shape, strict=True):
         try:
-            indices = range(*each.indices(extent))
+            indices = range(*part.indices(extent))
         except (TypeError, ValueError):
-            raise LayoutError(f"{each} is no slice of integers with a step") from None
+            raise LayoutError(f"{part} is no slice of integers with a step") from None
         if indices.step < 0:
-            raise LayoutError(f"{each} goes backwards; give the block in ascending order, block[::-1]")
+            raise LayoutError(f"{part} goes backwards; give the block in ascending order, block[::-1]")
+
         n = len(indices)
         runs.append((indices.start if n else 0, n, indices.step if n > 1 else 1))
+
     return tuple(runs)
 
 
-def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> tuple[Layout, Grid]:
+def find_layout(shape: tuple[int, ...], blocks: Sequence[Sequence[Progression]]) -> tuple[Layout, Grid]:
     """The layout and the grid under which every rank holds the given runs, one per mode.
 
     The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
 
-    >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
-    >>> print(*find_layout((4, 6), held))
+    >>> blocks = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
+    >>> print(*find_layout((4, 6), blocks))
     block[(1),(0)] 2x2
     """
-    order, ranks = len(shape), len(held)
-    runs = np.array(held, np.int64).reshape(ranks, order, 3).swapaxes(0, 1)
+    order, ranks = len(shape), len(blocks)
+    runs = np.array(blocks, np.int64).reshape(ranks, order, 3).swapaxes(0, 1)
+
+    # Per mode, the different runs, and for each rank the number of its own among them, which is its key.
     tables, keys = [], np.zeros((order, ranks), np.int64)
     for mode in range(order):
         table, keys[mode] = np.unique(runs[mode], axis=0, return_inverse=True)
         tables.append(table)
+
     empty = (runs[..., 1] == 0).any(axis=0)
     void = (runs[..., 1] == 0).all(axis=0) if order else empty
+
     unchained: set[int] = set()
     # First as given: an empty run may say at which part of its mode a rank is. Else any rank without data says nothing.
     for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # the runs of an idle rank may fit no digit
@@ -83,6 +90,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
                 return layout
         if not empty.any():
             break
+
     raise LayoutError(f"no layout gives these blocks: {_why(shape, runs, unchained)}")
 
 
@@ -107,14 +115,19 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
     if left == 1:
         yield (), keys
         return
+
+    # The largest digit without effect comes first: it leaves the fewest digits to explain.
     size = max([p for p in divisors(left) if not _decides(keys, stride, p)])
     choices: list[tuple[int | None, int]] = [(None, size)] if size > 1 else []
     if size == 1 or idle.any():  # a digit that seems to decide nothing may decide which ranks are idle
         choices += [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
+
     for mode, size in choices:
         filled = _filled(keys, stride, size, mode)
         for digits, known in _readings(filled, idle, stride * size):
             yield (_Digit(_Axis(stride, size), mode), *digits), known
+
+    # Or a digit has a root, the only one of its values at which ranks have data.
     if len(keys) and idle.any() and not idle.all():
         for size in divisors(left)[1:]:
             where = np.unique(np.flatnonzero(~idle) // stride % size)
@@ -131,14 +144,15 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
 
     If some keys are unknown there may be several largest ones, none of which is a multiple of another.
     """
-    others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]
+    others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]  # both with an axis for modes
     sizes = [p for p in divisors(keys.shape[1] // stride)[1:] if not _decides(others, stride, p)]
-    kept = []
+
+    largest = []
     for p in sizes:
         primes = [q // p for q in sizes if q % p == 0 and len(divisors(q // p)) == 2]
         if not primes or not all(_decides(own, stride * p, prime) for prime in primes):
-            kept.append(p)
-    return kept
+            largest.append(p)
+    return largest
 
 
 def _shaped(values: npt.NDArray[Any], stride: int, size: int) -> npt.NDArray[Any]:
@@ -177,18 +191,21 @@ def _layout(
 ) -> tuple[Layout, Grid] | None:
     """The layout and the grid of a reading, if each mode has a chain; else a mode without one joins `unchained`."""
     (digits, keys), numbers = reading, np.arange(ranks)
-    holding = np.ones(ranks, bool)
+    holding = np.ones(ranks, bool)  # whether this reading gives a rank data
     for digit in digits:
         if digit.root is not None:
             holding &= numbers // digit.axis.stride % digit.axis.size == digit.root
+
     chains: list[_Chain] = []
     for mode, (extent, table) in enumerate(zip(shape, tables, strict=True)):
         runs = np.where(keys[mode, :, None] >= 0, table[keys[mode]], (0, 0, 1))
         holding &= runs[:, 1] > 0
+
         axes = tuple(digit.axis for digit in reversed(digits) if digit.mode == mode)
         where = np.array(0)  # the ranks whose other digits are 0
         for stride, size in axes:
             where = np.add.outer(where, stride * np.arange(size))
+
         chain = _find_chain(axes, extent, *np.moveaxis(runs[where], -1, 0))
         if chain is None:
             unchained.add(mode)
@@ -196,9 +213,12 @@ def _layout(
         chains.append(chain)
     if shape and not np.array_equal(holding, ~empty):
         return None
+
+    # Grid modes are the digits, from the slowest to the fastest, because ranks are numbered in row-major order.
     others = [digit for digit in digits if digit.mode is None]
     grid_modes = [axis for chain in chains for axis, _ in chain] + [digit.axis for digit in others]
     grid_modes.sort(reverse=True)
+
     modes = []
     for chain in chains:
         modes.append(tuple([Entry(grid_modes.index(axis), kind) for axis, kind in chain]))
@@ -207,6 +227,7 @@ def _layout(
 
 
 def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
+    """What is wrong with the blocks, the nearest cause first, and what to do."""
     sizes = runs[..., 1].prod(axis=0)
     blocks, first = np.unique(runs[:, sizes > 0].swapaxes(0, 1), axis=0, return_index=True)
     ranks = np.flatnonzero(sizes > 0)[first]
@@ -214,15 +235,18 @@ def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
     if pair is not None:
         a, b = sorted(int(ranks[k]) for k in pair)
         return f"those of ranks {a} and {b} overlap, and are not the same\ngive blocks that are disjoint, or replicas"
-    held, total = int(blocks[..., 1].prod(axis=1).sum()), prod(shape)
-    if held < total:
-        return f"they leave a gap: together they hold {held} of {total} elements\ngive every element to some rank"
+
+    number, total = int(blocks[..., 1].prod(axis=1).sum()), prod(shape)
+    if number < total:
+        return f"they leave a gap: together they hold {number} of {total} elements\ngive every element to some rank"
+
     parts = [len(np.unique(blocks[:, mode], axis=0)) for mode in range(len(shape))]
     if prod(parts) != len(blocks):
         return (
             f"they are no grid: the {len(blocks)} different ones are not the product of the parts of each mode, "
             f"{' x '.join(map(str, parts))}\ngive blocks that lie in rows and columns, all of a row alike"
         )
+
     if unchained:
         mode = min(unchained)
         starts = ", ".join(map(str, dict.fromkeys(runs[mode, :, 0].tolist())))
@@ -230,6 +254,7 @@ def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
             f"along mode {mode} the parts, which begin at {starts} in the order of the ranks, are those of no block "
             "and cyclic entries, one after the other\nnumber ranks in the order of their parts, by comm.Split(0, key)"
         )
+
     return (
         f"they lie on a grid of {' x '.join(map(str, parts))} parts, but ranks are not numbered in row-major order "
         "over its modes, in any order of these\nnumber them so, by comm.Split(0, key)"
@@ -240,11 +265,13 @@ def _overlap(blocks: Ints) -> tuple[int, int] | None:
     """Two blocks that share an element, or None; among very many blocks, only near neighbours are compared."""
     ends = blocks[..., 0] + (blocks[..., 1] - 1) * blocks[..., 2]
     for ahead in range(1, min(len(blocks), max(1, 200_000 // max(len(blocks), 1)))):
+        # Boxes around two blocks must meet; only then are their indices compared, which may lie between each other.
         low = np.maximum(blocks[:-ahead, :, 0], blocks[ahead:, :, 0])
         meets = (low <= np.minimum(ends[:-ahead], ends[ahead:])).all(axis=1)
         for k in np.flatnonzero(meets).tolist():
             if all(map(and_, _sets(blocks[k]), _sets(blocks[k + ahead]))):
                 return k, k + ahead
+
     return None
 
 
@@ -300,25 +327,32 @@ class _Question:
     def within(self, kind: Kind) -> _Question | None:
         """The question that remains after a split over mode 1, or None if some run does not lie in its part."""
         size = self.start.shape[1]
-        ones = (1,) * (self.start.ndim - 2)
+        ones = (1,) * (self.start.ndim - 2)  # the axes that are left
+
+        # All runs of a part together fill it.
         extents = self.extents.reshape(-1, 1, *ones)
         parts = kinds.extent(kind, size, self.extents[:, None], np.arange(size)[None, :])
         lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
         if not np.array_equal(np.broadcast_to(parts, lengths.shape), lengths):
             return None
+
+        # The first index of a run, the second and the last lie in the part. If their local indices are evenly spaced,
+        # so are those of all between.
         digit = np.arange(size).reshape(1, -1, *ones)
         some, more = self.length > 0, self.length > 1
         last = self.start + (self.length - 1) * self.step
         places = []
-        for index, held in ((self.start, some), (self.start + self.step, more), (last, some)):
-            owner, local = kinds.split(kind, size, extents, np.where(held, index, 0))
-            if (held & (owner != digit)).any():
+        for index, exists in ((self.start, some), (self.start + self.step, more), (last, some)):
+            owner, local = kinds.split(kind, size, extents, np.where(exists, index, 0))
+            if (exists & (owner != digit)).any():
                 return None
             places.append(local)
+
         first, second, end = places
         step = np.where(more, second - first, 1)
         if (some & (end != first + (self.length - 1) * step)).any() or (step < 1).any():
             return None
+
         rest = self.start.shape[2:]
         start, length, step = (v.reshape(-1, *rest) for v in (np.where(some, first, 0), self.length, step))
         return _Question(self.axes, lengths.reshape(-1), start, length, step)
@@ -328,11 +362,13 @@ class _Question:
         size = self.start.shape[1]
         lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
         yield from (*kinds.CONSECUTIVE, CYCLIC)
+
         widest = int(lengths[:, 0].max(initial=0))
         if widest and (self.extents <= size * widest).all():
             yield kinds.block_kind(widest)
         if len(lengths) and (lengths == lengths[0]).all() and (self.extents == lengths[0].sum()).all():
             yield kinds.block_kind(*lengths[0].tolist())
+
         zero = ((self.start == 0) & (self.length > 0)).reshape(*lengths.shape, -1).any(axis=(0, 2))
         at = int(zero.argmax())  # where the first tile lies; the start of the second is the length of a tile
         beside = (at + 1) % size
@@ -354,10 +390,12 @@ def _find_chain(axes: tuple[_Axis, ...], extent: int, start: Ints, length: Ints,
         nonlocal tries
         if all(axis.size == 1 for axis in question.axes):
             return () if question.answered else None
+
         for at, size, low in _digits(question.axes):  # large digits first, so that the grid has few modes
             tries += 1
             if tries > _TRIES:
                 return None
+
             outer = question.outer(at, size, low)
             for kind in outer.kinds():
                 left = outer.within(kind)
@@ -366,6 +404,7 @@ def _find_chain(axes: tuple[_Axis, ...], extent: int, start: Ints, length: Ints,
                     if rest is not None:
                         return ((_Axis(question.axes[at].stride * low, size), kind), *rest)
                     break
+
         return None
 
     return solve(_Question(axes, np.array([extent]), start[None], length[None], step[None]))

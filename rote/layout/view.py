@@ -64,10 +64,13 @@ class View(tuple[ViewItem, ...]):
         """Per item, the tensor modes that it reads, slowest first: a tile by its place, names in alphabetical order."""
         ends = [*accumulate([1 if isinstance(item, Tile) else len(item.names) for item in self], initial=0)]
         modes = [tuple(range(start, end)) for start, end in pairwise(ends)]
+
+        # Places that names take, in their order, go to the sorted names.
         named = {k: item.names for k, item in enumerate(self) if not isinstance(item, Tile)}
         number = dict(zip(sorted(chain(*named.values())), chain(*[modes[k] for k in named]), strict=True))
         for k, names in named.items():
             modes[k] = tuple([number[name] for name in names])
+
         return tuple(modes)
 
     def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:
@@ -97,11 +100,13 @@ class View(tuple[ViewItem, ...]):
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
+    """The digits of a tile's parts; the part without a size has what the others leave."""
     known, free = prod(tile.given), len(tile.given) < len(tile.parts)
     if (free and extent % known) or (not free and extent != known):
         below, above = extent // known * known, -(-extent // known) * known
         would = f"{below} or {above} would" if free else f"{known} would"
         raise LayoutError(f"tensor mode {mode} has extent {extent}, which {item_text(tile)} does not divide; {would}")
+
     weight = extent  # how far apart two values of the digit are in the mode: the product of all faster sizes
     digits: list[tuple[Digit, ...]] = []
     for _, size in tile.parts:
@@ -109,6 +114,7 @@ def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
             size = extent // known
         weight = weight // size if size else 0
         digits.append((Digit(mode, max(weight, 1), size),))
+
     return digits
 
 
