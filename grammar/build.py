@@ -69,6 +69,7 @@ def _number(token: LarkToken) -> int:
 
 
 def _sizes(run: LarkToken) -> Iterator[int]:
+    """The numbers of a run such as `3,5,2`, which is one token because there may be thousands."""
     for size in re.finditer("[0-9]+", run):
         if _reaches(size.group(), MAX_NUMBER):
             raise _Wrong("number-too-large", run, shift=size.start())
@@ -76,7 +77,9 @@ def _sizes(run: LarkToken) -> Iterator[int]:
 
 
 def _grid(token: LarkToken) -> tuple[int, ...]:
-    sizes, shift = token.split("x"), 0
+    """The numbers of a grid such as `4x256`, which is one token, so that its mistakes are found here."""
+    sizes = token.split("x")
+    shift = 0  # where a size begins in the token
     for size in sizes:
         if "." in size and size.replace(".", "", 1).isdigit():
             raise _Wrong("decimal-number", token, shift=shift)
@@ -89,6 +92,7 @@ def _grid(token: LarkToken) -> tuple[int, ...]:
         if _reaches(size, MAX_NUMBER):
             raise _Wrong("number-too-large", token, shift=shift)
         shift += len(size) + 1
+
     if len(sizes) > MAX_GRID_MODES:
         raise _Wrong("too-many-grid-modes", token)
     return tuple(map(int, sizes))
@@ -122,12 +126,15 @@ def _mode(token: LarkToken, numbers: dict[str, int], names: list[tuple[str, ...]
 
 
 def _modes_to_write(name: str, modes: list[tuple[str, ...]]) -> str:
+    """The hint for a mode that is not there, or whose name is one of several that a mode reads as one."""
     for number, names in enumerate(modes):
         if name in names:
             others = " and ".join(other for other in names if other != name)
             return f"write {number}, the number of the mode that reads {name} as one with {others}"
+
     if not modes:
         return "write no modes: this layout has none"
+
     *most, last = [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
     if len(most) > 7 or (most and not any(modes)):
         return f"write a number from 0 to {len(most)}"
@@ -162,20 +169,23 @@ class _Nodes(Transformer[LarkToken, Any]):
         close: LarkToken,
     ) -> _Layout:
         grid_modes, entries = [], []
+        default = default or nodes.CYCLIC
         for mode in modes or ():
             grid_modes += [token for token, _, _ in mode]
-            entries.append(tuple([nodes.Entry(number, kind or default or nodes.CYCLIC) for _, number, kind in mode]))
+            entries.append(tuple([nodes.Entry(number, kind or default) for _, number, kind in mode]))
         _once("repeated-grid-mode", grid_modes)
+
         names: list[tuple[str, ...]] = nodes.modes_read(view) if view else [()] * len(entries)
         if len(names) != len(entries):
             # in a walk, a name `on` before the brackets that is one too many is meant to begin a grid
             grid = names[0] == ("on",) and len(names) == len(entries) + 1 > 1
             detail = f"{len(names)} modes, the brackets have {len(entries)}"
             raise _Wrong("view-mismatch", close, detail, in_walk="missing-grid" if grid else "")
+
         return _Layout({"modes": tuple(entries), "view": view}, names, grid_modes)
 
     def modes(self, *modes: Any) -> list[Any]:
-        """The modes in brackets, one or one more."""
+        """The modes in brackets, one or one more: the rule calls itself, so that a list too long is refused early."""
         *before, (opening, *entries) = modes
         listed: list[Any] = before[0] if before else []
         if len(listed) == MAX_MODES:
@@ -232,19 +242,23 @@ class _Nodes(Transformer[LarkToken, Any]):
         names = layout.names
         sizes = None if grid is None else _grid(grid)
         numbers = {read[0]: number for number, read in enumerate(names) if len(read) == 1}
-        done: set[tuple[str, int]] = set()
+
         resolved = []
+        done: set[tuple[str, int]] = set()  # effects on modes
         for action, modes, extents in actions or ():
             chosen = []
             for i, mode in enumerate(modes):
-                if i and mode in ACTIONS and mode not in numbers:
+                if i and mode in ACTIONS and mode not in numbers:  # as in `fft(0, twiddle`
                     raise _Wrong("missing-closing-parenthesis", mode)
+
                 chosen.append(_mode(mode, numbers, names))
                 use = _DONE[action], chosen[-1]
                 if use in done:
                     raise _Wrong("repeated-mode", mode, use[0])
                 done.add(use)
+
             resolved.append(nodes.ActionSyntax(action, tuple(chosen), tuple(map(_number, extents))))
+
         return layout, sizes, tuple(resolved)
 
     def listed(self, *items: Any) -> tuple[Any, ...]:
@@ -284,6 +298,7 @@ _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.na
 def build(text: str, layout: type[LayoutClass], transition: type[TransitionClass]) -> LayoutClass | TransitionClass:
     """Build a layout or a transition of these classes, or raise the first mistake of its text as NotationError."""
     read = _read(text, "start")
+
     if isinstance(read, _Layout):
         return layout(**read.fields)
     return transition(*[layout(**side.fields) for side in read])
@@ -297,16 +312,19 @@ def build_stage(text: str, layout: Callable[..., nodes.LayoutSyntax]) -> nodes.S
 
 
 def _read(text: str, start: str) -> Any:
+    """What the rule `start` builds of a text; tokens are fed one by one, so that a mistake knows those before it."""
     cursor, taken = LARK.parse_interactive(text, start), []
     try:
         for token in cursor.iter_parse():
             taken.append(token)
         return cursor.feed_token(LarkToken("$END", "", len(text)))
+
     except _Wrong as wrong:
         name = wrong.in_walk if start == "stage" else wrong.name
         position = text.index("on") + len("on") if name == "missing-grid" else wrong.position
         position = len(text) - len(text[position:].lstrip(nodes.SPACE))
         raise mistake(name, text, position, wrong.token, wrong.detail) from None
+
     except UnexpectedInput as error:
         # `accepts` tries each token; what the error itself expects may lack some, since LALR merges look-aheads.
         expected = {_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}

@@ -60,11 +60,13 @@ class Place:
     def opened(self) -> str:
         """The open brackets and parentheses, outermost first."""
         opened = ""
+
         for token in self.side:
             if token.type in ("(", "["):
                 opened += token.type
             elif token.type in (")", "]"):
                 opened = opened[:-1]
+
         return opened
 
     @property
@@ -157,11 +159,15 @@ def misplaced(text: str, position: int, taken: list[Token], expected: set[str], 
     if text[position - 1 : position + 1] == "=>":  # lark may take the first half
         piece = _piece(text, position - 1)
     taken = [token for token in taken if token.position < piece.position]  # the last may be the one that is refused
+
     if walk and (wrong := _in_grid(text)):
         return mistake(wrong[0], text, wrong[1].position, wrong[1].text)
+
+    # Only the side of an arrow, or what follows the grid of a stage, matters.
     begin = next((i + 1 for i in reversed(range(len(taken))) if taken[i].type in ("->", "GRID")), 0)
     start = taken[begin - 1].position + len(taken[begin - 1].text) if begin else 0
     place = Place(text, start, taken[begin:], expected, walk)
+
     if begin and piece.type == "arrow" and not walk:
         piece = piece._replace(type="secondarrow")
     name, token = _named(piece, place)
@@ -175,25 +181,31 @@ def _piece(text: str, position: int) -> Token:
     assert match is not None  # the end of the text is a piece too
     if match.lastgroup == "end":
         position = len(text.rstrip(SPACE))
+
     type_ = match.group() if match.lastgroup == "mark" else match.lastgroup or ""
     return Token(type_, match.group(), position)
 
 
 def _after(token: Token, text: str) -> Token:
+    """The piece behind a token."""
     return _piece(text, token.position + len(token.text))
 
 
 def _named(piece: Token, place: Place) -> tuple[str, Token]:
+    """The name of the mistake by the table, and then by the text around; with the token that is to blame."""
     if place.walk:
         for comma, taken in pairwise(place.side):  # an action's name, read as a mode: its parenthesis is still open
             if comma.type == "," and taken.type == "MODE" and taken.text in {*ACTIONS} - place.names:
                 return "missing-closing-parenthesis", taken
         piece = _in_stage(piece, place)
+
     name = _looked_up(piece, place)
     if place.part == "view" and piece.type not in _EVERYWHERE:
         name, piece = _before_brackets(name, piece, place)
     if name == "missing-modes" and place.action in RESIZES:
         name = "missing-extent"
+
+    # A parenthesis or a comma may be wrong because an earlier parenthesis is not closed.
     may_be_unclosed = name == "nested-parentheses" or (name == "leading-comma" and place.part != "actions")
     if may_be_unclosed and place.opened.endswith("(") and _unclosed(piece, place):
         name = "missing-closing-parenthesis"
@@ -201,6 +213,7 @@ def _named(piece: Token, place: Place) -> tuple[str, Token]:
 
 
 def _looked_up(piece: Token, place: Place) -> str:
+    """The mistake of the first row of the table that fits."""
     classes = {ANY, piece.type}
     if piece.type in ("word", "mixed", "kind"):
         classes.add("WORD")
@@ -210,6 +223,7 @@ def _looked_up(piece: Token, place: Place) -> str:
             classes.add("action")
         elif piece.text in place.names:
             classes.add("MODE")
+
     last, opened, expects = place.last, place.opened, {ANY, *place.expected}
     for before, expected, innermost, cases in _TABLE:
         follows = before == ANY or last in before.split("/")
@@ -217,6 +231,7 @@ def _looked_up(piece: Token, place: Place) -> str:
             for stands, name in cases.items():
                 if not classes.isdisjoint(stands.split("/")):
                     return name
+
     raise AssertionError("the last place is any, and anything stands there")
 
 
@@ -227,8 +242,10 @@ def _in_grid(text: str) -> tuple[str, Token] | None:
     third = _after(grid, text)
     if first.text != "on" or grid.type in ("word", ":") or (grid.type == "(" and third.type != "number"):
         return None
+
     if grid.type not in ("number", "mixed", "leadingzero"):
         return _EVERYWHERE.get(grid.type) or ("wrong-grid" if grid.type == "(" else "missing-grid"), grid
+
     spaced = third.text in ("x", "X") and _after(third, text).type == "number"
     if spaced or third.type in (",", "number", "mixed") or third.text in ("*", "\u00d7"):
         return "wrong-grid", third
@@ -239,15 +256,21 @@ def _in_stage(piece: Token, place: Place) -> Token:
     """Classify a piece of a stage: what follows the layout is an end, and among actions a name may be an action."""
     action = piece.text in ACTIONS
     if place.part == "actions":
-        return piece._replace(type="action" if action else "arrow" if piece.type in _ARROWS else piece.type)
+        if action:
+            return piece._replace(type="action")
+        return piece._replace(type="arrow") if piece.type in _ARROWS else piece
+
+    # Behind a bracket that is not closed, a colon and an action are to begin the actions of the stage.
     unclosed = "]" not in place.text[piece.position :]
     if place.part == "brackets" and place.last == ":" and action and unclosed:
         return Token("action", ":", place.side[-1].position)
+
     following = _after(piece, place.text)
     if piece.type == ":" and place.part == "suffixes":
         ends = following.type == "word" or not place.opened.endswith("(")
     else:
         ends = piece.type in _ARROWS or (piece.type == ":" and following.text in ACTIONS and unclosed)
+
     return piece._replace(type="end") if ends else piece
 
 
@@ -261,20 +284,25 @@ def _before_brackets(name: str, piece: Token, place: Place) -> tuple[str, Token]
         return "missing-layout", first
     if name == "missing-layout":
         return name, piece
+
     before, bracket, _ = side.partition("[")
     if not bracket:
         return "missing-opening-bracket", piece
     if ":" in before:
         return name, piece
+
+    # No colon: the word before the bracket is a kind with a slip, or the end of a view.
     if before.rstrip(SPACE).endswith(")"):
         before = before[: max(before.rfind("("), 0)]
     word = re.search(r"(?<![0-9A-Za-z_])[0-9]*[A-Za-z_][0-9A-Za-z_]*(?=[ \t\r\n]*$)", before)  # in the place of a kind
     if word and word.group() not in ("block", "cyclic") and get_close_matches(word.group(), ("block", "cyclic")):
         return "unknown-kind", Token("word", word.group(), place.begin + word.start())
+
     return "missing-colon" if name == "reserved-name" else name, piece
 
 
 def _side(piece: Token, place: Place) -> str:
+    """The text of this side of an arrow, also behind the piece."""
     end = piece.position if piece.type == "end" else place.text.find("->", piece.position)
     return place.text[place.begin : end if end >= 0 else None]
 
@@ -282,6 +310,7 @@ def _side(piece: Token, place: Place) -> str:
 def _unclosed(piece: Token, place: Place) -> bool:
     """Say whether a parenthesis is still open at the next bracket or arrow; else the piece has one too many."""
     side, at = _side(piece, place), piece.position - place.begin
+
     rest = re.search(r"[\[\]]", side[at + 1 :])
     side = side[: at + 1 + rest.start()] if rest else side
     return side.count("(") > side.count(")")
@@ -301,6 +330,7 @@ _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING",
 
 
 def _detail(name: str, word: str, place: Place) -> str:
+    """What the hint of a mistake says of this place; of a mistake in an action, that is the action."""
     match name:
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE
@@ -328,12 +358,14 @@ def _detail(name: str, word: str, place: Place) -> str:
 
 
 def _action_to_write(word: str) -> str:
+    """The hint for an unknown action: what other libraries call one has its name here."""
     name = word.removeprefix("i")
     if name in ("dct", "dst"):
         return f"write {name}1, {name}2, {name}3 or {name}4"
     if name != word and name[:3] in ("dct", "dst") and name in TRANSFORMS:
         inverse = name[:3] + {"2": "3", "3": "2"}.get(name[3], name[3])
         return f"write {inverse}, the inverse of {name} but for its scale"
+
     if word in ("pad", "crop"):
         return "write resize, or resample for the middle of a spectrum"
     if word in ("truncate", "dealias"):

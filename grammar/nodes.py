@@ -85,6 +85,7 @@ class Kind:
     def __post_init__(self) -> None:
         if self.name not in ("cyclic", "block", *ROUNDINGS):
             raise ValueError(f"a kind is cyclic, block, ceil or floor, not {self.name!r}")
+
         least = int(self.name == "cyclic")
         sizes = exact_all(self.sizes, f"the sizes of {self.name}") or (1,) * least
         if not all(least <= b < MAX_NUMBER for b in sizes):
@@ -93,9 +94,11 @@ class Kind:
             raise ValueError(f"cyclic has one size, not {sizes}")
         if self.name in ROUNDINGS and sizes:
             raise ValueError(f"block({self.name}) has no sizes, not {sizes}")
+
         (at,) = exact_all((self.at,), "coordinates of a first tile")
         if not (0 <= at < MAX_NUMBER and (at == 0 or self.name == "cyclic")):
             raise ValueError(f"at is 0 or more, below 2**63, and 0 for all kinds but cyclic, not {at} for {self.name}")
+
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "at", at)
 
@@ -234,10 +237,13 @@ class LayoutSyntax:
             names = [item.name for item in self.view if isinstance(item, Name)]
             if len(names) == len(self.view) and names == sorted(names):  # all modes, in their order
                 object.__setattr__(self, "view", None)
+
+        # Without partial modes the op means nothing, so that equal meanings are equal nodes.
         if not self.partial:
             object.__setattr__(self, "op", "sum")
         partial = exact_all(self.partial, "grid modes")
         rooted = (exact_all(pair, "a grid mode and its root") for pair in self.rooted)
+
         object.__setattr__(self, "partial", tuple(sorted(partial)))
         object.__setattr__(self, "rooted", tuple((g, at) for g, at in sorted(rooted)))
 
@@ -324,10 +330,12 @@ class WalkSyntax:
     def __post_init__(self) -> None:
         if not self.stages:
             raise ValueError("a walk has at least one stage: write for example WalkSyntax((StageSyntax(layout),))")
+
         grid, stages = None, []
         for stage in self.stages:
             if stage.grid == grid:
                 stage = replace(stage, grid=None)
             stages.append(stage)
             grid = stage.grid or grid
+
         object.__setattr__(self, "stages", tuple(stages))

@@ -38,6 +38,7 @@ def parse_as(text: str, layout: type[LayoutClass], transition: type[TransitionCl
         raise mistake("text-too-long", text, MAX_TEXT)
     if not text.strip(SPACE):
         raise mistake("empty-text", text, 0)
+
     from .build import build  # imports lark and builds the tables, at the first parse only
 
     return build(text, layout, transition)
@@ -63,7 +64,8 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
         raise TypeError(
             f"a walk is written as a str, not as {type(text).__name__}: write for example '[(0),()]: fft(1)'"
         )
-    lines = text[: MAX_WALK + 1].split("\n")
+
+    lines = text[: MAX_WALK + 1].split("\n")  # of a text too long, up to the first character that is too many
     stages = []
     for number, whole in enumerate(lines, 1):
         line, code = whole.rstrip(SPACE), whole.partition("#")[0].rstrip(SPACE)
@@ -73,12 +75,14 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
                 raise mistake("walk-too-long", line, max(0, len(line) - 1))
             if len(code) > MAX_TEXT:
                 raise mistake("text-too-long", line, MAX_TEXT)
+
             if code:
                 from .build import build_stage
 
                 stages.append(build_stage(code, layout))
         except NotationError as error:
             raise error.in_line(number, line) from None
+
     if not stages:
         raise mistake("empty-walk", "", 0).in_line(1, lines[0].rstrip(SPACE))
     return WalkSyntax(tuple(stages))

@@ -16,6 +16,7 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
     """
     if isinstance(node, nodes.TransitionSyntax):
         return f"{unparse(node.source)} -> {unparse(node.target)}"
+
     text = _brackets(node.modes)
     if node.view is not None:
         text = f"{' '.join(map(item_text, node.view))}: {text}"
@@ -25,6 +26,7 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
     if node.rooted:
         roots = [f"{g}@{root}" if root else str(g) for g, root in node.rooted]
         text += f"|({','.join(roots)})"
+
     return text
 
 

@@ -144,13 +144,13 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
 
     If some keys are unknown there may be several largest ones, none of which is a multiple of another.
     """
-    others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]  # both with an axis for modes
+    others, of_mode = np.delete(keys, mode, axis=0), keys[mode : mode + 1]  # both with an axis for modes
     sizes = [p for p in divisors(keys.shape[1] // stride)[1:] if not _decides(others, stride, p)]
 
     largest = []
     for p in sizes:
         primes = [q // p for q in sizes if q % p == 0 and len(divisors(q // p)) == 2]
-        if not primes or not all(_decides(own, stride * p, prime) for prime in primes):
+        if not primes or not all(_decides(of_mode, stride * p, prime) for prime in primes):
             largest.append(p)
     return largest
 
