@@ -68,6 +68,7 @@ class Lattice:
         start, *steps = self.rows[k]
         if self.listed:
             return np.asarray(start + steps[0], np.int64)
+
         values = np.array(start, np.int64)
         for n, step in zip(self.shape, steps, strict=True):
             values = np.add.outer(values, step * np.arange(n))
@@ -94,6 +95,7 @@ class Lattice:
         if n == 1:
             rows = tuple([(row[0] + start * row[at], *row[1:at], *row[at + 1 :]) for row in self.rows])
             return Lattice((*self.shape[:axis], *self.shape[at:]), rows)
+
         rows = tuple([(row[0] + start * row[at], *row[1:]) for row in self.rows])
         return Lattice((*self.shape[:axis], n, *self.shape[at:]), rows)
 
@@ -131,19 +133,24 @@ class Lattice:
         most = 0
         for step, n in zip(steps, self.shape, strict=True):
             most += step * (n - 1)
+
         if start + most < at:
             return [self], []
         if start >= at:
             return [], [self]
+
+        # The digit of the largest step is cut first: the fewest of its values lie between.
         step, axis = max((step, axis) for axis, step in enumerate(steps) if self.shape[axis] > 1)
         n = self.shape[axis]
         under = max(0, -(-(at - start - most) // step) + n - 1)  # below this digit, all elements are below `at`
         over = min(n, -(-(at - start) // step))  # from this digit on, none is
         below = [self.slice(axis, 0, under)] if under else []
         others = [self.slice(axis, over, n)] if over < n else []
+
         for digit in range(under, over):
             low, high = self.slice(axis, digit, digit + 1).cut(k, at)
             below, others = below + low, high + others
+
         return below, others
 
     def fit(self, k: int, divisor: int) -> Iterator[Lattice]:
@@ -157,9 +164,11 @@ class Lattice:
         if over < 0:
             yield self
             return
+
+        # Else one digit is cut: that of the largest step that is no multiple, where the sum passes multiples.
         step, axis = max((step, axis) for axis, step in enumerate(steps) if step % divisor and self.shape[axis] > 1)
         n, period = self.shape[axis], divisor // gcd(step, divisor)
-        others = over + divisor - rest - step * (n - 1)
+        others = over + divisor - rest - step * (n - 1)  # the most that other digits add
         edges, head = [0], -rest % divisor // step  # steps until a multiple is reached
         if not others and 0 < head < n and (rest + head * step) % divisor == 0:
             edges.append(head)
@@ -172,10 +181,11 @@ class Lattice:
                 begin = (rest + edges[-1] * step) % divisor
                 edges.append(edges[-1] + max(1, (divisor - 1 - begin - others) // step + 1))  # below the next multiple
             edges.pop()
+
         for low, high in pairwise(dict.fromkeys([*edges, n])):
             yield from self.slice(axis, low, high).fit(k, divisor)
 
-    def fix(self, wanted: Sequence[int | None]) -> list[tuple[Shape, Lattice]]:
+    def fix(self, first_values: Sequence[int | None]) -> list[tuple[Shape, Lattice]]:
         """The parts at which the first rows have these values, None for any value: these values, and the other rows.
 
         There is one part for each combination of values. In each of the first rows, a step must be larger than all
@@ -186,14 +196,17 @@ class Lattice:
         ((2, 1), Lattice(shape=(), rows=((5,),)))
         """
         if self.listed:
-            return self._picked(wanted)
+            return self._picked(first_values)
+
+        # Each value fixes the digits of its row, from the largest step down, as in a number with places.
         digits: dict[int, int] = {}
-        for row, value in zip(self.rows, wanted, strict=False):
+        for row, value in zip(self.rows, first_values, strict=False):
             if value is None:
                 continue
             left = value - row[0]
             for axis, digit in digits.items():
                 left -= row[axis + 1] * digit
+
             steps = [(step, axis) for axis, step in enumerate(row[1:]) if step and axis not in digits]
             for step, axis in sorted(steps, reverse=True):
                 digits[axis], left = divmod(left, step)
@@ -203,8 +216,8 @@ class Lattice:
                 return []
 
         # Of the other digits, those on which the first rows depend make a part for each of their values.
-        number, free, varied = len(wanted), list[int](), list[int]()
-        firsts, *columns = [*zip(*self.rows, strict=True)] or [()] * (len(self.shape) + 1)
+        number, free, varied = len(first_values), list[int](), list[int]()
+        row_starts, *columns = [*zip(*self.rows, strict=True)] or [()] * (len(self.shape) + 1)
         for axis, column in enumerate(columns):
             if axis not in digits:
                 (varied if any(column[:number]) else free).append(axis)
@@ -212,31 +225,38 @@ class Lattice:
         shape = tuple(map(self.shape.__getitem__, free))
         left = [columns[axis][number:] for axis in free]
         fixed, parts = [*digits, *varied], list[tuple[Shape, Lattice]]()
+
         for values in product(*map(range, map(self.shape.__getitem__, varied))):
-            starts: Sequence[int] = firsts
+            starts: Sequence[int] = row_starts
             for axis, digit in zip(fixed, (*digits.values(), *values), strict=True):
                 if digit:
                     starts = [start + digit * step for start, step in zip(starts, columns[axis], strict=True)]
+
             rows = tuple(zip(starts[number:], *left, strict=True))
             parts.append((tuple(starts[:number]), Lattice(shape, rows)))
+
         return parts
 
-    def _picked(self, wanted: Sequence[int | None]) -> list[tuple[Shape, Lattice]]:
+    def _picked(self, first_values: Sequence[int | None]) -> list[tuple[Shape, Lattice]]:
         """`fix` of a list."""
-        number = len(wanted)
+        number = len(first_values)
         inside = np.full(self.size, True)
-        for k, value in enumerate(wanted):
+        for k, value in enumerate(first_values):
             if value is not None:
                 inside &= self.values(k) == value
         chosen: Ints = np.flatnonzero(inside)
         if not len(chosen):
             return []
+
+        # Sorted by the first rows, elements of one part are neighbours.
         keys = np.array([self.values(k)[chosen] for k in range(number)], np.int64).reshape(number, len(chosen))
         order = np.lexsort(keys[::-1]) if number else np.arange(len(chosen))
         changes = (np.diff(keys[:, order]) != 0).any(axis=0)
+
         others, parts = Lattice(self.shape, self.rows[number:]), list[tuple[Shape, Lattice]]()
         for same in np.split(order, np.flatnonzero(changes) + 1):
             parts.append((tuple(keys[:, same[0]].tolist()), others.take(chosen[same])))
+
         return parts
 
     # --- the same elements in other digits ----------------------------------------------------------------------
@@ -245,6 +265,7 @@ class Lattice:
         """The same elements in as few digits as the rows allow: neighbours that act as one digit are joined."""
         if self.listed:
             return self
+
         shape, rows = self.shape, self.rows
         for axis in reversed(range(len(shape))):
             at, n = axis + 1, shape[axis]
@@ -254,6 +275,7 @@ class Lattice:
             elif at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in rows):
                 shape = (*shape[:axis], n * shape[at], *shape[at + 1 :])
                 rows = tuple([(*row[:at], *row[at + 1 :]) for row in rows])
+
         return Lattice(shape, rows)
 
     def then(self, later: Lattice) -> Lattice | None:
@@ -261,6 +283,8 @@ class Lattice:
         wide = self if len(self.shape) >= len(later.shape) else later
         if len(self.shape) + len(later.shape) < 2 * len(wide.shape) - 1:
             return None
+
+        # They are joined along a digit if all else is equal, and the later one begins where the first one ends.
         for axis in range(len(wide.shape)):
             at, lengths, rests = axis + 1, [], []
             steps = [row[at] for row in wide.rows]
@@ -268,16 +292,22 @@ class Lattice:
                 has = len(lattice.shape) == len(wide.shape)
                 if has and [row[at] for row in lattice.rows] != steps:
                     break
+
                 rest = [lattice.shape, *[row[1:] for row in lattice.rows]]
+                if has:
+                    rest = [(*numbers[:axis], *numbers[at:]) for numbers in rest]
                 lengths.append(lattice.shape[axis] if has else 1)
-                rests.append([(*each[:axis], *each[at:]) for each in rest] if has else rest)
+                rests.append(rest)
+
             if len(rests) < 2 or rests[0] != rests[1]:
                 continue
+
             starts = [(a[0], b[0]) for a, b in zip(self.rows, later.rows, strict=True)]
             if all(b == a + lengths[0] * step for (a, b), step in zip(starts, steps, strict=True)):
                 shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])
                 rows = [(start, *row[1:]) for (start, _), row in zip(starts, wide.rows, strict=True)]
                 return Lattice(shape, tuple(rows))
+
         return None
 
     @staticmethod

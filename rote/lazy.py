@@ -35,14 +35,15 @@ def attach(
         if name not in where:
             hint = f"\nwrite {hints[name]}" if hints and name in hints else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+
         home = where[name]
         value = getattr(_module(f"{package}.{home}"), name) if home else _module(f"{package}.{name}")
-        setattr(modules[package], name, value)
+        setattr(modules[package], name, value)  # so that it is asked for once
         return value
 
     def names() -> list[str]:
-        own = vars(modules[package])
-        return sorted({*own["__all__"], *where, *(name for name in own if name.startswith("__"))})
+        present = vars(modules[package])
+        return sorted({*present["__all__"], *where, *(name for name in present if name.startswith("__"))})
 
     return fetch, names
 
@@ -86,6 +87,7 @@ class _LateMethod:
     def __get__(self, x: object, kind: type | None = None) -> Callable[..., Any]:
         function = self._import()
         setattr(self._owner, self._attribute, function)
+
         return function if x is None else MethodType(function, x)
 
 
@@ -97,5 +99,5 @@ def method(function: Callable[[], Callable[Concatenate[Any, P], Any]]) -> Callab
     >>> Text("a long text").wrapped(10)
     'a [...]'
     """
-    made: Any = _LateMethod(function)
-    return cast(Callable[Concatenate[X, P], X], made)
+    descriptor: Any = _LateMethod(function)
+    return cast(Callable[Concatenate[X, P], X], descriptor)

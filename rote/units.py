@@ -15,6 +15,7 @@ def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]
     ['  a    1', '  bc  12']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
     lines = []
     for row in rows:
         line = ""
@@ -22,6 +23,7 @@ def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]
             aligned = cell.rjust(width) if column in figures else cell.ljust(width)
             line += f"  {aligned}"
         lines.append(line.rstrip())
+
     return lines
 
 
@@ -33,11 +35,13 @@ def in_bytes(count: int) -> str:
     """
     if count < 1024:
         return f"{count} B"
+
     size = float(count)
     for unit in ("KiB", "MiB", "GiB"):
         size /= 1024
         if size < 1024:
             return f"{size:.1f} {unit}"
+
     return f"{size / 1024:.1f} TiB"
 
 
@@ -49,8 +53,11 @@ def in_seconds(time: float, digits: int = 2) -> str:
     """
     if not 0 < time < inf:
         return f"{time:g} s"
+
+    # Rounded first, because 0.996 ms is 1.0 ms and not 1000 us.
     time = float(f"{time:.{digits - 1}e}")
     units = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12}
-    unit, scale = next((each for each in units.items() if time * each[1] >= 1 - 1e-9), ("ps", 1e12))
+    unit, scale = next((pair for pair in units.items() if time * pair[1] >= 1 - 1e-9), ("ps", 1e12))
+
     places = digits - 1 - floor(log10(time * scale) + 1e-9)
     return f"{time * scale:.{max(places, 0)}f} {unit}"
