@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.plan import in_bytes
 from ..errors import RoteError
 from ..layout.distribution import Distribution
 from ..runtime.choose import Progress
@@ -21,6 +20,7 @@ from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
 from ..runtime.regions import identity
+from ..units import in_bytes
 from .hdf5 import contents_hdf5, fill_hdf5, write_hdf5, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, write_npy

@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.prediction": _rooms("units errors layout compiler machines"),
     "rote.scaling": _rooms("units errors lazy compiler machines prediction"),
     "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
-    "rote.io": _rooms("errors layout compiler machines runtime"),
+    "rote.io": _rooms("units errors layout compiler machines runtime"),
     "rote.simulate": _rooms("errors layout compiler machines runtime"),
     "rote.functions": _rooms(
         "units grammar errors lazy host layout compiler machines prediction scaling runtime simulate"
