@@ -22,7 +22,8 @@ from .grammar.errors import NotationError, RoteError
 __all__ = ["CommError", "GatherWarning", "LayoutError", "MoveWarning", "NotationError", "PlanError", "RoteError"]
 __all__ += ["counted", "deprecated"]
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class LayoutError(RoteError, ValueError):
