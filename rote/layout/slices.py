@@ -147,16 +147,16 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
     others, of_mode = np.delete(keys, mode, axis=0), keys[mode : mode + 1]  # both with an axis for modes
     sizes = [p for p in divisors(keys.shape[1] // stride)[1:] if not _decides(others, stride, p)]
 
-    largest = []
+    chosen = []
     for p in sizes:
         primes = [q // p for q in sizes if q % p == 0 and len(divisors(q // p)) == 2]
         if not primes or not all(_decides(of_mode, stride * p, prime) for prime in primes):
-            largest.append(p)
-    return largest
+            chosen.append(p)
+    return chosen
 
 
 def _shaped(values: npt.NDArray[Any], stride: int, size: int) -> npt.NDArray[Any]:
-    """Rows of values, one per rank, with a digit of the rank as mode 2 of four."""
+    """Rows of values, one per rank, as an array over rows, higher digits of the rank, the digit, and lower digits."""
     return values.reshape(len(values), values.shape[1] // (stride * size), size, stride)
 
 
