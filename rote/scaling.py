@@ -18,8 +18,10 @@ __all__ = ["Candidates", "Scaling", "ScalingRow", "scaling_of"]
 Candidates = Iterable[tuple[str, Prediction | str]]
 """Pairs of a family and what is predicted of one of its candidates, or why it has none; the preferred ones first."""
 
-_RECORD = ("ranks", "family", "grid", "layout", "seconds", "low", "high")
-_RECORD += ("peak_bytes", "node_bytes", "best", "why_none")
+_RECORD = (
+    *("ranks", "family", "grid", "layout", "seconds", "low", "high"),
+    *("peak_bytes", "node_bytes", "best", "why_none"),
+)
 
 
 class ScalingRow(NamedTuple):

@@ -85,8 +85,8 @@ def with_rote(
             prepared.append((named, partial(_move, method, machine)))
         else:
             for name in algorithms:
-                prepare = partial(transform, name, method, restore, "measure", machine=machine)
-                prepared.append((f"{name} {named}".strip(), prepare))
+                variant = f"{name} {named}".strip()
+                prepared.append((variant, partial(transform, name, method, restore, "measure", machine=machine)))
 
         for name, prepare in prepared:
             run = partial(measure, prepare, work)

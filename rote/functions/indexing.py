@@ -317,7 +317,7 @@ def getitem(x: T, key: Any) -> T:
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)
 
-    call = (_NAME, x.distribution, x.local.dtype), (_NAME, (x, key), {})
+    call: KeyedCall = (_NAME, x.distribution, x.local.dtype), (_NAME, (x, key), {})
     chosen = _as_bool(key, call)
     if chosen is not None:
         added = getitem(x, None)
@@ -435,7 +435,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if x.distribution.partial and not _takes_all(key):
         check_values(_WRITING, x.distribution)
 
-    call = (_WRITING, x.distribution, x.local.dtype), (_WRITING, (x, key, value), {})
+    call: KeyedCall = (_WRITING, x.distribution, x.local.dtype), (_WRITING, (x, key, value), {})
     chosen = _as_bool(key, call)
     if chosen:
         key = (None,)
