@@ -33,6 +33,7 @@ class LayoutError(RoteError, ValueError):
     >>> parse("[(0),()]").on((4, 4), ())
     Traceback (most recent call last):
     rote.LayoutError: [(0),()] names grid mode 0, but the grid () has order 0
+    write the grid (1,), or a layout without grid mode 0
     """
 
 

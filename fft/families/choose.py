@@ -25,7 +25,7 @@ from rote.grammar import StageSyntax
 from rote.grammar.nodes import BLOCK
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.expressions import L
-from rote.layout.grid import Grid, divisors, grid_shape, integer, tensor_shape
+from rote.layout.grid import MOST_PROCESSES, Grid, divisors, grid_shape, integer, tensor_shape
 from rote.layout.kinds import part_extents
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT, Machine, as_machine
@@ -47,7 +47,6 @@ __all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
 _MANY = 64  # grids: of more, those that cost the same are priced once
-_RANKS = 1 << 22  # for which walks are compared in seconds, within 2 GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,9 +502,9 @@ def compare(
     if nodes is not None and times.network is not None:
         ranks = integer(nodes, "the number of nodes") * times.network.ranks_per_node
     extents, size = tensor_shape(shape), integer(ranks or 0, "the number of ranks")
-    if not 1 <= size <= _RANKS:
-        hint = "\ngive each rank several threads, or compare fewer ranks" * (size > _RANKS)
-        raise LayoutError(f"FFTs are compared on 1 to {_RANKS} ranks, not {size}{hint}")
+    if not 1 <= size <= MOST_PROCESSES:
+        hint = "\ngive each rank several threads, or compare fewer ranks" * (size > MOST_PROCESSES)
+        raise LayoutError(f"FFTs are compared on 1 to {MOST_PROCESSES} ranks, not {size}{hint}")
     on = None if grid is None else Grid(grid_shape(grid, size))
     if on is not None and on.size != size:
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")

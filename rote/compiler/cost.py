@@ -237,7 +237,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
 
-    if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
+    if "rooted" in [role.name for g, role in enumerate(source.roles) if g in modes]:  # the root has to send everything
         received = np.maximum(received, _weighted(move, sent, times.byte_time, modes, SENDS, _ELEMENTS))
 
     heard = _weighted(move, 1, times.latency, modes, RECEIVES, _MESSAGES)

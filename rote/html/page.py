@@ -289,7 +289,7 @@ def _messages(scene: Scene) -> list[Markup]:
     if step.before.grid.size <= MOST_RANKS:
         tables.append(_matrix(step, step.sent(scene.item)))
 
-    sent = np.broadcast_to(step.movement.traffic(SENDS).elements, step.ranks.shape)
+    sent = np.broadcast_to(step.movement.traffic(SENDS).elements, step.ranks.shape or (1,))
     busiest = int(sent.argmax())
     mine = [message for message in step.movement.messages(busiest, SENDS) if message.peer != busiest and len(message)]
 

@@ -123,7 +123,11 @@ class Distribution(Printed):
 
         unknown = [g for g in layout.grid_modes if g >= grid.order]
         if unknown:
-            raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
+            enough = Grid.of(grid.size, max(unknown) + 1).shape
+            raise LayoutError(
+                f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}\n"
+                f"write the grid {enough}, or a layout without grid mode {unknown[0]}"
+            )
 
         for g, at in layout.rooted:
             if at >= grid.shape[g]:

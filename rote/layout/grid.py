@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, product
@@ -14,6 +15,7 @@ from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
 __all__ = [
+    "MOST_PROCESSES",
     "Grid",
     "Printed",
     "check_grid",
@@ -25,6 +27,12 @@ __all__ = [
     "ranks_at",
     "tensor_shape",
 ]
+
+
+MOST_PROCESSES = 1 << 22
+"""The most ranks of a grid: plans for so many are made in seconds, within 2 GB."""
+
+_PRODUCT = re.compile(r"\d+(x\d+)*")
 
 
 class Printed:
@@ -43,7 +51,7 @@ class Grid(Printed):
     Ranks are numbered in row-major order, as in MPI's Cartesian communicators.
 
     Raises:
-        LayoutError: an extent is not a positive integer.
+        LayoutError: an extent is not a positive integer, or there are more than `MOST_PROCESSES` processes.
 
     Source: Dalcin et al. (2019, section 3.4).
 
@@ -56,6 +64,7 @@ class Grid(Printed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", grid_shape(self.shape))
+        _check_size(self.size)
 
     @staticmethod
     def of(nprocs: int, order: int | Sequence[int]) -> Grid:
@@ -66,13 +75,14 @@ class Grid(Printed):
             order: the number of modes, or their extents, where -1 stands for an extent to be chosen.
 
         Raises:
-            LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes; or the extents do not divide
-                the number of processes.
+            LayoutError: `nprocs` is below 1 or above `MOST_PROCESSES`, `order` below 0, or 0 for several processes; or
+                the extents do not divide the number of processes.
 
         >>> Grid.of(12, 2), Grid.of(8, 3), Grid.of(12, (2, -1)), Grid.of(24, (-1, 2, -1))
         (Grid((4, 3)), Grid((2, 2, 2)), Grid((2, 6)), Grid((4, 2, 3)))
         """
         nprocs = integer(nprocs, "a number of processes")
+        _check_size(nprocs)
         if isinstance(order, Iterable):
             grid = Grid(grid_shape(order, nprocs))
             if grid.size != nprocs:
@@ -174,8 +184,9 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         if 0 in extents:
             raise ValueError
     except (TypeError, ValueError):
+        meant = tuple(map(int, grid.split("x"))) if isinstance(grid, str) and _PRODUCT.fullmatch(grid) else (2, 3)
         raise LayoutError(
-            f"a grid has at least one process along each mode, not {grid!r}; write Grid((2, 3))"
+            f"a grid has at least one process along each mode, not {grid!r}\nwrite Grid({meant}), or grid={meant}"
         ) from None
     if -1 not in extents:
         return extents
@@ -191,6 +202,14 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
 
     rest = iter(Grid.of(nprocs // known, extents.count(-1)).shape)
     return tuple(next(rest) if n == -1 else n for n in extents)
+
+
+def _check_size(ranks: int) -> None:
+    """Refuse a number of processes for which no plan is made."""
+    if ranks > MOST_PROCESSES:
+        raise LayoutError(
+            f"a grid has at most {MOST_PROCESSES:,} processes, not {ranks:,}\nwrite a grid of the ranks that run"
+        )
 
 
 def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:

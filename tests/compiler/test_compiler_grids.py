@@ -28,8 +28,11 @@ from rote.compiler.cost import at_least, duration, flow
 from rote.compiler.movement import RECEIVES, SENDS, movement
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
+from rote.compiler.step import KINDS
 from rote.errors import LayoutError, PlanError
 from rote.grammar.nodes import Kind
+from rote.runtime import world
+from rote.runtime.plans import bind
 
 ITEM = 8
 MACHINES = {
@@ -476,3 +479,44 @@ def test_a_json_of_another_format_is_refused():
     for change in (lambda tree: tree.pop("format"), lambda tree: tree.update(format=2)):
         with pytest.raises(PlanError, match="and this version of Rote reads format 1\ncompile it again"):
             Plan.from_json(as_json(change))
+
+
+ENDS_ON_NO_MODES = [
+    ("[()]", "[()]", (4,)),
+    ("[(),()]", "(a b): [()]", (4, 6)),
+    ("[]", "[]", ()),
+    ("[()]", "[()]", (0,)),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("before", "after", "shape"), ENDS_ON_NO_MODES)
+def test_every_kind_of_step_on_a_grid_of_order_0(kind, before, after, shape):
+    """Law: a step between distributions on one process is proved, and then does nothing, or refused with a reason."""
+    text = f"{before} -> {after} of {shape} float64 on grid ()\n  1. {kind}: {before} -> {after}"
+    plan = Plan.from_text(text)
+    assert Plan.from_json(plan.to_json()) == Plan.from_text(str(plan)) == plan
+    assert plan.cost.messages == plan.lower_bound == 0 and rote.predict(plan).seconds > 0
+    assert kind in plan.explain() and kind in plan.to_html() and plan._repr_html_()
+    if kind not in ("slice", "relayout", "alltoall", "permute", "exchange"):
+        with pytest.raises(PlanError, match="step 1"):
+            plan.verify()
+        return
+    plan.verify()
+    assert plan.cost.bytes == 0
+    array = np.arange(prod(shape), dtype="f8").reshape(shape)
+    (block,) = rote.simulate.run(plan, rote.simulate.scatter(array, plan.source))
+    assert np.array_equal(block.reshape(-1), array.reshape(-1))
+    assert np.array_equal(bind(plan, world())(array), block)
+
+
+@pytest.mark.parametrize(("before", "after", "shape"), ENDS_ON_NO_MODES)
+def test_compiled_plans_on_a_grid_of_order_0(before, after, shape):
+    """Law: every door of a plan works, and a tensor moves by it."""
+    plan = rote.compile(on(before, shape, ()), on(after, shape, ()))
+    plan.verify()
+    assert Plan.from_json(plan.to_json()) == plan and plan.explain() and plan.to_html()
+    array = np.arange(prod(shape), dtype="f8").reshape(shape)
+    x = rote.DistTensor.from_global(array, before, grid=())
+    assert np.array_equal(x.redistribute(after).to_global(), array)
+    assert np.array_equal(x.move_to(after, grid=())().to_global(), array)

@@ -52,7 +52,18 @@ TEXTS = {
     ),
     "grid mode": (
         lambda: parse("[(0:cyclic(4),1)]").on(4, 2),
-        "[(0:cyclic(4),1)] names grid mode 1, but the grid 2 has order 1",
+        "[(0:cyclic(4),1)] names grid mode 1, but the grid 2 has order 1\n"
+        "write the grid (2, 1), or a layout without grid mode 1",
+    ),
+    "pencils on a grid of order 1": (
+        lambda: parse("block[(0),(1),()]").on((4, 4, 4), 12),
+        "block[(0),(1),()] names grid mode 1, but the grid 12 has order 1\n"
+        "write the grid (4, 3), or a layout without grid mode 1",
+    ),
+    "grid mode of a grid of order 0": (
+        lambda: parse("block[(0),(2)]").on((4, 4), ()),
+        "block[(0),(2)] names grid mode 0, but the grid () has order 0\n"
+        "write the grid (1, 1, 1), or a layout without grid mode 0",
     ),
     "root": (
         lambda: parse("[()]|(0@2)").on(4, 2),
@@ -85,14 +96,37 @@ TEXTS = {
     "shape of floats": (lambda: L(()).on((4.0,), 2), "a shape is made of integers, not (4.0,)"),
     "shape of bools": (lambda: L(()).on((True,), 2), "a shape is made of integers, not (True,)"),
     "negative extent": (lambda: L(()).on((-1,), 2), "the extents of a shape are 0 or more, not (-1,)"),
-    "grid": (lambda: Grid((2, 0)), "a grid has at least one process along each mode, not (2, 0); write Grid((2, 3))"),
+    "grid": (
+        lambda: Grid((2, 0)),
+        "a grid has at least one process along each mode, not (2, 0)\nwrite Grid((2, 3)), or grid=(2, 3)",
+    ),
+    "grid as text": (
+        lambda: L(()).on(4, "2x1"),
+        "a grid has at least one process along each mode, not '2x1'\nwrite Grid((2, 1)), or grid=(2, 1)",
+    ),
+    "number of processes as text": (
+        lambda: L(()).on(4, "12"),
+        "a grid has at least one process along each mode, not '12'\nwrite Grid((12,)), or grid=(12,)",
+    ),
+    "another text": (
+        lambda: L(()).on(4, "2x"),
+        "a grid has at least one process along each mode, not '2x'\nwrite Grid((2, 3)), or grid=(2, 3)",
+    ),
+    "too many processes": (
+        lambda: Grid((2**31, 2**31)),
+        "a grid has at most 4,194,304 processes, not 4,611,686,018,427,387,904\nwrite a grid of the ranks that run",
+    ),
+    "too many processes to factor": (
+        lambda: Grid.of(2**61 - 1, 2),
+        "a grid has at most 4,194,304 processes, not 2,305,843,009,213,693,951\nwrite a grid of the ranks that run",
+    ),
     "grid of bools": (
         lambda: L(()).on(4, (True,)),
-        "a grid has at least one process along each mode, not (True,); write Grid((2, 3))",
+        "a grid has at least one process along each mode, not (True,)\nwrite Grid((2, 3)), or grid=(2, 3)",
     ),
     "grid of floats": (
         lambda: L(()).on(4, 2.5),
-        "a grid has at least one process along each mode, not 2.5; write Grid((2, 3))",
+        "a grid has at least one process along each mode, not 2.5\nwrite Grid((2, 3)), or grid=(2, 3)",
     ),
     "processes": (lambda: Grid.of(1, -1), "1 process makes no grid of order -1"),
     "no processes": (lambda: Grid.of(0, 1), "0 processes make no grid of order 1"),

@@ -358,7 +358,7 @@ ERRORS = {
     "exact tile": (lambda: rote.parse("(r=2 s=4): [(),(0)]").on((10,), (2,)), "(r=2 s=4) does not divide; 8 would"),
     "negative": (lambda: rote.parse("[()]").on((-1,), (2,)), "extents of a shape are 0 or more, not (-1,)"),
     "no shape": (lambda: rote.parse("[()]").on("ab", (2,)), "a shape is made of integers, not 'ab'"),
-    "empty grid": (lambda: Grid((2, 0)), "at least one process along each mode, not (2, 0); write Grid((2, 3))"),
+    "empty grid": (lambda: Grid((2, 0)), "at least one process along each mode, not (2, 0)\nwrite Grid((2, 3))"),
     "no grid": (lambda: Grid.of(4, 0), "4 processes make no grid of order 0"),
     "rank": (lambda: Grid((2, 3)).coordinates(6), "grid 2x3 has ranks 0 to 5, not 6"),
     "coordinates": (lambda: Grid((2, 3)).rank((0, 3)), "grid 2x3 has no coordinates (0, 3)"),

@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 import weakref
+from functools import partial
 from types import SimpleNamespace
 
 import comm_conformance
@@ -49,6 +50,73 @@ def test_arguments_are_a_tuple(args):
         rote.run(lambda comm, value: value, 2, args)
 
 
+class Program:
+    """What may be given as a program, with and without a communicator."""
+
+    def __init__(self, comm, number=0):
+        self.number = comm.rank + number
+
+    def takes(self, comm):
+        return comm.rank
+
+    def takes_none(self):
+        return 0
+
+    def __call__(self):
+        return 0
+
+
+PROGRAMS = {
+    "a lambda": (lambda comm: comm.rank, ()),
+    "any arguments": (lambda *args: args[0].rank, (1,)),
+    "a default": (lambda comm, more=2: comm.rank, ()),
+    "a bound method": (Program(SimpleNamespace(rank=0)).takes, ()),
+    "a partial": (partial(lambda comm, word: comm.rank, word="a"), ()),
+    "a function in C": (repr, ()),
+    "a class": (Program, (1,)),
+}
+NO_PROGRAMS = {
+    "what a call returns": (0, (), r"a function of a communicator, not int\nwrite rote.run\(program, ranks\), not the"),
+    "nothing": (None, (), "not NoneType\nwrite"),
+    "a text": ("program", (), "not str\nwrite"),
+    "a tensor": (rote.DistTensor.zeros(2, "[()]"), (), "not DistTensor\nwrite"),
+    "no communicator": (
+        lambda: 1,
+        (),
+        r"calls <lambda>\(comm\), but <lambda>\(\) does not take that.*\nwrite a function",
+    ),
+    "by its name alone": (lambda *, comm: 1, (), r"but <lambda>\(\*, comm\) does not take that"),
+    "named arguments": (lambda **options: 1, (), "does not take that"),
+    "too few arguments": (lambda comm, word: 1, (), "missing a required argument: 'word'\nwrite a function"),
+    "too many arguments": (lambda comm: 1, (1, 2), r"calls <lambda>\(comm, args\[0\], args\[1\]\), but"),
+    "a bound method": (Program(SimpleNamespace(rank=0)).takes_none, (), r"calls takes_none\(comm\)"),
+    "an object": (Program(SimpleNamespace(rank=0)), (), r"calls Program\(comm\)"),
+    "a class": (Program, (1, 2), "too many positional arguments"),
+    "a partial": (partial(lambda comm: 1, 1), (), r"calls partial\(comm\)"),
+}
+
+
+@pytest.mark.parametrize(("program", "args"), PROGRAMS.values(), ids=PROGRAMS)
+def test_what_is_a_program(program, args):
+    """Law: whatever can be called with a communicator and the arguments."""
+    assert len(rote.run(program, 2, args)) == 2 == len(rote.run(program, 2, iter(args)))
+
+
+@pytest.mark.parametrize(("program", "args", "text"), NO_PROGRAMS.values(), ids=NO_PROGRAMS)
+def test_what_is_no_program(program, args, text):
+    """Law: it is refused before any rank starts, with what to write."""
+    with pytest.raises(TypeError, match=text) as caught:
+        rote.run(program, 2, args)
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_an_error_of_the_programs_own_calls_is_the_programs():
+    """Law: only the call of the program itself is checked."""
+    with pytest.raises(TypeError, match=r"takes 0 positional arguments but 1 was given") as caught:
+        rote.run(lambda comm: (lambda: 1)(comm), 2)
+    assert caught.value.__notes__ == ["raised on rank 0 of 2"]
+
+
 def test_world_inside_is_the_ranks_communicator():
     """world() and as_comm(None) are the rank's own communicator inside run, and run may run inside run."""
 
@@ -73,6 +141,12 @@ def test_context_is_the_callers():
 def test_no_ranks(ranks):
     with pytest.raises(CommError, match="at least one rank"):
         rote.run(lambda comm: None, ranks)
+
+
+def test_more_ranks_than_there_can_be():
+    """Law: they are refused before memory is taken for them."""
+    with pytest.raises(CommError, match="at most 4,194,304 ranks, not 4,611,686,018,427,387,904\nwrite"):
+        rote.run(lambda comm: None, 2**62)
 
 
 @pytest.mark.parametrize("ranks", (1.5, "4", None))

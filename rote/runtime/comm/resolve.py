@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import Any, Literal, TypeVar, cast
 
 from ...errors import CommError
@@ -93,7 +94,7 @@ def run(
 
     Raises:
         LayoutError: `ranks` is not an integer.
-        TypeError: `args` is not a sequence of arguments.
+        TypeError: `args` is not a sequence of arguments, or `fn` is no function of a communicator and of these.
         CommError: `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI
             ranks cannot be pickled. On threads also: a rank returned while others wait for it, the ranks make different
             calls, each waits for another, or MPI was not started for several threads.
@@ -110,6 +111,8 @@ def run(
     if isinstance(args, str) or not isinstance(args, Iterable):
         kind = type(args).__name__
         raise TypeError(f"args is a tuple of what follows comm, not {kind}\nwrite rote.run(fn, {size}, (value,))")
+    args = tuple(args)
+    _check_program(fn, args)
     if on == "threads" or inside.get() is not None:
         return run_threads(fn, size, args)
 
@@ -117,7 +120,29 @@ def run(
     _check_size(size, _known_size())
     comm = world()
     _check_size(size, comm.size)
+
     return run_threads(fn, size, args) if comm.size == 1 else _run_world(fn, comm, args)
+
+
+def _check_program(fn: Any, args: tuple[Any, ...]) -> None:
+    """Refuse what cannot be called as a program of a rank; what the call itself raises is the program's own."""
+    if not callable(fn):
+        raise TypeError(
+            f"rote.run takes a function of a communicator, not {type(fn).__name__}\n"
+            "write rote.run(program, ranks), not the result of a call, program(comm)"
+        )
+    try:
+        called = signature(fn)
+    except (TypeError, ValueError):  # of a function in C, which does not say what it takes
+        return
+    try:
+        called.bind(None, *args)
+    except TypeError as error:
+        name, given = getattr(fn, "__name__", type(fn).__name__), [f"args[{n}]" for n in range(len(args))]
+        raise TypeError(
+            f"rote.run calls {name}({', '.join(['comm', *given])}), but {name}{called} does not take that: {error}\n"
+            "write a function whose first argument is comm, as in lambda comm: …, and whose others are args=(…,)"
+        ) from None
 
 
 def _known_size() -> int:

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...errors import CommError
-from ...layout.grid import integer
+from ...layout.grid import MOST_PROCESSES, integer
 from ...layout.layout import Op
 from .agreement import RemoteError, in_package, name_ranks
 from .cache import CachingComm
@@ -390,6 +390,10 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
     size = integer(ranks, "the number of ranks")
     if size < 1:
         raise CommError(f"there must be at least one rank, not {size}\nwrite ranks=1 or more")
+    if size > MOST_PROCESSES:
+        raise CommError(
+            f"there are at most {MOST_PROCESSES:,} ranks, not {size:,}\nwrite about as many as there are cores"
+        )
     check_threads(size, f"rote.run(…, ranks={size})")
     job = ThreadedRun(size)
     group = RankGroup(job, tuple(range(size)))
