@@ -63,8 +63,10 @@ class Grid(Printed):
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", grid_shape(self.shape))
-        _check_size(self.size)
+        shape = grid_shape(self.shape)
+        object.__setattr__(self, "shape", shape)
+        if (ranks := prod(shape)) > MOST_PROCESSES:
+            raise _too_many(ranks)
 
     @staticmethod
     def of(nprocs: int, order: int | Sequence[int]) -> Grid:
@@ -82,7 +84,8 @@ class Grid(Printed):
         (Grid((4, 3)), Grid((2, 2, 2)), Grid((2, 6)), Grid((4, 2, 3)))
         """
         nprocs = integer(nprocs, "a number of processes")
-        _check_size(nprocs)
+        if nprocs > MOST_PROCESSES:
+            raise _too_many(nprocs)
         if isinstance(order, Iterable):
             grid = Grid(grid_shape(order, nprocs))
             if grid.size != nprocs:
@@ -204,12 +207,10 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
     return tuple(next(rest) if n == -1 else n for n in extents)
 
 
-def _check_size(ranks: int) -> None:
-    """Refuse a number of processes for which no plan is made."""
-    if ranks > MOST_PROCESSES:
-        raise LayoutError(
-            f"a grid has at most {MOST_PROCESSES:,} processes, not {ranks:,}\nwrite a grid of the ranks that run"
-        )
+def _too_many(ranks: int) -> LayoutError:
+    return LayoutError(
+        f"a grid has at most {MOST_PROCESSES:,} processes, not {ranks:,}\nwrite a grid of the ranks that run"
+    )
 
 
 def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
