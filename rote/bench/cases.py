@@ -184,6 +184,7 @@ def check_values(work: Work, where: Mesh, block: Array, scale: float = 1.0, spec
     if spectrum:  # of a product of vectors: the product of their spectra
         vectors = [*map(np.fft.fft, vectors)]
 
+    # Two rows, so that the check costs little beside the transform.
     for row in (slice(0, 1), slice(-1, None)):
         indices = [index[row] if len(index) > 1 else index for index in where]
 

@@ -114,6 +114,7 @@ def transform(
     make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm)
     make = partial(make, tune=tune, method=method, threads=threads)
 
+    # The first plan finds the layouts that the algorithm prefers; a second one keeps the spectrum in the input's.
     fft = make()
     if restore:
         begins = fft.input_layout
@@ -474,6 +475,7 @@ def _build(name: str, single: bool, ranks: int) -> tuple[Path, str]:
     letter, (more_flags, more_libraries, install) = "f" if single else "", _PROGRAMS[name]
 
     reason = "has no mpicc, with mpiexec beside it, on the PATH"
+    # The header of one MPI compiles with the library of another, and only a run tells: so all are tried.
     for folder in dict.fromkeys(os.get_exec_path()):
         mpicc, mpiexec = (shutil.which(name, path=folder) for name in ("mpicc", "mpiexec"))
         if mpicc is None or mpiexec is None:

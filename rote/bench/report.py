@@ -203,6 +203,7 @@ def _curves(ax: Axes, group: Sequence[Timing]) -> None:
     from matplotlib import colormaps
     from matplotlib.ticker import LogLocator
 
+    # Rote's curves come first, and take the reds.
     curves: dict[str, list[Timing]] = {}
     for line in sorted(group, key=lambda line: not line.case.ours):
         curves.setdefault(f"{line.case.name}, {line.case.on}", []).append(line)

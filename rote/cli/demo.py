@@ -90,6 +90,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
 
     with collective_errors(comm):
         if comm.rank == 0:
+            # The files are there already, so a missing Matplotlib is no error.
             left, missing = [volume, spectrum, picture], []
             try:
                 _draw(picture, np.load(volume, mmap_mode="r")[:, :, 0], done.job.walk, energy, exact)

@@ -100,6 +100,7 @@ def _report() -> Answer:
 
 def findings() -> Iterator[Finding]:
     """All findings, in order. An error in a check is one, too; a CommError names the repair on its second line."""
+    # A package that is there and does not load is broken; one that is not there is only missed.
     pyfftw = ("broken", _ANEW) if installed("pyfftw") else ("missing", "pip install pyfftw")
 
     checks: list[tuple[str, Callable[[], str], str, str]] = [

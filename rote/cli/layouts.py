@@ -168,6 +168,7 @@ def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **option
     if options["html"] is not None:
         on_rank_0(refuse_target, options["html"], force)
 
+    # Layouts have brackets, and the subscripts of a contraction have none.
     kind = "FFTs" if fft is not None else "a contraction" if text is not None and "[" not in text else "a transition"
     refuse_others(kind, _OPTIONS, options)
 

@@ -198,6 +198,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
             "leave --ranks out, or mpiexec"
         )
 
+    # One rank is this very thread, as under a launcher.
     number = ranks or default
     if comm.size > 1 or number == 1:
         return program(comm, *args)

@@ -81,18 +81,24 @@ def predict(
     for name in ("csv", "plot", "html", "slurm"):
         if options[name] is not None:
             on_rank_0(refuse_target, options[name], force)
+
     if (ranks is None) == (nodes is None):
         raise click.UsageError("write one of --ranks, for one number or several, and --nodes, for a whole job")
+
+    # A shape has digits; a contraction has letters, or an arrow.
     if "->" in what or re.fullmatch("[A-Za-z, .]*[A-Za-z][A-Za-z, .]*", what):
         kind = "a contraction"
     elif ranks is None:
         kind = "a job"
     else:
         kind = f"an FFT on {'several numbers' if len(ranks) > 1 else 'one number'} of ranks"
+
     refuse_others(kind, _OPTIONS, options)
+
     times, dtype, as_json = as_machine(machine), options["dtype"], options["as_json"]
     if ranks is not None:
         times.along(Grid((min(ranks),)))  # refuses more ranks than the machine has room for
+
     show = None if as_json else click.echo
     if kind == "a contraction":
         from ..functions.contraction.compile import einsum_scaling
@@ -102,11 +108,12 @@ def predict(
         about: Answer = {"contraction": what, "shapes": options["shape"], "dtype": dtype}
         _write(einsum_scaling(what, options["shape"], ranks, dtype, times, show), None, about, options)
         return
+
+    from ..fft import job, scaling
+
     context = click.get_current_context()
     shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
-    from ..fft import job, scaling
-
     if ranks is None:
         best = job(shape, nodes or 0, times, element)
         left = written(best.script, options["slurm"]) if options["slurm"] else "--slurm FILE writes the batch file"
@@ -117,25 +124,25 @@ def predict(
     elif len(ranks) == 1:
         compare_ffts(shape, ranks[0], times, options)
     else:
-        found = scaling(shape, ranks, element, times, show=show)
+        strong = scaling(shape, ranks, element, times, show=show)
         weak = scaling(shape, ranks, element, times, weak=True) if options["plot"] else None
-        _write(found, weak, _about(shape, element), options)
+        _write(strong, weak, _about(shape, element), options)
 
 
 def _about(shape: tuple[int, ...], element: np.dtype[Any]) -> Answer:
     return {"transform": "fft" if element.kind == "c" else "rfft", "shape": shape, "dtype": element.str[1:]}
 
 
-def _write(found: Scaling, weak: Scaling | None, about: Answer, options: dict[str, Any]) -> None:
+def _write(strong: Scaling, weak: Scaling | None, about: Answer, options: dict[str, Any]) -> None:
     """Write the files of a table, and print it as JSON, or the names of the files."""
-    records = [] if not options["csv"] and not options["as_json"] else found.records()
+    records = [] if not options["csv"] and not options["as_json"] else strong.records()
     if options["csv"]:
         on_rank_0(_write_csv, options["csv"], records)
     if options["plot"]:
-        on_rank_0(lambda: found.plot(weak).savefig(options["plot"], dpi=150, bbox_inches="tight"))
+        on_rank_0(lambda: strong.plot(weak).savefig(options["plot"], dpi=150, bbox_inches="tight"))
     if options["as_json"]:
-        counts = [row.ranks for row in found.rows]
-        print_answer(about | {"ranks": counts, "machine": machine_name(found.machine), "choices": records})
+        counts = [row.ranks for row in strong.rows]
+        print_answer(about | {"ranks": counts, "machine": machine_name(strong.machine), "choices": records})
     else:
         click.echo("".join([f"\nwrote {path}\n" for path in (options["csv"], options["plot"]) if path]), nl=False)
 
@@ -154,6 +161,7 @@ def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: 
 
     element = of_ffts(options["dtype"])
     candidates = compare(shape, ranks, grid=options["grid"], dtype=element, machine=machine)
+
     told, about = candidates[0].prediction, _about(shape, element)
     head = f"{about['transform']} of {shape} {element} on {counted(ranks, 'rank')}, times {on_machine(machine)}"
     text = "\n".join([head, *_ranked(candidates, options["why"])])
@@ -182,6 +190,7 @@ def _choice(choice: Choice) -> Answer:
         "empty_ranks": choice.empty_ranks,
         "seconds": price.seconds,
     }
+
     told = figures if choice.walk else dict.fromkeys(figures)
     return {"family": choice.name, "grid": choice.source.grid.shape} | told | {"why_none": choice.why or None}
 
@@ -189,6 +198,7 @@ def _choice(choice: Choice) -> Answer:
 def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
     """The table of the walks, and a line for each family that has none; with `why` for each of its grids."""
     rows = [("family", "grid", "layout", "moves", "received", "peak", "about", "")]
+
     none: dict[str, list[str]] = {}
     for choice in candidates:
         on, price = str(choice.source.grid), choice.price
@@ -197,9 +207,11 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
         else:
             cells = str(price.moves), in_bytes(price.received), in_bytes(choice.peak_bytes), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *cells, choice.note))
+
     lines = table(rows, range(3, 7))
     if candidates[0].seconds > min(choice.seconds for choice in candidates):
         lines.append(f"  the first is taken: {_PREFERENCE}")
+
     for name, reasons in none.items():
         if len(reasons) > 1 and not why:
             reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why says why)"]

@@ -373,6 +373,7 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
     """
     spectrum = max(prod(out), prod(shape)) * np.result_type(result, np.complex64).itemsize
 
+    # The input; then in complex numbers two arrays of NumPy's passes, the spectrum that is read, and the difference.
     needs = prod(shape) * dtype.itemsize + 4 * spectrum
 
     has = available_memory()

@@ -135,6 +135,7 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     rows += [(name, _shown(machine, name), _shown(DEFAULT, name), about) for name, about in _ABOUT.items()]
     say(comm, "\n".join(table(rows, {1, 2})))
 
+    # Times taken while other work ran would mislead all later plans.
     busy, ranking = spread >= BUSY and not force, None
     kept = not busy and keep_machine(comm, machine)
     say(comm, _BUSY.format(spread) if busy else _kept(kept))

@@ -37,6 +37,7 @@ def _product_scene(plan: Contraction, number: int, stage: Product) -> Scene:
     verb = stage.verb.replace(" of", "").replace(" {}", "")
     facts = [("Product", str(stage)), ("Algorithm", stage.family), ("Result", str(dist.layout))]
 
+    # A product moves panels of its operands while it runs; the page counts them, and shows none.
     moves = [move for _, plans in plan.moves(number) for move in plans]
     talk = "No rank talks to another."
     if moves:

@@ -144,6 +144,7 @@ def owner_map(
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
 
+    # A line is one row, without a name at its side.
     with_names = plane.down.mode is not None
     length = _length(plane)
     lines, columns = [], [element("col")] * with_names

@@ -179,6 +179,7 @@ def _section(number: int, scene: Scene) -> Markup:
         element("p", scene.summary, class_="summary"),
         _facts(scene.facts),
     ]
+    # Maps share ticks, so that a cell keeps its place from one to the other.
     if before == after or before.digits == after.digits:
         parts += _maps(number, before, after)
     else:  # their modes read different digits, so the two have ticks of their own
@@ -289,6 +290,7 @@ def _messages(scene: Scene) -> list[Markup]:
     if step.before.grid.size <= MOST_RANKS:
         tables.append(_matrix(step, step.sent(scene.item)))
 
+    # Thousands of ranks send too many messages to list: those of the rank that sends most stand for all.
     sent = np.broadcast_to(step.movement.traffic(SENDS).elements, step.ranks.shape or (1,))
     busiest = int(sent.argmax())
     mine = [message for message in step.movement.messages(busiest, SENDS) if message.peer != busiest and len(message)]

@@ -179,6 +179,7 @@ def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> li
         around = [run_around(dist, mode, index) for dist in dists]
         return Run(max(run.start for run in around), min(run.stop for run in around), around[0].at)
 
+    # One run more than there is room for says that some are left out; no more of them are looked for.
     places: list[Run] = []
     start = 0
     while start < extent and len(places) <= room:
@@ -438,6 +439,7 @@ def example_shape(layout: Layout, grid: tuple[int, ...], *others: Layout) -> tup
     >>> example_shape(parse("[(0:block(3,5,2)),()]"), (3,)), example_shape(parse("[(0:cyclic(8)),()]"), (3,))
     ((10, 8), (32, 8))
     """
+    # Mode by mode, with the extents found so far: all combinations would be too many.
     shape = _usual_shape(layout, grid)
     for m in range(len(shape) if prod(grid) <= _MOST_FILLED else 0):
         larger = [(*shape[:m], shape[m] << k, *shape[m + 1 :]) for k in range(_DOUBLED)]

@@ -111,6 +111,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     pictures = [(dist, _choose(dist, modes)) for dist in dists]
     most = max([len(chosen) for _, chosen in pictures])
 
+    # A row of layouts, and below it, with messages, one of matrices.
     heights = [3.6 if most > 1 else 2.2]
     matrices = _matrices(plan) if messages else []
     if messages:
@@ -363,6 +364,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...], names: Sequence[s
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
         return
 
+    # Modes that are not drawn are at their first index, which fixes the coordinates that split them.
     at = {g: c for m in rest for g, c in drawing.run_around(dist, m, 0).at}
     if len(sides) == 3:
         faces = drawing.cube(sides, at)
@@ -528,6 +530,7 @@ def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
     messages, keeps = _most_of(sent - diagonal, ranks), _most_of(diagonal, ranks)
 
     image = scale.colors(messages / max(scale.most, 1))[..., :3]
+    # Colours are the scale of messages alone; what a rank keeps is grey, however much it is.
     image[messages == 0] = to_rgb(_NOTHING)
     image[(messages == 0) & (keeps > 0)] = to_rgb(_KEPT)
 

@@ -37,11 +37,13 @@ def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
             best = {row.ranks: row.best[family] for row in rows if family in row.best}
             if best:
                 seconds = [prediction.seconds for prediction in best.values()]
+                # A band behind the curve: the seconds at the fast and at the slow ends of the machine's numbers.
                 low, high = zip(*[prediction.range for prediction in best.values()], strict=True)
                 (line,) = axes.plot([*best], seconds, marker="o", markersize=4, label=family)
                 axes.fill_between([*best], low, high, color=line.get_color(), alpha=0.1, linewidth=0)
 
         counts, first = [row.ranks for row in rows], [row.best[row.taken].seconds for row in rows[:1]]
+        # From the seconds of the first row that has any.
         ideal = [first[0] * counts[0] / count if table is strong else first[0] for count in counts]
         axes.plot(counts, ideal, ":", color="gray", label="ideal")
 

@@ -100,6 +100,7 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     rows = ticks([dist], dist.order - 2, 12, small=8)
     columns = _columns(dist, dist.order - 1, min(44, page - 6), small=8)
 
+    # Equal owners fill a part of the leading modes, so one slice shows a whole part; empty parts have none.
     parts = [np.argwhere(part_extents(dist.splits[mode], dist.view_shape[mode])).tolist() for mode in leading]
 
     panels = []

@@ -116,6 +116,7 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
 def _tile(pick: Pick, extent: int, number: int) -> Tile:
     names = [f"t{number + k}" for k in range(3)]
     size = pick([b for b in (2, 3, 1, 4, 6) if extent % b == 0])
+    # One part's size may be left to the extent; where there are elements, all sizes may be written.
     rest = extent // size
 
     options: list[tuple[tuple[str, int | None], ...]]
@@ -139,6 +140,7 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
     role = {g: pick(roles) for g in range(len(grid))}
 
     modes: list[tuple[Entry, ...]] = [()] * len(extents)
+    # In a drawn order, for the first of two splits of a mode is the outer one.
     for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):
         m = pick(range(len(extents)))
         modes[m] += (Entry(g, pick(kinds_for(grid[g], _extents(modes[m], grid, extents[m])))),)

@@ -194,6 +194,7 @@ def _dist_tensors(draw: st.DrawFn, dist: st.SearchStrategy[Distribution], dtype:
     distribution, kind = draw(dist), np.dtype(draw(dtype))
 
     size = prod(distribution.shape)
+    # Small integers: their sums are exact in every dtype, in any order.
     least, most = {"b": (0, 1), "u": (0, 9)}.get(kind.kind, (-9, 9))
     small = st.integers(least, most)
     values = draw(st_numpy.arrays(kind, distribution.shape, elements=small.map(kind.type), fill=st.nothing()))

@@ -50,6 +50,7 @@ class DistArray(np.ndarray[Any, Any]):
                 world = rote.runtime.world()
                 subcomm = Subcomm(getattr(world, "handle", world), subcomm)  # mpi4py's communicator, if there is MPI
 
+            # A pencil is whole along one axis at least; moves start from it.
             whole = [a for a, part in enumerate(subcomm) if part.size == 1]
             if alignment is None and not whole:
                 raise rote.LayoutError("every axis is split\nwrite 1 for the ranks along an axis that is to be whole")

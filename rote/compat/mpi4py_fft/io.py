@@ -59,6 +59,7 @@ class HDF5File:
                         component = component[n]
                     pieces.append(("".join([name, *map(str, number)]), step, component, part, component.part(part)))
 
+        # h5py without MPI lets one process write a file at a time, so ranks take turns.
         for rank in range(self.comm.size):
             with rote.runtime.collective_errors(self.comm):
                 if rank == self.comm.rank:
