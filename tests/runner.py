@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "refused"]
 
 
 class _Apart(Result):
@@ -30,3 +30,17 @@ class Runner(CliRunner):
         if self.joins:
             result.__class__ = _Apart
         return result
+
+
+def refused(done: Result, status: int, part: str) -> None:
+    """Assert that a command line that is wrong ended with its status and one text of one paragraph, which has a part.
+
+    A wrong use, of status 2, also names the command whose help tells what is right.
+    """
+    assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
+    assert part in done.output or part in " ".join(done.output.split()), done.output
+    assert done.stderr.startswith("Error: ") and done.output.count("Error: ") == 1 and "\n\n" not in done.output
+    assert not any(word in done.output for word in ("Traceback", "Usage"))
+    if status == 2:
+        *_, last = done.output.splitlines()
+        assert last.startswith("try: ") and last.endswith(" --help")

@@ -22,18 +22,8 @@ from rote.cli.output import print_answer
 from rote.layout.indexset import IndexSet
 
 PAGE = Path(__file__).parents[2] / "notebooks" / "cli.md"
-AS_IT_COMES = {
-    "plan",
-    "decisions",
-    "attributes",
-    "links",
-    "unread",
-    "parts",
-    "seconds",
-    "versions",
-    "measured",
-    "default",
-}  # whose keys vary
+VALUES = "plan decisions attributes links unread parts seconds versions measured default"
+AS_IT_COMES = {*VALUES.split()}  # whose keys vary
 RNG = np.random.default_rng(5)
 
 
@@ -223,20 +213,8 @@ def test_the_check_of_tune_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_bench() -> None:
     """Without a file the answer is printed; with one the table is, and the file has the answer."""
-    options = (
-        "bench",
-        "--moves",
-        "--shape",
-        "4x3",
-        "--ranks",
-        2,
-        "--rounds",
-        1,
-        "--only",
-        "rote",
-        "--only",
-        "alltoallw",
-    )
+    options = ["bench", "--moves", "--shape", "4x3", "--ranks", 2, "--rounds", 1]
+    options += ["--only", "rote", "--only", "alltoallw"]
     printed = answer("bench", *options)
     done = run(*options, "--json", "bench.json")
     left = strict(Path("bench.json").read_text())

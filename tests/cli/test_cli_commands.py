@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 from fresh import best
-from runner import Runner
+from runner import Runner, refused
 
 import rote
 from rote.cli import main
@@ -105,13 +105,6 @@ def test_show_picks_a_shape_in_which_no_rank_is_empty(grid: str | None) -> None:
         assert [each["block"][0] for each in told["ranks"]] == sizes
 
 
-def test_show_wants_one_layout() -> None:
-    """A transition is refused, with the command for it."""
-    done = run("show", "[(0),()] -> [(),(0)]")
-    assert done.exit_code == 1
-    assert 'try: rote explain "[(0),()] -> [(),(0)]"' in done.output
-
-
 # --- explain --------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +139,7 @@ def test_explain_keeps_within_memory_and_says_why_not() -> None:
 def test_explain_compares_ffts() -> None:
     """`--fft` lists the families on all grids, the one that is taken first, and why others are none, a line each.
 
-    Where another costs less than the first, a line says why. `--why` says it of every grid; `--fft` wants `--ranks`.
+    Where another costs less than the first, a line says why. `--why` says it of every grid.
     """
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks, times on the default machine"
@@ -164,16 +157,6 @@ def test_explain_compares_ffts() -> None:
     said = [line for line in every[2:] if not line.startswith(taken)]
     assert [line.split()[0] for line in said] == [c.name if c.walk else "no" for c in found]
     assert every[-1].startswith("  no ") and not any("--why" in line for line in every)
-    assert run("explain", "[(0)] -> [()]", "--why").exit_code == 2
-    assert run("explain", "--fft", "64").exit_code == run("explain").exit_code == 2
-    assert run("explain", "[(0)] -> [()]", "--ranks", "4").exit_code == 2
-
-
-def test_explain_wants_a_transition() -> None:
-    """A single layout is refused, with what to write."""
-    done = run("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2")
-    assert done.exit_code == 1
-    assert 'write "block[(0),()] -> …"' in done.output
 
 
 def test_explain_of_a_contraction() -> None:
@@ -187,55 +170,14 @@ def test_explain_of_a_contraction() -> None:
     lines = plan.explain(), f"why not stationary a: {plan.why_not('stationary a')}"
     assert done.output == "\n".join([*lines, "verified: every product of elements enters exactly once\n"])
     lean = rote.compile_einsum("ik,kj->ij", shapes, [tiles, tiles], (2, 2), layout=tiles, max_bytes=17_000)
-    assert (
-        lean != plan and run("explain", "ik,kj->ij", *options, "--max-bytes", "17000").output == lean.explain() + "\n"
-    )
+    assert lean != plan
+    assert run("explain", "ik,kj->ij", *options, "--max-bytes", "17000").output == lean.explain() + "\n"
     free = rote.compile_einsum("ik,kj->ij", shapes, [None, tiles], ranks=4, dtype="c8", layout="cheapest")
-    options = (
-        *sizes,
-        "--layout",
-        "free",
-        "--layout",
-        tiles,
-        "--ranks",
-        "4",
-        "--dtype",
-        "c8",
-        "--out-layout",
-        "cheapest",
-    )
-    assert run("explain", "ik,kj->ij", *options).output == free.explain() + "\n"
+    options = (*sizes, "--layout", "free", "--layout", tiles, "--out-layout", "cheapest", "--ranks", "4")
+    assert run("explain", "ik,kj->ij", *options, "--dtype", "c8").output == free.explain() + "\n"
     dots = rote.compile_einsum("...i,->...", [(4, 6), ()], grid=2)
-    assert (
-        run("explain", "...i,->...", "--shape", "4x6", "--shape", "()", "--grid", "2").output == dots.explain() + "\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "status", "part"),
-    [
-        (("ik,kj->ij",), 2, "write a --shape for each operand, and --grid or --ranks"),
-        (("ik,kj->ij", "--shape", "4x4", "--shape", "4x4"), 2, "--grid or --ranks"),
-        (("i->i", "--shape", "4", "--ranks", "2", "--grid", "2"), 2, "--grid or --ranks"),
-        (("i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "--wire is for a transition, not for"),
-        (("i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "--why is for FFTs, not for a contraction"),
-        (("ik,kj->ij", "--shape", "4x4", "--ranks", "2"), 1, "subscripts for 2 operands, not 1"),
-        (("i->j", "--shape", "4", "--ranks", "2"), 1, "no operand has the letter 'j'"),
-        (
-            ("i->i", "--shape", "4", "--ranks", "2", "--layout", "[(0)]", "--layout", "[(0)]"),
-            1,
-            "2 layouts for 1 operand",
-        ),
-        (("i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"), 1, "write one of stationary C (SUMMA)"),
-        (("[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are for a contraction"),
-        (("[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout is for a contraction, not for a tra"),
-        (("--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"), 2, "--out-layout is for a contraction, not for"),
-    ],
-)
-def test_wrong_options_of_a_contraction(args: tuple[str, ...], status: int, part: str) -> None:
-    """One error, which says what to write."""
-    done = run("explain", *args)
-    assert (done.exit_code, part in " ".join(done.output.split()), "Traceback" in done.output) == (status, True, False)
+    scalar = ("--shape", "4x6", "--shape", "()", "--grid", "2")
+    assert run("explain", "...i,->...", *scalar).output == dots.explain() + "\n"
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------
@@ -263,16 +205,44 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
         (("show", "[(0)]", "--grid", "1000000x1000000", "--json"), 1, "1048576 ranks at most"),
         (("tune", "--seconds", "inf"), 2, "'--seconds'"),
+        (("show", "[(0),()] -> [(),(0)]"), 1, 'try: rote explain "[(0),()] -> [(),(0)]"'),
+        (("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2"), 1, 'write "block[(0),()] -> …"'),
+        (("explain", "--fft", "64"), 2, "write rote explain --fft 64x64 --ranks 4"),
+        (("explain", "[(0)] -> [()]", "--why"), 2, "--why is for FFTs"),
+        (("explain", "[(0)] -> [()]", "--ranks", "4"), 2, "--ranks is for a contraction and FFTs"),
+        (
+            (
+                "explain",
+                "ik,kj->ij",
+            ),
+            2,
+            "write a --shape for each operand, and --grid or --ranks",
+        ),
+        (("explain", "ik,kj->ij", "--shape", "4x4", "--shape", "4x4"), 2, "--grid or --ranks"),
+        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--grid", "2"), 2, "--grid or --ranks"),
+        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "--wire is for a transition, not for"),
+        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "--why is for FFTs, not for a contraction"),
+        (("explain", "ik,kj->ij", "--shape", "4x4", "--ranks", "2"), 1, "subscripts for 2 operands, not 1"),
+        (("explain", "i->j", "--shape", "4", "--ranks", "2"), 1, "no operand has the letter 'j'"),
+        (("explain", "i->i", "--shape", "4", "--ranks", "2", *["--layout", "[(0)]"] * 2), 1, "2 layouts for 1 operand"),
+        (
+            ("explain", "i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"),
+            1,
+            "write one of stationary C",
+        ),
+        (("explain", "[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are for a contraction"),
+        (("explain", "[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout is for a contraction, not for a tra"),
+        (
+            ("explain", "--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"),
+            2,
+            "--out-layout is for a contraction,",
+        ),
         (("show",), 2, "Missing argument"),
         (("explain",), 2, "write a transition"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
         (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is no number of bytes; write it as 100000, 64K"),
-        (
-            ("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"),
-            2,
-            "--shape is for a transition and a",
-        ),
+        (("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"), 2, "--shape is for a transition and a"),
         (("explain", "--fft", "8x8", "--ranks", "2", "--dtype", "q"), 1, "not of int64; write f4"),
         (("sho",), 2, "No such command"),
         (("tune", "--layout"), 2, "requires an argument"),
@@ -290,16 +260,9 @@ def test_a_typo_is_under_its_caret() -> None:
 def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> None:
     """A wrong use ends with status 2, anything else that is wrong with 1; never with a traceback."""
     done = run(*args)
-    assert (done.exit_code, type(done.exception)) == (status, SystemExit)
-    assert part in done.output
-    assert done.output.count("Error: ") == 1
-    assert "Traceback" not in done.output
-    assert "\n\n" not in done.output and "Usage" not in done.output
-    last = done.output.splitlines()[-1]
-    assert status == 1 or (
-        last.startswith("try: ")
-        and last.endswith(" --help" if args in (("sho",), ("tune", "--layout")) else f" {args[0]} --help")
-    )
+    refused(done, status, part)
+    known = "" if args in (("sho",), ("tune", "--layout")) else f" {args[0]}"
+    assert status == 1 or done.output.endswith(f"{known} --help\n")
 
 
 def test_an_error_names_the_rank_that_it_came_from() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 from hurry import hurry
-from runner import Runner
+from runner import Runner, refused
 
 import rote
 from rote.cli import main
@@ -223,10 +223,7 @@ def test_bad_input(line: str, status: int, part: str, ranks: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()}
     args = line.split()
     done = fft(*args, *(() if "--ranks" in args else ("--ranks", ranks)))
-    assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
-    assert part in done.output
-    assert done.output.count("Error: ") == 1
-    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
+    refused(done, status, part)
     assert "read  " not in done.output
     assert {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()} == before
 

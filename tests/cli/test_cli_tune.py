@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from runner import Runner
+from runner import Runner, refused
 
 import rote
 from rote import wisdom
@@ -154,10 +154,7 @@ def test_where_nothing_is_kept(monkeypatch):
 def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
     """One text, and nothing is measured or kept."""
     monkeypatch.chdir(tmp_path)
-    done = tune(*args)
-    assert done.exit_code == status
-    assert part in done.output and done.output.count("Error: ") == 1 and "Traceback" not in done.output
-    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
+    refused(tune(*args), status, part)
     assert not [*tmp_path.iterdir()]
 
 

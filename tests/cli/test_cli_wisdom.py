@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from runner import Runner
+from runner import Runner, refused
 
 from rote import wisdom
 from rote.cli import main
@@ -88,9 +88,7 @@ def test_a_damaged_file_is_one_warning(place):
 )
 def test_wrong_uses(args, status, part, three):
     """One text, and nothing is written or forgotten."""
-    done = run(*args)
-    assert (done.exit_code, done.stdout) == (status, "") and part in done.stderr
-    assert done.stderr.startswith("Error: ") and done.stderr.count("Error: ") == 1
+    refused(run(*args), status, part)
     assert wisdom.records() == three and not [*Path.cwd().iterdir()]
 
 
@@ -135,6 +133,5 @@ def test_old_options_of_tune_go_with_a_warning(old, new, three):
 )
 def test_old_options_go_with_nothing_else(args, three):
     """What no command takes is refused, and nothing is measured, written or forgotten."""
-    done = run(*args, command="tune")
-    assert (done.exit_code, done.stdout) == (2, "") and "try: rote wisdom" in done.stderr
+    refused(run(*args, command="tune"), 2, "try: rote wisdom")
     assert wisdom.records() == three and not [*Path.cwd().iterdir()]
