@@ -78,14 +78,13 @@ def with_rote(
     """Rote on MPI's ranks, if there are several, and on threads of one process; with its seconds on a machine."""
     cases: list[Case] = []
     for method in methods:
-        named = "" if method == "auto" else method
-
+        suffix = "" if method == "auto" else method
         prepared: list[tuple[str, Prepare]] = []
         if work.move:
-            prepared.append((named, partial(_move, method, machine)))
+            prepared.append((suffix, partial(_move, method, machine)))
         else:
             for name in algorithms:
-                variant = f"{name} {named}".strip()
+                variant = f"{name} {suffix}".strip()
                 prepared.append((variant, partial(transform, name, method, restore, "measure", machine=machine)))
 
         for name, prepare in prepared:

@@ -137,7 +137,6 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         check_method(name)
 
     mpi, usable = comm.size > 1, len(cores_of_all(comm))
-
     if mpi and request.ranks is not None:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
 
@@ -146,7 +145,6 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         raise click.UsageError("--machine is not for --scaling; leave one of them out")
 
     times = from_root(comm, lambda: None if request.machine is None else as_machine(request.machine))
-
     families = _families(request, most)
 
     # What cannot be drawn or written is refused before minutes of timing.

@@ -44,12 +44,7 @@ def show(as_json: bool) -> None:
       rote wisdom show
       rote wisdom show --json
     """
-
-    def listed() -> Answer:
-        records = decisions.records()
-        return _list(f"{counted(len(records), 'decision')}{where()}", records)
-
-    _on_decisions(listed, as_json)
+    _on_decisions(lambda: _list("", decisions.records()), as_json)
 
 
 @wisdom.command()
@@ -66,12 +61,7 @@ def forget(text: str | None, everything: bool, as_json: bool) -> None:
     """
     if bool(text) == everything:
         raise click.UsageError("write a TEXT for the decisions that have it in their lines, or --all; not both")
-
-    def forgotten() -> Answer:
-        records = decisions.forget(text or "", all=everything)
-        return _list(f"forgot {counted(len(records), 'decision')}{where()}", records)
-
-    _on_decisions(forgotten, as_json)
+    _on_decisions(lambda: _list("forgot ", decisions.forget(text or "", all=everything)), as_json)
 
 
 @wisdom.command()
@@ -133,8 +123,9 @@ def _on_decisions(job: Callable[[], Answer], as_json: bool) -> None:
     give(as_json, lambda: on_rank_0(program))
 
 
-def _list(head: str, records: Sequence[decisions.Record | Path]) -> Answer:
-    """Print decisions with their keys, and damaged files by their paths."""
+def _list(verb: str, records: Sequence[decisions.Record | Path]) -> Answer:
+    """Print how many decisions there are, or were until a verb, and each with its key; damaged files by their paths."""
+    head = f"{verb}{counted(len(records), 'decision')}{where()}"
     click.echo("\n".join([head, *map(_line, records)]))
 
     place = decisions.folder()
