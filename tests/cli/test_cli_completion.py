@@ -52,6 +52,8 @@ def offered(*words: str) -> list[str]:
         (("explain", "--dtype", "c"), ["c8", "c16"]),
         (("tune", "--dtype", ""), ["f4", "f8", "c8", "c16"]),
         (("completion", "install", ""), [*SHELLS]),
+        (("wisdom", ""), ["show", "forget", "export", "import"]),
+        (("tune", "--s"), ["--seconds", "--shape"]),
         (("fft", ""), ["<file>"]),
         (("show", "[(0)]", "--plot", ""), ["<file>"]),
         (("explain", "--w"), ["--why-not", "--why", "--wire"]),
