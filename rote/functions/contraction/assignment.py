@@ -44,24 +44,26 @@ def all_assignments(letters: str, grid: Grid, kinds: Kinds, extents: Mapping[str
 
     Kinds of given sizes are left out where these do not fit what is left of a letter.
 
-    >>> [write(each) for each in all_assignments("ij", Grid((2,)), {}, {"i": 8, "j": 8})]
+    >>> [write(assignment) for assignment in all_assignments("ij", Grid((2,)), {}, {"i": 8, "j": 8})]
     ['', 'i:0', 'j:0']
     """
-    found: list[dict[str, tuple[Entry, ...]]] = [{}]
+    assignments: list[dict[str, tuple[Entry, ...]]] = [{}]
     for g, extent in enumerate(grid.shape):
         if extent == 1:
             continue
-        more = []
-        for base in found:
+
+        more = []  # the grid mode joins each assignment of the modes before it, or, in the old list, none
+        for base in assignments:
             for letter in letters:
                 entries = base.get(letter, ())
                 for kind in dict.fromkeys((BLOCK, *kinds.get((letter, g), ()))):
-                    for place in range(len(entries) + 1):
-                        more.append({**base, letter: (*entries[:place], Entry(g, kind), *entries[place:])})
-        found += more
-    if any(not kind.fits for each in kinds.values() for kind in each):
-        found = [each for each in found if all(_fits(*entries, extents, grid) for entries in each.items())]
-    return [tuple([(letter, each[letter]) for letter in letters if letter in each]) for each in found]
+                    for at in range(len(entries) + 1):
+                        more.append({**base, letter: (*entries[:at], Entry(g, kind), *entries[at:])})
+        assignments += more
+
+    if not all(kind.fits for kind in chain(*kinds.values())):
+        assignments = [way for way in assignments if all(_fits(*item, extents, grid) for item in way.items())]
+    return [tuple([(letter, way[letter]) for letter in letters if letter in way]) for way in assignments]
 
 
 def _fits(letter: str, entries: tuple[Entry, ...], extents: Mapping[str, int], grid: Grid) -> bool:
@@ -79,17 +81,19 @@ def distinct_assignments(letters: str, grid: Grid) -> list[Assignment]:
     The entries of a letter are in the order of the grid modes. Modes of equal extents are interchangeable, so that they
     come in the order of their letters, and those of no letter last.
 
-    >>> [write(each) for each in distinct_assignments("ij", Grid((2, 2)))]
+    >>> [write(assignment) for assignment in distinct_assignments("ij", Grid((2, 2)))]
     ['i:01', 'i:0,j:1', 'i:0', 'j:01', 'j:0', '']
     """
-    found = []
-    for chosen in product(*[(*letters, "") if extent > 1 else ("",) for extent in grid.shape]):
-        places = [letters.index(letter) if letter else len(letters) for letter in chosen]
-        modes = [*zip(grid.shape, places, strict=True)]
+    assignments = []
+    choices = [(*letters, "") if extent > 1 else ("",) for extent in grid.shape]
+    for owners in product(*choices):  # per grid mode, the letter that it splits, or ""
+        order = [letters.index(letter) if letter else len(letters) for letter in owners]
+        modes = [*zip(grid.shape, order, strict=True)]
+
         if all(one[0] != other[0] or one[1] <= other[1] for one, other in pairwise(modes)):
-            entries = {x: tuple([Entry(g, BLOCK) for g, each in enumerate(chosen) if each == x]) for x in letters}
-            found.append(tuple([(letter, entries[letter]) for letter in letters if entries[letter]]))
-    return found
+            entries = {x: tuple([Entry(g, BLOCK) for g, owner in enumerate(owners) if owner == x]) for x in letters}
+            assignments.append(tuple([(letter, entries[letter]) for letter in letters if entries[letter]]))
+    return assignments
 
 
 def operand_in(
@@ -124,6 +128,7 @@ def refined(dist: Distribution) -> Distribution:
     sizes = [*dist.max_local_shape()]
     for g, extent in enumerate(dist.grid.shape):
         if modes and extent > 1 and g not in used:
+            # Even blocks first: the largest of uneven ones decides how long the allgather takes.
             longest = max(range(len(modes)), key=lambda mode: (sizes[mode] % extent == 0, sizes[mode]))
             modes[longest] = (*modes[longest], Entry(g, BLOCK))
             sizes[longest] = -(-sizes[longest] // extent)
@@ -137,7 +142,8 @@ def points(assignment: Assignment, extents: Mapping[str, int], letters: str, gri
     9
     """
     entries = dict(assignment)
-    return prod([max(local_extents(_splits(entries.get(each, ()), grid), extents[each])) for each in letters])
+    longest = [max(local_extents(_splits(entries.get(letter, ()), grid), extents[letter])) for letter in letters]
+    return prod(longest)
 
 
 def _splits(entries: tuple[Entry, ...], grid: Grid) -> tuple[Split, ...]:
@@ -170,16 +176,19 @@ def read_assignment(text: str, letters: str, grid: Grid) -> Assignment:
     >>> write(read_assignment("k:21,i:0", "ik", Grid((2, 2, 2))))
     'i:0,k:21'
     """
-    found: dict[str, tuple[Entry, ...]] = {}
-    for part in filter(None, text.replace(" ", "").split(",")):
-        match = re.fullmatch(rf"(\w):((?:{_ENTRY})*)", part)
-        if not match or match[1] not in letters or match[1] in found:
+    assigned: dict[str, tuple[Entry, ...]] = {}
+    for item in filter(None, text.replace(" ", "").split(",")):
+        match = re.fullmatch(rf"(\w):((?:{_ENTRY})*)", item)
+        if not match or match[1] not in letters or match[1] in assigned:
             raise PlanError(
-                f"{part!r} gives no letter of {letters} modes of the grid\nwrite for example {letters[:1]}:0"
+                f"{item!r} gives no letter of {letters} modes of the grid\nwrite for example {letters[:1]}:0"
             )
-        texts = [each if each.isdigit() else each[1:-1] for each in re.findall(_ENTRY, match[2])]
-        found[match[1]] = tuple([parse(f"block[({each})]").modes[0][0] for each in texts])
-    used = [entry.grid_mode for entries in found.values() for entry in entries]
+
+        # The language of layouts reads an entry, as the only one of the only mode of a layout.
+        texts = [entry if entry.isdigit() else entry[1:-1] for entry in re.findall(_ENTRY, match[2])]
+        assigned[match[1]] = tuple([parse(f"block[({entry})]").modes[0][0] for entry in texts])
+
+    used = [entry.grid_mode for entries in assigned.values() for entry in entries]
     if len({*used}) < len(used) or any(g >= grid.order for g in used):
         raise PlanError(f"{text!r} is for another grid than {grid}: name each of its {grid.order} modes at most once")
-    return tuple([(letter, found[letter]) for letter in letters if found.get(letter)])
+    return tuple([(letter, assigned[letter]) for letter in letters if assigned.get(letter)])

@@ -41,7 +41,7 @@ class StageFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A stage that moves the tensor of number `value` by a proved plan."""
+    """A stage that moves a tensor, the one of number `value`, by a proved plan."""
 
     value: int
     plan: Plan
@@ -57,9 +57,9 @@ class Product:
         result: how the product lies: partial over the grid modes of the letters that are summed.
         assignment: the grid modes of each letter.
         panels: the panels in which tensors are moved and multiplied; None if all is multiplied at once.
-        plans: with panels, for each tensor the plans of its pieces (one, if all are equal), or none if it lacks the
+        plans: with panels, for each tensor the plans of its panels (one, if all are equal), or none if it lacks the
             letter, and is used as it is. One more if the product of each panel moves on before the next one is made:
-            that of its pieces.
+            that of the panels of the product.
     """
 
     values: tuple[int, ...]
@@ -144,15 +144,17 @@ def read_end(layout: str, shape: Sequence[int], grid: Sequence[int]) -> Distribu
 def read_stage(tree: Mapping[str, Any]) -> Stage:
     """The stage in JSON."""
 
-    def plan(each: Any) -> Plan:
-        return Plan.from_json(json.dumps(each))
+    def plan(subtree: Any) -> Plan:
+        return Plan.from_json(json.dumps(subtree))
 
     if "move" in tree:
         return Move(integer(tree["move"], "move"), plan(tree["plan"]))
+
     made, panels = read_end(*tree["result"]), None
     if "panels" in tree:
         letter, *numbers = tree["panels"]
         panels = Panels(str(letter), *integers(numbers, least=1))
+
     values, terms = integers(tree["multiply"], least=0), tuple(map(str, tree["terms"]))
     assignment = read_assignment(tree["assignment"], distinct("".join(terms)), made.grid)
     plans = tuple([tuple(map(plan, plans)) for plans in tree.get("plans", ())])

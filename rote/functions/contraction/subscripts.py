@@ -52,19 +52,22 @@ class Subscripts(NamedTuple):
         {'i': 2, 'k': 3, 'j': 4}
         """
         extents: dict[str, int] = {}
-        place = 0
+        start = 0  # of a term, in the text
         for term, shape in zip(self.terms, shapes, strict=True):
             for mode, (letter, n) in enumerate(zip(term, shape, strict=True)):
+                # Modes of one operand take a diagonal, and do not broadcast against each other.
                 first = term.index(letter)
                 known = shape[first] if first < mode else extents.setdefault(letter, n)
+
                 if n != known and (first < mode or 1 not in (n, known)):
-                    given = " and ".join(map(str, shapes))
-                    rule = f"{cause} takes modes of equal extents together, not {known} and {n} of {given}"
+                    every = " and ".join(map(str, shapes))
+                    rule = f"{cause} takes modes of equal extents together, not {known} and {n} of {every}"
                     hint = "give each letter one extent; modes of one element broadcast against other operands"
-                    raise LayoutError(str(NotationError("extents", str(self), place + mode, rule, hint)))
+                    raise LayoutError(str(NotationError("extents", str(self), start + mode, rule, hint)))
+
                 if n != 1:
                     extents[letter] = n
-            place += len(term) + 1
+            start += len(term) + 1
         return extents
 
 
@@ -83,34 +86,39 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
     >>> print(read_subscripts("ij,jk", (2, 2)), read_subscripts("...i->...", (3,)))
     ij,jk->ik yzi->yz
     """
-    given, text = text, text.replace(" ", "")
+    original, text = text, text.replace(" ", "")
     left, arrow, right = text.partition("->")
-    parts = left.split(",")
-    if len(parts) != len(orders):
-        rule = f"these are subscripts for {len(parts)} operands, not {len(orders)}"
+    written = left.split(",")
+    if len(written) != len(orders):
+        rule = f"these are subscripts for {len(written)} operands, not {len(orders)}"
         raise LayoutError(
-            str(NotationError("operands", given, len(given), rule, "write one term per operand, with commas"))
+            str(NotationError("operands", original, len(original), rule, "write one term per operand, with commas"))
         )
+
+    # Ellipses broadcast from the right: the last mode of each has the first spare letter.
     spare = [letter for letter in reversed(LETTERS[26:] + LETTERS[:26]) if letter not in text]
-    terms, place, widest = [], 0, 0
-    for part, order in zip(parts, orders, strict=True):
-        _check_letters(text, part, place)
-        missing = order - len(part.replace("...", ""))
-        if missing < 0 or (missing and "..." not in part):
-            rule = f"{part!r} is for an operand of another order, which has {order}"
+    terms, start, widest = [], 0, 0
+    for term, order in zip(written, orders, strict=True):
+        _check_letters(text, term, start)
+        missing = order - len(term.replace("...", ""))
+        if missing < 0 or (missing and "..." not in term):
+            rule = f"{term!r} is for an operand of another order, which has {order}"
             hint = "write a letter per mode, or ... for modes without letters"
-            raise LayoutError(str(NotationError("order", text, place, rule, hint)))
-        terms.append(part.replace("...", "".join(spare[:missing][::-1])))  # the first is the fastest mode
+            raise LayoutError(str(NotationError("order", text, start, rule, hint)))
+
+        terms.append(term.replace("...", "".join(spare[:missing][::-1])))
         widest = max(widest, missing)
-        place += len(part) + 1
+        start += len(term) + 1
+
     loose = "".join(spare[:widest][::-1])
     if not arrow:
-        named = "".join(parts).replace(".", "")
+        named = "".join(written).replace(".", "")
         return Subscripts(tuple(terms), loose + "".join(sorted(x for x in {*named} if named.count(x) == 1)))
-    place = len(left) + len(arrow)
-    _check_letters(text, right, place)
+
+    start = len(left) + len(arrow)
+    _check_letters(text, right, start)
     for letter in right.replace(".", ""):
-        at = place + right.rindex(letter)
+        at = start + right.rindex(letter)
         if right.count(letter) > 1:
             raise NotationError("repeated", text, at, f"the result names {letter!r} twice", "name each letter once")
         if letter not in left:
@@ -119,15 +127,15 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
     return Subscripts(tuple(terms), right.replace("...", loose))
 
 
-def _check_letters(text: str, part: str, place: int) -> None:
-    """Refuse a term, at a place of the text, of anything but letters and one ellipsis."""
-    for n, letter in enumerate(part.replace("...", LETTERS[:3], 1), place):
+def _check_letters(text: str, term: str, start: int) -> None:
+    """Refuse a term, which starts somewhere in the text, of anything but letters and one ellipsis."""
+    for n, letter in enumerate(term.replace("...", LETTERS[:3], 1), start):
         if letter not in LETTERS:
             rule = f"{letter!r} is no letter; a mode is named by one letter"
             raise NotationError("no-letter", text, n, rule, "write one letter per mode, as in ij,jk->ik")
 
 
-def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
+def as_text(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     """The subscripts and operands of a call with lists of labels, `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
     Raises:
@@ -136,8 +144,9 @@ def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
     >>> as_text(("x", [0, 1], "y", [1, ...], [0, ...]))
     ('AB,B...->A...', ['x', 'y'])
     """
-    pairs = len(given) // 2
-    lists = [*given[1 : 2 * pairs : 2], *given[2 * pairs :]]
+    pairs = len(arguments) // 2
+    lists = [*arguments[1 : 2 * pairs : 2], *arguments[2 * pairs :]]  # that of the result has no operand before it
+
     try:
         texts = ["".join(map(_letter, labels)) for labels in lists]
     except (TypeError, ValueError):
@@ -145,7 +154,8 @@ def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
             f"einsum takes text such as 'ij,jk->ik' and operands, or operands each with a list of labels from 0 to "
             f"{len(LETTERS) - 1}, not {lists}"
         ) from None
-    return "->".join([",".join(texts[:pairs]), *texts[pairs:]]), [*given[0 : 2 * pairs : 2]]
+
+    return "->".join([",".join(texts[:pairs]), *texts[pairs:]]), [*arguments[0 : 2 * pairs : 2]]
 
 
 def _letter(label: Any) -> str:
