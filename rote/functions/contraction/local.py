@@ -58,7 +58,7 @@ class Matrices(NamedTuple):
     extents: tuple[int, ...]
 
     def restored(self, product: Array) -> Array:
-        """A product of matrices with the modes of the result, and further ones behind them."""
+        """A product of matrices with the modes of the result, and further ones after them."""
         order, modes = self.product.order, len(self.extents)
         more = product.shape[len(self.product.shape) :]
         shaped = product.reshape((*[self.extents[mode] for mode in order], *more))
@@ -81,23 +81,26 @@ def _stacks_of(
     """The same for arrays of some shapes and strides."""
     extents = _extents(terms, shapes)
     first, second = terms
+
     batch = [letter for letter in result if letter in first and letter in second]
     summed = [letter for letter in first if letter in second and letter not in result]
     rows = [letter for letter in first if letter not in second]
     columns = [letter for letter in second if letter not in first]
+
     shape = tuple([extents[letter] for letter in result])
-    ends = [*zip((*terms, result), (*shapes, shape), (*strides, _in_order(shape, itemsize)), strict=True)]
-    found: list[tuple[int, Matrices]] = []
+    arrays = [*zip((*terms, result), (*shapes, shape), (*strides, _in_order(shape, itemsize)), strict=True)]
+    candidates: list[tuple[int, Matrices]] = []
     for up, down, across in product(_orders(rows, result), _orders(summed, second), _orders(columns, result)):
         stacks = []
-        for (term, sizes, steps), (high, wide) in zip(ends, ((up, down), (down, across), (up, across)), strict=True):
+        for (term, sizes, steps), (high, wide) in zip(arrays, ((up, down), (down, across), (up, across)), strict=True):
             order = tuple([term.index(letter) for letter in (*batch, *high, *wide)])
             groups = tuple([[(sizes[m], steps[m]) for m in map(term.index, group)] for group in (high, wide)])
             matrix = *[extents[x] for x in batch], *[prod([n for n, _ in group]) for group in groups]
             stacks.append(Stack(order, matrix, not _is_matrix(groups, itemsize)))
+
         copied = sum([prod(stack.shape) for stack in stacks if stack.packed])
-        found.append((copied, Matrices(stacks[0], stacks[1], stacks[2], shape)))
-    return min(found, key=lambda pair: pair[0])[1]
+        candidates.append((copied, Matrices(stacks[0], stacks[1], stacks[2], shape)))
+    return min(candidates, key=lambda pair: pair[0])[1]  # the first of the best: the order of the terms
 
 
 def _in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -124,6 +127,8 @@ def _is_matrix(groups: Sequence[list[tuple[int, int]]], itemsize: int) -> bool:
             return False
         steps.append(modes[-1][1] if modes else itemsize)
         sizes.append(prod([n for n, _ in modes]))
+
+    # BLAS wants one contiguous mode, and for the other one a leading dimension: whole elements, no overlap.
     (down, across), (high, wide) = steps, sizes
     if 1 in sizes:  # a vector
         return min(steps) > 0
@@ -141,15 +146,18 @@ def multiply(blocks: Sequence[Array], terms: Sequence[str], result: str, dtype: 
     """
     for block in blocks:
         if not block.size:  # an empty sum is 0, whatever the other arrays hold
-            sizes = _extents(terms, [each.shape for each in blocks])
+            sizes = _extents(terms, [array.shape for array in blocks])
             return np.zeros([sizes[letter] for letter in result], dtype)
+
     arrays = [block.astype(dtype, copy=False) for block in blocks]
     if len(arrays) == 1:
-        array, term = _without_own(arrays[0], terms[0], result)
+        array, term = _summed_over_others(arrays[0], terms[0], result)
         return array.transpose([term.index(letter) for letter in result])
+
     (a, b), (a_term, b_term) = arrays, terms
-    a, a_term = _without_own(a, a_term, b_term + result)
-    b, b_term = _without_own(b, b_term, a_term + result)
+    a, a_term = _summed_over_others(a, a_term, b_term + result)
+    b, b_term = _summed_over_others(b, b_term, a_term + result)
+
     matrices = matrices_of(a, b, a_term, b_term, result)
     first, second, into, extents = matrices
     out = np.empty(extents, dtype)
@@ -171,17 +179,21 @@ def _strip_of(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def add_product(total: Array, blocks: Sequence[Array], terms: Sequence[str], result: str) -> None:
-    """Add a product to an array, strip by strip, so that little of it is held beside the array."""
+    """Add a product to an array, strip by strip: only a strip of the product is in memory."""
     mode, strip = _strip_of(total.shape)
     add = np.logical_or if total.dtype.kind == "b" else np.add
-    for start in range(0, total.shape[mode] if result else 1, strip):
-        there = slice(start, start + strip)
-        parts = [
-            block[tuple([there if result and letter == result[mode] else slice(None) for letter in term])]
+    if not result:  # a number has no strips
+        add(total, multiply(blocks, terms, result, total.dtype), out=total)
+        return
+
+    for start in range(0, total.shape[mode], strip):
+        rows = slice(start, start + strip)
+        strips = [
+            block[tuple([rows if letter == result[mode] else slice(None) for letter in term])]
             for block, term in zip(blocks, terms, strict=True)
         ]
-        part = total[(slice(None),) * mode + (there,)] if result else total
-        add(part, multiply(parts, terms, result, total.dtype), out=part)
+        target = total[(slice(None),) * mode + (rows,)]
+        add(target, multiply(strips, terms, result, total.dtype), out=target)
 
 
 def packed_bytes(
@@ -202,42 +214,52 @@ def packed_bytes(
     >>> [packed_bytes(shapes, terms, [f8, f8], result, f8) for result in ("ijl", "lij", "ilj")]
     [0, 0, 240]
     """
-    held, copied, item = 0, 0, dtype.itemsize
+    # First the blocks: converted, and then summed over their letters that nothing else has.
+    buffers, copied, item = 0, 0, dtype.itemsize
     blocks: list[tuple[tuple[int, ...], str]] = []
-    for number, (shape, term, given) in enumerate(zip(shapes, terms, dtypes, strict=True)):
-        others = result + "".join([other for place, other in enumerate(terms) if place != number])
-        kept = [mode for mode, letter in enumerate(term) if letter in others]
-        blocks.append((tuple([shape[mode] for mode in kept]), "".join([term[mode] for mode in kept])))
-        held += item * (prod(shape) * (given != dtype) + prod(blocks[-1][0]) * (len(kept) < len(term)))
+    for number, (shape, term, source) in enumerate(zip(shapes, terms, dtypes, strict=True)):
+        others = result + "".join([other for n, other in enumerate(terms) if n != number])
+        modes = [mode for mode, letter in enumerate(term) if letter in others]
+        blocks.append((tuple([shape[mode] for mode in modes]), "".join([term[mode] for mode in modes])))
+        if source != dtype:
+            buffers += item * prod(shape)
+        if len(modes) < len(term):
+            buffers += item * prod(blocks[-1][0])
+
+    # Then their matrices, and those of the product, where these are no views.
     if len(blocks) == 2 and all(prod(shape) for shape, _ in blocks):
         (first, a), (second, b) = blocks
         stacks = _stacks_of((first, second), (_in_order(first, item), _in_order(second, item)), (a, b), result, item)
-        *copies, copied = [item * prod(each.shape) * each.packed for each in stacks[:3]]
-        held += sum(copies)
+        *copies, copied = [item * prod(stack.shape) if stack.packed else 0 for stack in stacks[:3]]
+        buffers += sum(copies)
     if not panels:
-        return held + copied
+        return buffers + copied
+
+    # Last the product of a panel, which is a part of the result or is added to it.
     extents = _extents(terms, shapes)
     shape = tuple([extents[letter] for letter in result])
     size = prod(shape) * item + copied
     if panels in result or not size or not result:
-        return held + size
+        return buffers + size
+
     mode, strip = _strip_of(shape)
     for block, term in zip(shapes, terms, strict=True):
         if result[mode] in term and len([n for n in block if n > 1]) > 2:  # its strips may be no matrices
-            held += prod(block) * item * strip // shape[mode]
-    return held + size // shape[mode] * strip
+            buffers += prod(block) * item * strip // shape[mode]
+    return buffers + size // shape[mode] * strip
 
 
-def squeezed(block: Array, term: str, kept: str) -> Array:
-    """A block without the modes of letters that are not kept, which have one element."""
-    return block.squeeze(tuple([mode for mode, letter in enumerate(term) if letter not in kept]))
+def squeezed(block: Array, term: str, letters: str) -> Array:
+    """A block without the modes of other letters than these, which have one element."""
+    return block.squeeze(tuple([mode for mode, letter in enumerate(term) if letter not in letters]))
 
 
-def _without_own(array: Array, term: str, others: str) -> tuple[Array, str]:
-    """An array summed over the letters that only it has."""
-    own = [mode for mode, letter in enumerate(term) if letter not in others]
-    if not own:
+def _summed_over_others(array: Array, term: str, letters: str) -> tuple[Array, str]:
+    """An array summed over its other letters than these, and its term then."""
+    others = [mode for mode, letter in enumerate(term) if letter not in letters]
+    if not others:
         return array, term
+
     add: Callable[..., Array] = np.logical_or.reduce if array.dtype == bool else np.add.reduce
-    summed = np.asarray(add(array, axis=tuple(own), dtype=array.dtype))
-    return summed, "".join([letter for letter in term if letter in others])
+    summed = np.asarray(add(array, axis=tuple(others), dtype=array.dtype))
+    return summed, "".join([letter for letter in term if letter in letters])

@@ -50,25 +50,27 @@ def bytes_of(dist: Distribution, dtype: np.dtype[Any]) -> int:
     return prod(dist.max_local_shape()) * dtype.itemsize
 
 
-def peaks(given: Sequence[int], needs: Iterable[Need]) -> Iterator[int]:
+def peaks(operands: Sequence[int], needs: Iterable[Need]) -> Iterator[int]:
     """The most bytes that a rank holds before and during each stage, from the bytes of the operands and the needs.
 
     >>> [*peaks([10, 10], [Need((0,), 40, 5), Need((2, 1), 20, 0)])]
     [20, 65, 80]
     """
-    live, sizes = sum(given), dict[int, int]()
+    live, sizes = sum(operands), dict[int, int]()
     yield live
-    for number, need in enumerate(needs, len(given)):
+
+    for number, need in enumerate(needs, len(operands)):
         live += need.made
         yield live + need.more
+
         sizes[number] = need.made
         live -= sum([sizes.pop(value, 0) for value in need.uses])  # operands stay
 
 
-def move_need(value: int, source: Distribution, target: Distribution, dtype: np.dtype[Any], held: int) -> Need:
-    """The need of a move, during which a rank holds some bytes, with both ends."""
+def move_need(value: int, source: Distribution, target: Distribution, dtype: np.dtype[Any], peak: int) -> Need:
+    """The need of a move, during which a rank holds at most some bytes, with both ends."""
     size = bytes_of(target, dtype)
-    return Need((value,), size, held - size - bytes_of(source, dtype))
+    return Need((value,), size, peak - size - bytes_of(source, dtype))
 
 
 def product_need(product: Product, dtype: np.dtype[Any], blocks: Sequence[Tensor], moving: Iterable[int]) -> Need:
@@ -76,6 +78,7 @@ def product_need(product: Product, dtype: np.dtype[Any], blocks: Sequence[Tensor
     size = bytes_of(product.result, dtype)
     if product.is_diagonal:
         return Need(product.values, size, size)
+
     dists, dtypes = zip(*blocks, strict=True)
     shapes, letter = [dist.max_local_shape() for dist in dists], product.panels.letter if product.panels else ""
     more = packed_bytes(shapes, product.terms, dtypes, product.term, dtype, letter)
@@ -98,14 +101,16 @@ def stage_needs(stages: Sequence[Stage], values: Sequence[Tensor]) -> Iterator[N
         values: how each tensor lies, and its dtype: the operands, and what each stage makes.
     """
 
-    def held(plan: Plan) -> int:
+    def moving(plan: Plan) -> int:
         return while_moving(plan.steps, plan.cost.peak_bytes, plan.dtype)
 
     for stage, made in zip(stages, values[len(values) - len(stages) :], strict=True):
         if isinstance(stage, Move):
-            yield move_need(stage.value, values[stage.value][0], *made, held(stage.plan))
+            yield move_need(stage.value, values[stage.value][0], *made, moving(stage.plan))
             continue
+
         blocks = [values[value] for value in stage.values]
         for n, plans in enumerate(stage.plans[: len(blocks)]):
-            blocks[n] = (plans[0].target if plans else blocks[n][0], blocks[n][1])
-        yield product_need(stage, made[1], blocks, [max(map(held, {*plans})) for plans in stage.plans if plans])
+            if plans:  # the first panel is the largest
+                blocks[n] = (plans[0].target, blocks[n][1])
+        yield product_need(stage, made[1], blocks, [max(map(moving, {*plans})) for plans in stage.plans if plans])
