@@ -26,7 +26,7 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Ints
 from ...layout.layout import Layout
 
-__all__ = ["along", "diagonal", "diagonal_in", "distinct", "keeping", "plain_in", "repeats", "spread"]
+__all__ = ["along", "diagonal", "diagonal_in", "distinct", "plain_in", "repeats", "spread", "with_modes"]
 
 Array = npt.NDArray[Any]
 
@@ -48,9 +48,11 @@ def plain_in(dist: Distribution) -> Distribution:
         return dist
     if layout.view is None:
         return Distribution(Layout(layout.modes), dist.shape, dist.grid)
-    entries = tuple([Entry(g, BLOCK) for g in range(dist.grid.order)])
-    split = [tuple([entries if mode == at else () for mode in range(len(dist.shape))]) for at in range(len(dist.shape))]
-    ends = [Distribution(Layout(modes), dist.shape, dist.grid) for modes in split]
+
+    # A view has no letters for its digits: blocks of the one mode to which least must move take its place.
+    entries, order = tuple([Entry(g, BLOCK) for g in range(dist.grid.order)]), len(dist.shape)
+    layouts = [Layout(tuple([entries if mode == split else () for mode in range(order)])) for split in range(order)]
+    ends = [Distribution(layout, dist.shape, dist.grid) for layout in layouts]
     return min(ends, key=lambda end: movement(dist, end).lower_bound)
 
 
@@ -61,14 +63,14 @@ def diagonal_in(dist: Distribution, term: str) -> Distribution:
     >>> print(diagonal_in(parse("block[(0),(1)]").on((4, 4), (2, 2)), "ii").layout)
     block[(0)]+(1)
     """
-    return keeping(dist, [mode for mode, letter in enumerate(term) if letter not in term[:mode]])
+    return with_modes(dist, [mode for mode, letter in enumerate(term) if letter not in term[:mode]])
 
 
-def keeping(dist: Distribution, kept: Sequence[int]) -> Distribution:
-    """The distribution of a diagonal along which some modes are kept; it is partial over the splits of the others."""
+def with_modes(dist: Distribution, numbers: Sequence[int]) -> Distribution:
+    """The distribution of a diagonal that has some of the modes; it is partial over the splits of the others."""
     layout = dist.layout
-    summed = [entry.grid_mode for mode, entries in enumerate(layout.modes) if mode not in kept for entry in entries]
-    modes, shape = tuple([layout.modes[mode] for mode in kept]), tuple([dist.shape[mode] for mode in kept])
+    summed = [entry.grid_mode for mode, entries in enumerate(layout.modes) if mode not in numbers for entry in entries]
+    modes, shape = tuple([layout.modes[mode] for mode in numbers]), tuple([dist.shape[mode] for mode in numbers])
     return Distribution(Layout(modes, partial=(*layout.partial, *summed)), shape, dist.grid)
 
 
@@ -96,13 +98,14 @@ def along(block: Array, rows: int, columns: int, indices: Sequence[Ints], offset
     Args:
         indices: per mode, the global indices of the block.
     """
-    wanted, across = indices[rows] + offset, indices[columns]
+    # Per row, its column in the block. A layout may hold indices in any order, so they are looked up in a sorted one.
+    targets, across = indices[rows] + offset, indices[columns]
     order = np.argsort(across, kind="stable")
-    places = np.searchsorted(across, wanted, sorter=order)
-    held = np.flatnonzero(places < len(across))
-    held = held[across[order[places[held]]] == wanted[held]]
-    found = order[places[held]]
+    slots = np.searchsorted(across, targets, sorter=order)
+    local = np.flatnonzero(slots < len(across))
+    local = local[across[order[slots[local]]] == targets[local]]  # the rows whose column is here, too
+
     block = np.moveaxis(block, (rows, columns), (0, 1))
-    result = np.zeros((len(wanted), *block.shape[2:]), block.dtype)
-    result[held] = block[held, found]
+    result = np.zeros((len(targets), *block.shape[2:]), block.dtype)
+    result[local] = block[local, order[slots[local]]]
     return np.moveaxis(result, 0, rows - (columns < rows))

@@ -21,7 +21,7 @@ from ..distributed import Array, Distributed
 from ..moves import agree_on_call, moved
 from .assignment import Assignment, operand_in, result_in
 from .cheapest import cheapest_of
-from .diagonals import along, keeping
+from .diagonals import along, with_modes
 from .subscripts import LETTERS, Subscripts
 from .tree import Request
 
@@ -93,10 +93,13 @@ def aligned(
     dists, dtypes = tuple([x.distribution for x in tensors]), tuple([x.local.dtype for x in tensors])
     shapes = tuple([dist.shape for dist in dists])
     known, grid = subscripts.extents(shapes, cause), largest_grid(dists)
+
+    # The function makes the letters that no operand has: the search does not know of them, and they are not split.
     letters = subscripts._replace(result="".join([letter for letter in subscripts.result if letter in known]))
     assignment = _joint(
         Request(letters, shapes, dtypes, dists, grid, None, False, None, DEFAULT, whole=whole, joint=True)
     )
+
     extents, blocks = {**known, **(more or {})}, []
     for number, (x, term) in enumerate(zip(tensors, subscripts.terms, strict=True)):
         layout = operand_in(assignment, term, x.distribution.shape, extents, grid).layout
@@ -132,18 +135,21 @@ def stackwise(
         extents: the extents of labels that no operand has.
     """
     tensors = common_operands(operands)
+
     new = extents or {}
-    letters = lettered(*terms, *results, [*whole, *new], [*new])
-    of_operands, of_results = letters[: len(terms)], letters[len(terms) : -2]
-    more = dict(zip(letters[-1], new.values(), strict=True))
-    joint = aligned(tensors, Subscripts(tuple(of_operands), max(of_results, key=len)), cause, letters[-2], more)
+    *letters, unsplit, unknown = lettered(*terms, *results, [*whole, *new], [*new])
+    of_operands, of_results = letters[: len(terms)], letters[len(terms) :]
+    more = dict(zip(unknown, new.values(), strict=True))
+    joint = aligned(tensors, Subscripts(tuple(of_operands), max(of_results, key=len)), cause, unsplit, more)
+
     agree_on_call(tensors[0].comm)
     with collective_errors(tensors[0].comm):
         made = function(*joint.blocks)
         values = list(map(np.asarray, made)) if isinstance(made, tuple) else [np.asarray(made)]
+
     outcomes = []
     for value, term in zip(values, of_results, strict=True):
-        if any(np.may_share_memory(value, x.local) for x in tensors):
+        if any(np.may_share_memory(value, x.local) for x in tensors):  # writes into a result must not reach operands
             value = value.copy()
         outcomes.append(tensors[0]._on(value, joint.result(term)))
     return outcomes
@@ -158,6 +164,7 @@ def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str
     dist = x.distribution
     rows, columns = (operator.index(mode) % len(dist.shape) for mode in (rows, columns))
     offset = operator.index(offset)
+
     result = along(x.local, rows, columns, dist.indices(x.comm.rank), offset)
-    target = keeping(dist, [mode for mode in range(len(dist.shape)) if mode != columns])
+    target = with_modes(dist, [mode for mode in range(len(dist.shape)) if mode != columns])
     return x._on(np.ascontiguousarray(result), target)
