@@ -61,23 +61,29 @@ def exponents(terms: Sequence[Term]) -> tuple[Fraction, ...]:
     """
     labels = sorted({label for term in terms for label in term})
     count, width = len(terms), len(labels)
+
     # Row j of the tableau: the labels of term j, its slack variable, and the right-hand side 1.
     rows = [[Fraction(label in term) for label in labels] for term in terms]
     table = [[*row, *(Fraction(j == other) for other in range(count)), Fraction(1)] for j, row in enumerate(rows)]
     gains = [Fraction(1)] * width + [Fraction(0)] * (count + 1)
     basis = [width + j for j in range(count)]
+
     while True:
         entering = next((n for n in range(width + count) if gains[n] > 0), None)
-        if entering is None:
+        if entering is None:  # the dual solution: what a slack variable would cost
             return tuple(-gains[width + j] for j in range(count))
+
+        # Bland's rule: of the rows that limit most, the one of the first variable, so that no basis comes again.
         limits = [(row[-1] / row[entering], basis[j], j) for j, row in enumerate(table) if row[entering] > 0]
         leaving = min(limits)[2]
+
         pivot = table[leaving][entering]
         table[leaving] = [value / pivot for value in table[leaving]]
         for j, row in enumerate(table):
             if j != leaving and row[entering]:
                 factor = row[entering]
                 table[j] = [a - factor * b for a, b in zip(row, table[leaving], strict=True)]
+
         factor = gains[entering]
         gains = [a - factor * b for a, b in zip(gains, table[leaving], strict=True)]
         basis[leaving] = entering
@@ -88,7 +94,7 @@ def memory_independent(
     extents: Mapping[Any, int],
     ranks: int,
     most: int | None = None,
-    held: int | None = None,
+    local: int | None = None,
 ) -> Bound:
     """The least words that some rank must receive, whatever its memory.
 
@@ -96,7 +102,7 @@ def memory_independent(
         terms: the letters of the operands, and of the result.
         most: the most points that any rank computes; if None, all compute equally many. If some compute none, the
             others need more elements, but fewer ranks share these.
-        held: the elements that need not come because ranks hold them, added up over all ranks and tensors; one copy of
+        local: the elements that need not come because ranks hold them, added up over all ranks and tensors; one copy of
             each tensor if None.
 
     >>> sizes = {"i": 64, "j": 64, "k": 64}
@@ -110,10 +116,11 @@ def memory_independent(
     source = "Al Daas et al. (2022)" if _is_matrix_product(powers) else "Christ et al. (2013)"
     if not total:
         return Bound(0.0, source)
+
     of_one = max(total / ranks, most or 0)
     # F(V) / V does not grow with V, so the sum of F over ranks is least if few of them compute as much as one may.
     needed = total / of_one * _least_sum([float(s) for s in powers], of_one, [size * of_one / total for size in sizes])
-    words = (needed * (1 - _ROUNDING) - (sum(sizes) if held is None else held)) / ranks
+    words = (needed * (1 - _ROUNDING) - (sum(sizes) if local is None else local)) / ranks
     return Bound(max(0.0, words), source)
 
 
@@ -128,6 +135,7 @@ def _least_sum(powers: Sequence[float], points: float, least: Sequence[float]) -
         rest = log(points) - sum([powers[j] * log(least[j]) for j, at in enumerate(fixed) if at and powers[j]])
         sum_of_powers = sum([powers[j] for j in free])
         scale = exp((rest - sum([powers[j] * log(powers[j]) for j in free])) / sum_of_powers) if free else 0.0
+
         low = [j for j in free if scale * powers[j] < least[j]]
         if not low:
             return sum([least[j] if at else scale * powers[j] for j, at in enumerate(fixed)])
@@ -136,13 +144,13 @@ def _least_sum(powers: Sequence[float], points: float, least: Sequence[float]) -
 
 
 def memory_dependent(
-    terms: Sequence[Term], extents: Mapping[Any, int], ranks: int, memory: float, kept: int | None = None
+    terms: Sequence[Term], extents: Mapping[Any, int], ranks: int, memory: float, added: int | None = None
 ) -> Bound:
     """The least words that some rank must receive if it holds at most `memory` words at once.
 
     Args:
         terms: the letters of the operands, and of the result.
-        kept: the contributions to the result that need not be received, over all ranks; one per element if None.
+        added: the contributions to the result that need not be received, over all ranks; one per element if None.
 
     >>> sizes = dict.fromkeys("ijk", 4096)
     >>> bound = memory_dependent(["ik", "kj", "ij"], sizes, 1024, 2**16)
@@ -155,14 +163,17 @@ def memory_dependent(
     degree = float(sum(powers))
     if not total or memory <= 0 or degree <= 1:
         return Bound(0.0, source)
+
     # Most words per point: T = S / (degree - 1). The points of W < T words are at most W / T of those of T words, and
     # those of no words besides, which the memory alone allows: (S / (S + T))^degree of them.
     received = memory / (degree - 1)
     logs = [float(s) * log((memory + received) * float(s) / degree) for s in powers if s]
     phases = exp(log(total) - log(ranks) - sum(logs))
     words = received * (phases * (1 - _ROUNDING) - ((degree - 1) / degree) ** degree)
-    result = prod(extents[letter] for letter in terms[-1])
-    return Bound(max(0.0, words - (result if kept is None else kept) / ranks), source)
+
+    if added is None:
+        added = prod(extents[letter] for letter in terms[-1])
+    return Bound(max(0.0, words - added / ranks), source)
 
 
 _ROUNDING = 1e-12  # relative; a bound must not be too large
@@ -195,25 +206,30 @@ def contraction_bound(
             last[first[number]] = stage.plan.target
         else:
             for value, plans in zip(stage.values, stage.plans, strict=False):
-                last[first[value]] = plans[0].target if plans else last[first[value]]
+                if plans:
+                    last[first[value]] = plans[0].target
+
     bounds = [Bound(0.0, "")]
     for number, stage in enumerate(stages, count):
         if isinstance(stage, Move) or stage.is_diagonal:
             continue
-        terms, held = [], 0
+
+        terms, local = [], 0
         for value, term in zip(stage.values, stage.terms, strict=True):
             dist = values[first[value]]
             terms.append(spanning(term, dist.shape, extents))
             if last[first[value]].partial or not dist.partial:  # else no rank has an element before contributions come
                 roles = zip(dist.roles, dist.grid.shape, strict=True)
-                held += prod(dist.shape) * prod([n for role, n in roles if role.name in ("replicated", "partial")])
+                local += prod(dist.shape) * prod([n for role, n in roles if role.name in ("replicated", "partial")])
         letters, end = distinct("".join(terms)), last[number]
         terms.append("".join([letter for letter in stage.term if letter in letters]))
+
         # If t ranks contribute to an element, t - 1 contributions are received before they are one. Ranks may compute
         # the same contribution, and keep it; but one of them is enough for the sum, and is counted.
-        kept = prod(stage.result.shape) * prod([end.grid.shape[g] for g in end.partial])
+        added = prod(stage.result.shape) * prod([end.grid.shape[g] for g in end.partial])
         most, ranks = stage.points([values[value].shape for value in stage.values], extents), stage.result.grid.size
-        bounds.append(memory_independent(terms, extents, ranks, most, held + kept))
-        bounds.append(memory_dependent(terms, extents, ranks, memory, kept))
+        bounds.append(memory_independent(terms, extents, ranks, most, local + added))
+        bounds.append(memory_dependent(terms, extents, ranks, memory, added))
+
     best = max(bounds, key=lambda bound: bound.words)
     return best if best.words else bounds[0]
