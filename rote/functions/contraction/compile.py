@@ -24,14 +24,14 @@ __all__ = ["compile_einsum", "einsum_scaling"]
 _MOST_GRID_MODES = 4  # of a grid that the planner chooses
 _FAMILIES = ("1-D", "2-D", "2.5-D", "3-D", "other")
 
-Place = Layout | str | Distribution | None
+OperandLayout = Layout | str | Distribution | None
 Labels = Sequence[Any]
 
 
 def compile_einsum(
     subscripts: str | Sequence[Labels],
     shapes: Sequence[Sequence[int] | int],
-    layouts: Sequence[Place] | None = None,
+    layouts: Sequence[OperandLayout] | None = None,
     grid: Grid | Iterable[int] | int | None = None,
     ranks: int | None = None,
     dtype: npt.DTypeLike | Sequence[npt.DTypeLike] = "f8",
@@ -80,51 +80,57 @@ def compile_einsum(
       1. move B: block[(0),()] -> [(),()], allgather over 0
       2. multiply A and 1: ik,kj->ij with i:0
     """
-    if isinstance(layouts, list | tuple) and layouts and all(isinstance(each, int) for each in layouts):
+    if isinstance(layouts, list | tuple) and layouts and all(isinstance(entry, int) for entry in layouts):
         raise LayoutError(
             f"compile_einsum takes the shapes of all operands in one list, not {shapes} and {layouts}\n"
             f"write shapes=[{shapes}, {layouts}]"
         )
+
     tensors = _shapes(shapes)
+    count = len(tensors)
     if not isinstance(subscripts, str):
-        subscripts = _text(subscripts, len(tensors))
+        subscripts = _text(subscripts, count)
     letters = read_subscripts(subscripts, [*map(len, tensors)])
     extents = letters.extents(tensors, "compile_einsum")
+
     several = isinstance(dtype, list | tuple) or (isinstance(dtype, str) and "," in dtype)
-    dtypes = tuple(map(as_dtype, _one_each(dtype if several else [dtype] * len(tensors), len(tensors), "dtype")))
-    places = _one_each([None] * len(tensors) if layouts is None else layouts, len(tensors), "layout")
-    places = [each if isinstance(each, Distribution | None) else as_layout(each) for each in places]
+    dtypes = tuple(map(as_dtype, _one_per_operand(dtype if several else [dtype] * count, count, "dtype")))
+    ends = _one_per_operand([None] * count if layouts is None else layouts, count, "layout")
+    ends = [end if isinstance(end, Distribution | None) else as_layout(end) for end in ends]
+
     most = None if max_bytes is None else integer(max_bytes, "max_bytes")
     if most is not None and most < 0:
         raise PlanError(f"max_bytes is a number of bytes that a rank may hold, not {most}")
+
     cheapest = layout == "cheapest" or (layout is None and layouts is None)
-    end = None if layout is None or cheapest else as_layout(layout)
+    of_result = None if layout is None or cheapest else as_layout(layout)
     shape = tuple([extents[letter] for letter in letters.result])
     times = as_machine(machine)
 
     def request(on: Grid) -> Request:
-        dists = tuple(
-            [_place(lay, n, on, number) for number, (lay, n) in enumerate(zip(places, tensors, strict=True), 1)]
-        )
-        target = None if end is None else distribute(end, shape, on)
+        pairs = enumerate(zip(ends, tensors, strict=True), 1)
+        dists = tuple([_operand_dist(end, sizes, on, number) for number, (end, sizes) in pairs])
+        target = None if of_result is None else distribute(of_result, shape, on)
         return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
 
     if grid is None and ranks is not None:
-        ordered = end is not None or any(each is not None for each in places)  # else grids of equal extents are alike
+        # If no layout names grid modes, grids of the same extents in another order are alike.
+        ordered = any(end is not None for end in (of_result, *ends))
         grids = _grids(ranks, len(extents), ordered)
     elif grid is not None and ranks is None:
         grids = [grid_shape(grid)]
     else:
         raise PlanError("a contraction is planned for a grid or for a number of ranks; give one, grid=… or ranks=…")
-    found, refused = list[Request](), list[LayoutError]()
+
+    requests, refused = list[Request](), list[LayoutError]()
     for sizes in grids:
         try:
-            found.append(request(Grid(sizes)))
+            requests.append(request(Grid(sizes)))
         except LayoutError as error:  # a layout names more modes than this grid has
             refused.append(error)
-    if not found:
+    if not requests:
         raise refused[-1]
-    return contraction_of(*found)
+    return contraction_of(*requests)
 
 
 def einsum_scaling(
@@ -149,8 +155,8 @@ def einsum_scaling(
     Raises:
         LayoutError, PlanError, TypeError: as for `compile_einsum`.
 
-    >>> found = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
-    >>> [(row.ranks, row.taken) for row in found.rows]
+    >>> table = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
+    >>> [(row.ranks, row.taken) for row in table.rows]
     [(4, '1-D'), (16, '1-D')]
     """
 
@@ -172,7 +178,7 @@ def einsum_scaling(
 def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
     """The shapes of the operands, which are not tensors."""
     several = [*shapes] if isinstance(shapes, Iterable) and not hasattr(shapes, "dtype") else [shapes]
-    if any(hasattr(each, "dtype") for each in several):
+    if any(hasattr(shape, "dtype") for shape in several):
         raise TypeError(
             "compile_einsum takes shapes, not tensors\n"
             "write rote.einsum(subscripts, A, B) to contract them, or shapes=[A.shape, B.shape] to plan it"
@@ -190,11 +196,14 @@ def _text(labels: Sequence[Labels], count: int) -> str:
             f"{counted(len(lists), 'list')} of labels for {counted(count, 'operand')}\n"
             "write one for each operand, and one for the result"
         )
-    pairs = [each for terms in lists[:count] for each in (None, terms)]
-    return as_text((*pairs, *lists[count:]))[0]
+
+    arguments: list[Any] = []  # as a call of `einsum` has them, with nothing in the place of the operands
+    for labels_of_operand in lists[:count]:
+        arguments += [None, labels_of_operand]
+    return as_text((*arguments, *lists[count:]))[0]
 
 
-def _one_each(values: Any, count: int, name: str) -> list[Any]:
+def _one_per_operand(values: Any, count: int, name: str) -> list[Any]:
     if isinstance(values, str | Layout | Distribution) or not isinstance(values, Iterable):
         raise LayoutError(f"one {name} per operand is given, in a list, not {values!r}")
     several = [*values]
@@ -203,16 +212,18 @@ def _one_each(values: Any, count: int, name: str) -> list[Any]:
     return several
 
 
-def _place(place: Layout | Distribution | None, shape: tuple[int, ...], grid: Grid, number: int) -> Distribution | None:
-    """Where an operand lies."""
-    if place is None or isinstance(place, Layout):
-        return None if place is None else distribute(place, shape, grid)
-    if place.shape != shape or place.grid.size != grid.size:
+def _operand_dist(
+    end: Layout | Distribution | None, shape: tuple[int, ...], grid: Grid, number: int
+) -> Distribution | None:
+    """The distribution of an operand; None if it may lie anywhere."""
+    if end is None or isinstance(end, Layout):
+        return None if end is None else distribute(end, shape, grid)
+    if end.shape != shape or end.grid.size != grid.size:
         raise LayoutError(
-            f"operand {number} has shape {shape} on {grid.size} ranks, and its distribution {place.shape} on "
-            f"{place.grid.size}"
+            f"operand {number} has shape {shape} on {grid.size} ranks, and its distribution {end.shape} on "
+            f"{end.grid.size}"
         )
-    return place
+    return end
 
 
 def _grids(ranks: int, letters: int, ordered: bool = False) -> list[tuple[int, ...]]:
@@ -224,8 +235,10 @@ def _grids(ranks: int, letters: int, ordered: bool = False) -> list[tuple[int, .
     if count < 1:
         raise LayoutError(f"there must be at least one rank, not {count}")
     most = _MOST_GRID_MODES if ordered else min(_MOST_GRID_MODES, max(letters, 1))
-    shapes = [each for order in range(1, most + 1) for each in factorings(count, order)]
-    shapes = [each for each in shapes if 1 not in each or len(each) == 1]
+
+    shapes = [shape for order in range(1, most + 1) for shape in factorings(count, order)]
+    shapes = [shape for shape in shapes if 1 not in shape or len(shape) == 1]
     if ordered:
-        shapes = sorted({each for shape in shapes for each in permutations(shape)}, key=lambda each: (len(each), each))
+        every = {permuted for shape in shapes for permuted in permutations(shape)}
+        shapes = sorted(every, key=lambda shape: (len(shape), shape))
     return shapes
