@@ -39,7 +39,7 @@ from .tree import Request
 __all__ = ["BoundContraction", "BoundTensors", "bind_contraction", "bound_to", "contract"]
 __all__ += ["planned", "simulated", "walk_of"]
 
-_KEPT = 64  # contractions that one communicator keeps
+_CACHE_SIZE = 64  # contractions that one communicator keeps
 
 Path = tuple[tuple[int, ...], ...]
 Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
@@ -62,7 +62,7 @@ def contract(
     path: Path | None = None,
     plan: Contraction | None = None,
 ) -> Any:
-    """The sum of the products of operands over all labels that the result lacks. Collective.
+    """Sum the products of operands over all labels that the result lacks. Collective.
 
     Args:
         operands: at least one tensor, and arrays that are the same on all ranks.
@@ -81,22 +81,24 @@ def contract(
     placed = [(x.distribution, x.local.dtype) for x in tensors]
 
     def make() -> tuple[BoundContraction, list[_Move]]:
-        found = plan or planned(subscripts, placed, cause, layout, grid, max_bytes, path)
+        contraction = plan or planned(subscripts, placed, cause, layout, grid, max_bytes, path)
         explicit = layout is not None or grid is not None or plan is not None
-        moves = _moves(found, explicit)
-        if moves:
+        moves = _moves(contraction, explicit)
+        if moves:  # before any rank refuses the plan, all must have made this call
             agree_on_call(comm)
+
         if plan is not None:
-            of, given = (lettered(*each.terms, each.result) for each in (plan.subscripts, subscripts))
-            if of != given:
+            # Other letters are the same contraction, so both are compared in letters by their order.
+            of_plan, of_call = [lettered(*text.terms, text.result) for text in (plan.subscripts, subscripts)]
+            if of_plan != of_call:
                 raise LayoutError(
                     f"the plan is for {plan.subscripts}, not for {subscripts}\nplan it by rote.compile_einsum"
                 )
             _check_operands(plan, placed)
-        return bind_contraction(found, comm), moves
+        return bind_contraction(contraction, comm), moves
 
     key = (cause, subscripts, layout, grid, max_bytes, path, plan, *placed)
-    bound, moves = cached(comm, "calls of contractions", key, make, _KEPT)
+    bound, moves = cached(comm, "calls of contractions", key, make, _CACHE_SIZE)
     if moves:
         agree_on_call(comm)  # the call may be of another function, with arguments of its own
         for move in moves:
@@ -117,9 +119,11 @@ def planned(
     dists, dtypes = zip(*placed, strict=True)
     shapes = tuple([dist.shape for dist in dists])
     extents, on = subscripts.extents(shapes, cause), largest_grid(dists) if grid is None else grid
+
     target, cheapest = None, layout == "cheapest"
     if layout is not None and not cheapest:
         target = distribute(as_layout(layout), tuple([extents[letter] for letter in subscripts.result]), on)
+
     plan = contraction_of(Request(subscripts, shapes, dtypes, dists, on, target, cheapest, max_bytes, DEFAULT, path))
     if CHECKS:
         plan.verify()
@@ -129,16 +133,16 @@ def planned(
 @memoized(256)
 def _letters(terms: tuple[Sequence[Any], ...], result: Sequence[Any]) -> Subscripts:
     """The letters of text, or of labels of any kind."""
-    *letters, kept = map(str, (*terms, result)) if isinstance(result, str) else lettered(*terms, result)
-    return Subscripts(tuple(letters), kept)
+    *letters, output = map(str, (*terms, result)) if isinstance(result, str) else lettered(*terms, result)
+    return Subscripts(tuple(letters), output)
 
 
 def _check_operands(plan: Contraction, placed: Placed) -> None:
     """Refuse operands that lie otherwise than a plan says."""
-    for (name, (dist, dtype)), (given, of) in zip(plan.ends().items(), placed, strict=False):
-        if given.meaning != dist.meaning or of != dtype:
+    for (name, (dist, dtype)), (actual, actual_dtype) in zip(plan.ends().items(), placed, strict=False):
+        if actual.meaning != dist.meaning or actual_dtype != dtype:
             raise LayoutError(
-                f"operand {name} is {given} {of}, but the plan takes {dist} {dtype}\n"
+                f"operand {name} is {actual} {actual_dtype}, but the plan takes {dist} {dtype}\n"
                 "write x.redistribute(…) first, or plan for what it is by rote.compile_einsum"
             )
 
@@ -166,22 +170,26 @@ class _Move(NamedTuple):
 
 def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
     """The moves of all stages; those after the last product are the function's own."""
-    names, found = [*plan.ends()][:-1], list[_Move]()
+    if 0 in plan.extents.values():  # every sum is empty, and nothing moves
+        return []
+
+    names, moves = [*plan.ends()][:-1], list[_Move]()
     last = max([number for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)], default=0)
-    for number, stage in enumerate(plan.stages, 1) if 0 not in plan.extents.values() else ():
+    for number, stage in enumerate(plan.stages, 1):
         panels = ""
         if isinstance(stage, Move):
             names.append(names[stage.value])
         else:
             names.append(f"product {number} ({','.join(stage.terms)}->{stage.term})")
             panels = f" in {stage.panels}" if stage.panels else ""
+
         for value, plans in plan.moves(number):
             whole = isinstance(stage, Move) and value < len(plan.operands)
             text = f"{names[value]}{panels}: {way_of(plans[0])}"
-            nbytes = sum([each.cost.bytes for each in plans])
+            nbytes = sum([move.cost.bytes for move in plans])
             target = plans[0].target if whole else None
-            found.append(_Move(value, target, text, nbytes, number <= last and not explicit))
-    return found
+            moves.append(_Move(value, target, text, nbytes, number <= last and not explicit))
+    return moves
 
 
 def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], cause: str) -> None:
@@ -221,6 +229,7 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
     """
     calls, count = list[tuple[Call[T], list[int]]](), len(plan.operands)
     shape, dtype = plan.result.local_shape(rank), plan.dtype
+
     if 0 in plan.extents.values():  # every sum is empty
         calls.append((_making(lambda _: np.zeros(shape, dtype)), []))
     else:
@@ -234,7 +243,7 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
     def steps(values: Blocks) -> Iterator[Asked[T]]:
         for call, used in calls:
             yield from call(values)
-            for value in used:
+            for value in used:  # its memory is free before the next stage makes anything
                 values[value] = None
 
     return steps
@@ -280,10 +289,11 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callabl
     if stage.is_diagonal:
         (value,), (letters,), (dist,) = stage.values, stage.terms, dists
         return _making(lambda values: diagonal(values[value], dist, rank, letters))
+
     dtype, extents = plan.dtype, plan.extents
     narrow = [spanning(term, dist.shape, extents) for term, dist in zip(stage.terms, dists, strict=True)]
     term = "".join([letter for letter in stage.term if letter in "".join(narrow)])
-    new = tuple([mode for mode, letter in enumerate(stage.term) if letter not in term])
+    new = tuple([mode for mode, letter in enumerate(stage.term) if letter not in term])  # modes of one element
 
     def narrowed(blocks: Sequence[Array]) -> Sequence[Array]:
         return blocks if narrow == [*stage.terms] else [*map(squeezed, blocks, stage.terms, narrow)]
@@ -303,6 +313,7 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callabl
 
     if stage.panels is not None:
         return _in_panels(plan, stage, rank, prepared, multiplied, added)
+
     shape = stage.result.local_shape(rank)
     return _making(lambda values: multiplied([values[value] for value in stage.values], shape))
 
@@ -325,33 +336,42 @@ def _in_panels(
     multiplied: Callable[[Sequence[Array], tuple[int, ...] | None], Array],
     added: Callable[[Sequence[Array], Array], None],
 ) -> Call[T]:
-    """A product in panels: pieces of the operands are packed, moved and multiplied, one panel after the other.
+    """A product in panels, one after the other.
 
-    Panels of a letter of the result are parts of it, which may move on; others are added.
+    For each panel:
+
+    1. what the rank has of the operands is packed and moved; an operand without the letter is taken as it is;
+    2. the blocks are multiplied;
+    3. the product moves into the result, or is its part there; or it is added, if the letter is summed.
     """
     panels, dists = stage.panels, plan.values()
     assert panels is not None
 
-    def places(dist: Distribution, term: str) -> list[Any]:
+    def selections(dist: Distribution, term: str) -> list[Any]:
+        """Per panel, the indices that select it from the rank's block."""
         mode = term.index(panels.letter)
         indices = dist.indices(rank)[mode]
-        return [(*(slice(None),) * mode, _run(panels.among(indices, number))) for number in range(panels.count)]
+        return [(*(slice(None),) * mode, _as_slice(panels.among(indices, n))) for n in range(panels.count)]
 
     sides: list[tuple[int, list[T], list[Any]]] = []
     for value, term, plans in zip(stage.values, stage.terms, stage.plans, strict=False):
-        sides.append((value, [*map(prepared, plans)], places(dists[value][0], term) if plans else []))
+        sides.append((value, [*map(prepared, plans)], selections(dists[value][0], term) if plans else []))
+
     leaving = [*chain(*stage.plans[len(sides) :])]
-    away, shapes = [*map(prepared, leaving)], [each.source.local_shape(rank) for each in leaving]
-    into = places(stage.result, stage.term) if panels.letter in stage.term else []
+    away, shapes = [*map(prepared, leaving)], [move.source.local_shape(rank) for move in leaving]
+    into = selections(stage.result, stage.term) if panels.letter in stage.term else []
     shape, dtype = stage.result.local_shape(rank), plan.dtype
 
     def run(values: Blocks) -> Iterator[Asked[T]]:
         total, blocks = np.zeros(shape, dtype), Blocks()
         for panel in range(panels.count):
-            for value, moves, parts in sides:
-                blocks.append(values[value][parts[panel]] if moves else values[value])
+            for value, moves, selected in sides:
                 if moves:
-                    yield moves[panel % len(moves)], blocks
+                    blocks.append(values[value][selected[panel]])
+                    yield moves[panel % len(moves)], blocks  # one move is for all panels
+                else:
+                    blocks.append(values[value])
+
             if away:
                 blocks[:] = [multiplied(blocks, shapes[panel % len(away)])]
                 yield away[panel % len(away)], blocks
@@ -361,16 +381,17 @@ def _in_panels(
             else:
                 added(blocks, total)
             blocks.clear()
+
         values.append(total)
 
     return run
 
 
-def _run(places: Ints) -> slice | Ints:
-    """Places as a slice, if they are adjacent."""
-    if len(places) and places[-1] - places[0] + 1 == len(places):
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+def _as_slice(positions: Ints) -> slice | Ints:
+    """Positions as a slice, if they are adjacent."""
+    if len(positions) and positions[-1] - positions[0] + 1 == len(positions):
+        return slice(int(positions[0]), int(positions[-1]) + 1)
+    return positions
 
 
 # --- bound to ranks ---------------------------------------------------------------------------------------------------
@@ -378,7 +399,7 @@ def _run(places: Ints) -> slice | Ints:
 
 def bind_contraction(plan: Contraction, comm: Comm) -> BoundContraction:
     """The contraction, bound to a communicator, which keeps the last ones. Collective if it moves anything."""
-    return cached(comm, "contractions", plan, lambda: BoundContraction(plan, comm), _KEPT)
+    return cached(comm, "contractions", plan, lambda: BoundContraction(plan, comm), _CACHE_SIZE)
 
 
 class BoundContraction:
@@ -393,13 +414,14 @@ class BoundContraction:
     def __init__(self, plan: Contraction, comm: Comm) -> None:
         self.plan: Contraction = plan
         self.agreed: bool = False
-        self._steps = walk_of(plan, comm.rank, lambda each: bind(each, comm))
+        self._steps = walk_of(plan, comm.rank, lambda move: bind(move, comm))
         self._shares = all(len(uses(stage)) == 1 for stage in plan.stages[-1:])  # it may be a view of an operand
 
     def __call__(self, blocks: Sequence[Array]) -> Array:
         values: Blocks = [*blocks]
         for move, moving in self._steps(values):
             moving.append(move(moving.pop()))
+
         made: Array = values[-1]
         if self._shares and any(np.may_share_memory(made, block) for block in blocks):
             made = made.copy()
@@ -427,6 +449,7 @@ class BoundTensors(BoundToRun):
         if records_open.get():
             for move in _moves(self.plan, True):
                 announce(self.result, move.nbytes, move.text.__str__, cause)
+
         self.result.local[...] = self._run([x.local for x in self.operands])
         if self.result._sharing is not None:
             changed(self.result)
@@ -438,11 +461,14 @@ class BoundTensors(BoundToRun):
 
 def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensors:
     """A contraction bound to tensors; see `Contraction.bound`. Collective."""
-    for each in (*tensors, *(() if out is None else (out,))):
-        if not isinstance(each, Distributed):
-            raise TypeError(f"a contraction is bound to tensors, not to {type(each).__name__}\nwrite plan.bound(A, B)")
+    for tensor in tensors if out is None else (*tensors, out):
+        if not isinstance(tensor, Distributed):
+            raise TypeError(
+                f"a contraction is bound to tensors, not to {type(tensor).__name__}\nwrite plan.bound(A, B)"
+            )
     if len(tensors) != len(plan.operands):
         raise LayoutError(f"{plan.subscripts} takes {counted(len(plan.operands), 'operand')}, not {len(tensors)}")
+
     first = tensors[0]
     comm_of("a bound contraction", (*tensors, out))
     with collective_errors(first.comm):
@@ -453,6 +479,7 @@ def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensor
                     f"out is {out.distribution} {out.local.dtype}, but the plan makes {plan.result} {plan.dtype}"
                 )
             check_out(out)
+
     if out is None:
         out = first._on(np.empty(plan.result.local_shape(first.comm.rank), plan.dtype), plan.result)
     return BoundTensors(plan, tuple(tensors), out)
