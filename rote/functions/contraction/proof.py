@@ -37,6 +37,7 @@ The other cases are these, too:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
@@ -77,21 +78,24 @@ def prove(plan: Contraction) -> None:
         _fail(0, f"{plan.subscripts} has {len(plan.operands)} operands")
     if not plan.stages:
         _fail(0, "it has no stages")
-    tensors = [*map(_Tensor, plan.operands, plan.subscripts.terms, plan.dtypes)]
-    extents, waiting = _extents(tensors), dict(enumerate(tensors))
+
+    operands = [*map(_Tensor, plan.operands, plan.subscripts.terms, plan.dtypes)]
+    extents, waiting = _extents(operands), dict(enumerate(operands))
     for number, stage in enumerate(plan.stages, 1):
         values = (stage.value,) if isinstance(stage, Move) else stage.values
         if not values or len({*values} & {*waiting}) < len(values):
             _fail(number, "it takes a tensor twice, or one that is not made yet")
-        given = [waiting.pop(value) for value in values]
+
+        tensors = [waiting.pop(value) for value in values]
         if isinstance(stage, Move):
-            made = _moved(number, stage, given[0])
+            made = _moved(number, stage, tensors[0])
         else:
             needed = "".join([tensor.term for tensor in waiting.values()]) + plan.subscripts.result
-            _prove_letters(number, stage, given, needed, extents)
-            made = _Tensor(stage.result, stage.term, given[0].dtype if stage.is_diagonal else plan.dtype)
-            _prove_product(number, stage, given, made, extents)
-        waiting[len(tensors) + number - 1] = made
+            _prove_letters(number, stage, tensors, needed, extents)
+            made = _Tensor(stage.result, stage.term, tensors[0].dtype if stage.is_diagonal else plan.dtype)
+            _prove_product(number, stage, tensors, made, extents)
+        waiting[len(operands) + number - 1] = made
+
     if len(waiting) > 1:
         _fail(len(plan.stages), f"{len(waiting) - 1} tensors are not used")
     ((last, term, _),) = waiting.values()
@@ -113,7 +117,8 @@ def _extents(tensors: Sequence[_Tensor]) -> dict[str, int]:
             known = extents.setdefault(letter, n)
             if 1 not in (n, known) and n != known:
                 _fail(0, f"{letter!r} has {known} and {n} indices")
-            extents[letter] = known if n == 1 else n
+            if n != 1:
+                extents[letter] = n
     return extents
 
 
@@ -137,18 +142,23 @@ def _prove_letters(
         _fail(number, "its letters are not those of its tensors")
     if len({*stage.term}) < len(stage.term) or len(stage.term) != len(stage.result.shape):
         _fail(number, f"its result of {stage.result.shape} has the letters {stage.term!r}")
+
     if stage.is_diagonal:
-        (dist, term, _), kept = tensors[0], "".join(dict.fromkeys(tensors[0].term))
-        alike = all(n == dist.shape[term.index(letter)] for letter, n in zip(term, dist.shape, strict=True))
-        if stage.term != kept or stage.panels or not alike:
+        dist, term, _ = tensors[0]
+        square = all(n == dist.shape[term.index(letter)] for letter, n in zip(term, dist.shape, strict=True))
+        if stage.term != "".join(dict.fromkeys(term)) or stage.panels or not square:
             _fail(number, f"it takes no diagonal of {term!r} of {dist.shape}")
         return
-    given = "".join(stage.terms)
-    ends = [pair for tensor in tensors for pair in zip(tensor.term, tensor.dist.shape, strict=True)]
-    spread = {*given} - {letter for letter, n in ends if n == extents[letter]}
-    wrong = sorted(({*stage.term} ^ ({*given} & {*needed})) - (spread & {*needed} - {*stage.term}))
+
+    letters = "".join(stage.terms)
+    modes = [mode for tensor in tensors for mode in zip(tensor.term, tensor.dist.shape, strict=True)]
+    broadcast = {*letters} - {letter for letter, n in modes if n == extents[letter]}
+
+    # The result has the letters that are needed elsewhere, but for those that broadcast and are left out.
+    wrong = {*stage.term} ^ ({*letters} & {*needed})
+    wrong -= broadcast & {*needed} - {*stage.term}
     if wrong or any(len({*term}) < len(term) for term in stage.terms):
-        _fail(number, f"it keeps or sums {wrong or given}, or multiplies a diagonal")
+        _fail(number, f"it keeps or sums {sorted(wrong) or letters}, or multiplies a diagonal")
 
 
 # --- sets of indices --------------------------------------------------------------------------------------------------
@@ -162,11 +172,11 @@ class _Sets(NamedTuple):
 
     def at(self, points: IndexSet) -> _Sets:
         """The indices at these positions of some points."""
-        return _Sets(self.ids, [points.select(held) for held in self.members])
+        return _Sets(self.ids, [points.select(indices) for indices in self.members])
 
     def within(self, points: IndexSet) -> _Sets:
         """The indices that are points."""
-        return _Sets(self.ids, [held & points for held in self.members])
+        return _Sets(self.ids, [indices & points for indices in self.members])
 
     def differs(self, other: _Sets) -> bool:
         """Whether some rank holds other indices there."""
@@ -175,7 +185,7 @@ class _Sets(NamedTuple):
 
     def sizes(self) -> Ints:
         """The number of indices on each rank."""
-        return np.array([len(held) for held in self.members])[self.ids]
+        return np.array([len(indices) for indices in self.members])[self.ids]
 
 
 class _Block(NamedTuple):
@@ -190,7 +200,7 @@ class _Block(NamedTuple):
         pairs = zip(self.labels, self.sets, strict=True)
         return self._replace(sets=[change(sets, points) if label == letter else sets for label, sets in pairs])
 
-    def held(self) -> dict[Label, _Sets]:
+    def by_label(self) -> dict[Label, _Sets]:
         """The indices of each letter."""
         return {label: sets for label, sets in zip(self.labels, self.sets, strict=True) if label is not None}
 
@@ -202,8 +212,10 @@ def _sets(dist: Distribution, mode: int) -> _Sets:
     key = np.zeros(dist.grid.size, np.int64)
     for g, parts in [(split.grid_mode, split.parts) for split in dist.splits[mode]]:
         key = key * parts + coordinates[g]
-    for g, at in dist.layout.rooted:
-        key = key * 2 + (coordinates[g] == at)
+    for g, root in dist.layout.rooted:
+        key = key * 2 + (coordinates[g] == root)
+
+    # Ranks of one key hold the same indices, so these are computed once for all of them.
     _, ranks, ids = np.unique(key, return_index=True, return_inverse=True)
     return _Sets(ids.reshape(-1), [dist.index_sets(rank)[mode] for rank in ranks.tolist()])
 
@@ -226,16 +238,18 @@ def _prove_product(
     number: int, stage: Product, tensors: Sequence[_Tensor], made: _Tensor, extents: Mapping[str, int]
 ) -> None:
     """A product is complete, at once or panel by panel."""
-    panels, wholes = stage.panels, list[_Block]()
     sizes: dict[Label, int] = dict(extents.items())
     if stage.is_diagonal:
         sizes = dict(zip(_labels(stage.terms[0]), tensors[0].dist.shape, strict=True))
+
+    wholes = list[_Block]()
     for dist, term, _ in (*tensors, made):
         modes = [*zip(_labels(term), dist.shape, strict=True)]
         if any(n not in (1, sizes[label]) for label, n in modes):
             _fail(number, f"it makes a tensor of {dist.shape} with the letters {term!r}")
         wholes.append(_block(number, dist, [label if n == sizes[label] else None for label, n in modes]))
-    if panels is None:
+
+    if stage.panels is None:
         _prove_blocks(number, stage, wholes, sizes)
     else:
         _prove_panels(number, stage, (*tensors, made), wholes, sizes)
@@ -250,10 +264,11 @@ def _prove_panels(
         tensors: the ones that are multiplied, and the product, whole; `wholes` are their blocks.
         sizes: per letter, the number of its indices.
     """
-    panels, plans = stage.panels, (*stage.plans, ()) if len(stage.plans) == len(tensors) - 1 else stage.plans
+    panels = stage.panels
     assert panels is not None, "others are products at once"
+    plans = (*stage.plans, ()) if len(stage.plans) == len(tensors) - 1 else stage.plans  # () if the product stays
     _check_panels(number, panels, plans, wholes, sizes)
-    for move in {move: None for each in plans for move in each}:
+    for move in dict.fromkeys(chain(*plans)):
         move.verify()
 
     letter = panels.letter
@@ -262,6 +277,8 @@ def _prove_panels(
         run = (panel * panels.tile, min((panel + 1) * panels.tile, panels.period))
         here = IndexSet.of_runs([run], panels.period, sizes[letter])
         blocks = [whole.along(letter, _Sets.within, here) for whole in wholes]
+
+        # A tensor that moves is multiplied where its panel arrives; the product is made where its panel starts.
         for k, moves in enumerate(plans):
             if moves:
                 is_made = k == len(plans) - 1
@@ -292,17 +309,17 @@ def _moved_panel(
     """Where a panel lies while it is multiplied: its move leads there from the tensor, or back if it is made."""
     ends = (move.target, move.source) if is_made else (move.source, move.target)
     outside, inside = [_block(number, end, block.labels).along(letter, _Sets.at, here) for end in ends]
-    if move.dtype != tensor.dtype or not _lies_in(outside, block, letter, len(here)):
+    if move.dtype != tensor.dtype or not _stays_in(outside, block, letter, len(here)):
         _fail(number, f"it moves panels of {outside.dist} of {move.dtype}, but the tensor lies as {tensor}")
     return inside
 
 
-def _lies_in(piece: _Block, block: _Block, letter: str, n: int) -> bool:
+def _stays_in(panel: _Block, block: _Block, letter: str, n: int) -> bool:
     """Whether a panel of a tensor, with n indices of a letter, has its elements where they are in the tensor."""
-    a, b = piece.dist, block.dist
+    a, b = panel.dist, block.dist
     shape = tuple([n if label == letter else m for label, m in zip(block.labels, b.shape, strict=True)])
     same = (a.grid, a.roles, a.layout.op, a.shape) == (b.grid, b.roles, b.layout.op, shape)
-    return same and not any(cut.differs(whole) for cut, whole in zip(piece.sets, block.sets, strict=True))
+    return same and not any(cut.differs(whole) for cut, whole in zip(panel.sets, block.sets, strict=True))
 
 
 def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: Mapping[Label, int]) -> None:
@@ -315,7 +332,7 @@ def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: 
     _check_splits(number, stage, blocks)
     indices = _common_indices(number, stage, blocks)
     *operands, result = blocks
-    grid, added, made = result.dist.grid, result.dist.partial, result.held()
+    grid, added, made = result.dist.grid, result.dist.partial, result.by_label()
 
     coordinates = np.unravel_index(np.arange(grid.size), grid.shape or (1,))
     group = np.zeros(grid.size, np.int64)  # of ranks whose contributions are added
@@ -362,11 +379,11 @@ def _common_indices(number: int, stage: Product, blocks: Sequence[_Block]) -> di
     """The indices of each letter, which must be the same in all blocks."""
     indices = dict[Label, _Sets]()
     for block in blocks:
-        for label, sets in block.held().items():
+        for label, sets in block.by_label().items():
             if sets.differs(indices.setdefault(label, sets)):
                 _fail(number, f"two of its tensors have different indices of {label!r} on some rank")
 
     *operands, result = blocks
-    if {label for block in operands for label in block.held()} & {*stage.term} != {*result.held()}:
+    if {label for block in operands for label in block.by_label()} & {*stage.term} != {*result.by_label()}:
         _fail(number, f"operands or result have one element along a letter of {stage.term!r}, which is longer")
     return indices
