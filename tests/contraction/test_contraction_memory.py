@@ -15,7 +15,7 @@ from contraction.contractions import request_of
 
 import rote
 from rote import PlanError, compile_einsum
-from rote.functions.contraction.panels import Panels, panels_of, pieces
+from rote.functions.contraction.panels import Panels, panel_dists, panels_of
 from rote.functions.contraction.plan import Contraction, contraction_of
 from rote.functions.contraction.run import bind_contraction
 from rote.functions.contraction.stages import Product
@@ -138,11 +138,11 @@ def test_panels_lie_as_their_layouts_say(n):
         panels = panels_of("k", n, count, [dist.splits[0] for dist in dists])
         assert panels.count >= 1 and panels.below(np.array(n), np.arange(panels.count)).sum() == n
         for dist in dists:
-            for number, piece in enumerate(pieces(dist, 0, panels)):
+            for number, panel in enumerate(panel_dists(dist, 0, panels)):
                 indices = np.array([k for k in range(n) if k % panels.period // panels.tile == number], int)
                 for rank in range(3):
                     whole = set(dist.indices(rank)[0].tolist())
-                    assert [k for k in indices.tolist() if k in whole] == indices[piece.indices(rank)[0]].tolist()
+                    assert [k for k in indices.tolist() if k in whole] == indices[panel.indices(rank)[0]].tolist()
 
 
 SHAPES = {

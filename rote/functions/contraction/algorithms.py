@@ -1,4 +1,4 @@
-"""Algorithms by name: products are told by the letters that they split, and asked for, as in "why not SUMMA?"."""
+"""Algorithms by name: the letters that a product splits name it, and "why not SUMMA?" looks for it by its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...layout.grid import Grid
 from .assignment import Assignment, read_assignment
 from .subscripts import Subscripts
 
-__all__ = ["family", "reason", "wanted"]
+__all__ = ["family", "matcher", "reason"]
 
 _NAMES = {
     "AB": "stationary C (SUMMA)",
@@ -33,17 +33,17 @@ _ROLES = {
     "H": "of both operands and the result",
 }
 
-_ASKED = ("stationary C (SUMMA)", "stationary A", "stationary B", "inner", "1-D", "2.5-D", "3-D", "batch", "replicated")
+_KNOWN = ("stationary C (SUMMA)", "stationary A", "stationary B", "inner", "1-D", "2.5-D", "3-D", "batch", "replicated")
 
 
 def _roles(terms: Sequence[str], result: str) -> dict[str, set[str]]:
     """The letters of each role in a product of two operands."""
-    first, second, kept = map(set, (*terms, result))
+    first, second, output = map(set, (*terms, result))
     return {
-        "A": (first - second) & kept,
-        "B": (second - first) & kept,
-        "K": (first | second) - kept,
-        "H": first & second & kept,
+        "A": (first - second) & output,
+        "B": (second - first) & output,
+        "K": (first | second) - output,
+        "H": first & second & output,
     }
 
 
@@ -56,9 +56,11 @@ def family(assignment: Assignment, terms: Sequence[str], result: str, grid: Grid
     ranks = {letter: prod([grid.shape[entry.grid_mode] for entry in entries]) for letter, entries in assignment}
     if ranks and len(terms) != 2:
         return "joint" if len(terms) > 2 else "local"
+
     letters = _roles(terms, result) if ranks else {}
     used = "".join([role for role in letters if letters[role] & {*ranks}])
-    if used == "ABK":
+
+    if used == "ABK":  # the ranks of summed letters are the depth: a shallow grid is 2.5-D
         first, second, summed = (prod([ranks.get(letter, 1) for letter in letters[role]]) for role in used)
         return "3-D" if summed >= min(first, second) else "2.5-D"
     if used in _NAMES:
@@ -66,17 +68,19 @@ def family(assignment: Assignment, terms: Sequence[str], result: str, grid: Grid
     return f"batch, {_NAMES[used.removesuffix('H')]}"
 
 
-def wanted(way: str, letters: str, grid: Grid) -> Callable[[Assignment, str], bool]:
-    """Whether a product of some assignment and algorithm is what is meant."""
+def matcher(way: str, letters: str, grid: Grid) -> Callable[[Assignment, str], bool]:
+    """A function that says whether a product, by its assignment and algorithm, is the one of a text."""
     if ":" in way:
-        assignment = {*read_assignment(way, letters, grid)}
-        return lambda given, name: {*given} == assignment
-    names = [_spelled(part) for name in _ASKED for part in (name, *re.split("[()]", name)) if part]
-    if _spelled(way) not in names:
+        splits = {*read_assignment(way, letters, grid)}
+        return lambda assignment, name: {*assignment} == splits
+
+    # "stationary C (SUMMA)" has three spellings: as a whole, before the parenthesis, and in it.
+    spellings = [_spelled(text) for name in _KNOWN for text in (name, *re.split("[()]", name)) if text]
+    if _spelled(way) not in spellings:
         raise PlanError(
-            f"{way!r} is no algorithm\nwrite one of {', '.join(_ASKED)}, or an assignment such as {letters[:1]}:0"
+            f"{way!r} is no algorithm\nwrite one of {', '.join(_KNOWN)}, or an assignment such as {letters[:1]}:0"
         )
-    return lambda given, name: _spelled(way) in _spelled(name)
+    return lambda assignment, name: _spelled(way) in _spelled(name)
 
 
 def _spelled(name: str) -> str:
@@ -88,18 +92,22 @@ def reason(way: str, subscripts: Subscripts, grid: Grid) -> str:
     """Why there is no product by an algorithm, as far as letters and grid modes tell."""
     if ":" in way:
         return "\nno product has all of these letters, or such entries"
-    asked = _spelled(way).replace("2.5", "3")
-    needed = next((roles for roles, name in _NAMES.items() if asked in re.split("[()]", _spelled(name))), "")
+
+    spelling = _spelled(way).replace("2.5", "3")  # both split the same letters
+    needed = next((roles for roles, name in _NAMES.items() if spelling in re.split("[()]", _spelled(name))), "")
+
     modes = sum(n > 1 for n in grid.shape)
     if len(needed) > modes:
         return (
             f"\nit splits {counted(len(needed), 'letter')}, and the grid has {counted(modes, 'mode')} of several ranks"
         )
+
     if len(subscripts.terms) == 2:
         letters = _roles(subscripts.terms, subscripts.result)
         missing = next((role for role in needed if not letters[role]), None)
         if missing is not None:
             return f"\nit splits a letter {_ROLES[missing]}, and there is none"
+
     if needed == "ABK":
         like, other = ("fewer ranks than", "3-D") if "2.5" in way else ("as many ranks as", "2.5-D")
         return f"\nit splits summed letters over {like} the others; if not, it is {other}"

@@ -21,9 +21,9 @@ from ...errors import PlanError
 from ...layout.distribution import Distribution
 from .assignment import refined
 from .memory import Need, bytes_of, move_need, peaks, product_need, while_moving
-from .panels import most_panels, panels_of, pieces
+from .panels import most_panels, panel_dists, panels_of
 from .search import Search
-from .tree import Node, Request, UnplannedMove, places, unplanned
+from .tree import Node, Request, UnplannedMove, operand_dists, unplanned
 
 __all__ = ["cheapest_of", "cheapest_within"]
 
@@ -40,21 +40,23 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
     Raises:
         PlanError: every contraction needs more than `max_bytes` on a rank.
     """
-    found, peak = cheapest_within([*map(Search, requests)])
-    if found is None:
-        most = within = requests[0].max_bytes or 0
-        while found is None:  # what did not fit was not looked at further, so memory grows step by step
-            if not peak:
-                raise PlanError(
-                    "no contraction is found: tensors lie in too many pieces\nredistribute them to blocks first"
-                )
-            within = max(peak, within * 6 // 5)
-            found, peak = cheapest_within([Search(request._replace(max_bytes=within)) for request in requests])
-        raise PlanError(
-            f"no contraction keeps within max_bytes={most}; one was found that needs {peak}\n"
-            f"write max_bytes={peak} or more, or take more ranks"
-        )
-    return found
+    cheapest, peak = cheapest_within([*map(Search, requests)])
+    if cheapest is not None:
+        return cheapest
+
+    # The error names a number that suffices. What did not fit was not looked at further, so memory grows step by step.
+    most = within = requests[0].max_bytes or 0
+    while cheapest is None:
+        if not peak:
+            raise PlanError(
+                "no contraction is found: tensors lie in too many pieces\nredistribute them to blocks first"
+            )
+        within = max(peak, within * 6 // 5)
+        cheapest, peak = cheapest_within([Search(request._replace(max_bytes=within)) for request in requests])
+    raise PlanError(
+        f"no contraction keeps within max_bytes={most}; one was found that needs {peak}\n"
+        f"write max_bytes={peak} or more, or take more ranks"
+    )
 
 
 def cheapest_within(searches: Sequence[Search]) -> tuple[tuple[Search, Node] | None, int]:
@@ -63,28 +65,37 @@ def cheapest_within(searches: Sequence[Search]) -> tuple[tuple[Search, Node] | N
     def rows(search: Search) -> Iterator[tuple[float, Search, Node]]:
         return ((bound, search, node) for bound, node in search.ranked())
 
-    given = searches[0].given
-    about, most = _SAME if any(given.layouts) else _ABOUT, given.max_bytes
-    least, seconds, received, best, peak, lowest = inf, inf, (inf, inf), None, 0, inf
+    request = searches[0].original
+    about, most = _SAME if any(request.layouts) else _ABOUT, request.max_bytes
+
+    least = inf  # the seconds of the fastest; of the best, its seconds, its volumes, and its peak
+    seconds, received, best, peak = inf, (inf, inf), None, 0
+    too_high = list[int]()
     for bound, search, node in merge(*map(rows, searches), key=lambda row: row[0]):
         if bound >= about * least:
             break
-        held = 0
+
+        memory = 0
         if most is not None:
             if search.floor(node) >= about * least:  # in panels it takes longer
                 continue
-            node, held = _fitted(search, node, about * least)
-            if held > most:
-                lowest = min(lowest, held)
+            node, memory = _fitted(search, node, about * least)
+            if memory > most:
+                too_high.append(memory)
                 continue
-        less = search.least_received(node) - (about == _SAME)  # in a tie, memory counts
-        found = search.priced(node, about * least if less < received[0] else seconds / about)
-        if found == inf:
+
+        # One that receives less may take longer than the best; one that does not must be clearly faster.
+        lower = search.least_received(node)
+        receives_less = lower <= received[0] if about == _SAME else lower < received[0]  # in a tie, memory counts
+        time = search.priced(node, about * least if receives_less else seconds / about)
+        if time == inf:
             continue
-        least, volumes = min(least, found), search.received(node)
-        if volumes < received or found < seconds / about:
-            seconds, received, best, peak = found, volumes, (search, node), held
-    return best, peak if best is not None else int(lowest) if lowest < inf else 0
+
+        least, volumes = min(least, time), search.received(node)
+        if volumes < received or time < seconds / about:
+            seconds, received, best, peak = time, volumes, (search, node), memory
+
+    return best, peak if best is not None else min(too_high, default=0)
 
 
 def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
@@ -99,19 +110,21 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
         The contraction, and the most bytes that a rank holds; at least these, if they are too many.
     """
     while True:
-        count = _counted(search, tree, 0.0)
+        count = _counted(search, tree, 0.0)  # without buffers first: no move is planned for what never fits
         if count.fault is None:
             count = _counted(search, tree)
         if count.fault is None or count.is_stuck:
             return tree, count.peak
-        letters = dict.fromkeys("".join([part.term for part in count.fault.parts]))
-        tried = [_in_panels(search, tree, count.fault, letter, below) for letter in letters]
-        ways = [way for way in tried if way is not None]
-        fitting = [way for way, found in ways if not found.is_stuck]
+
+        letters = dict.fromkeys("".join([factor.term for factor in count.fault.factors]))
+        attempts = [_in_panels(search, tree, count.fault, letter, below) for letter in letters]
+        cuts = [cut for cut in attempts if cut is not None]
+        fitting = [node for node, memory in cuts if not memory.is_stuck]
         if not fitting:
-            return min([(tree, count.peak), *[(way, found.peak) for way, found in ways]], key=itemgetter(1))
-        times = [search.floor(way) for way in fitting] if len(fitting) > 1 else [0.0]
-        tree = next(way for way, each in zip(fitting, times, strict=True) if each <= min(times) * _SAME)
+            return min([(tree, count.peak), *[(node, memory.peak) for node, memory in cuts]], key=itemgetter(1))
+
+        times = [search.floor(node) for node in fitting] if len(fitting) > 1 else [0.0]
+        tree = next(node for node, time in zip(fitting, times, strict=True) if time <= min(times) * _SAME)
 
 
 def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: float) -> tuple[Node, _Count] | None:
@@ -121,30 +134,34 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
     as large as both ends, as those of allgathers are. If not even panels without buffers fit, it is the most.
     """
     assert product.dist is not None  # which only a free operand lacks
-    extent, lies, term = search.extents[letter], product.dist, product.term
-    final = search.final(lies) if tree is product else lies
-    leaves = letter in term and lies.meaning != final.meaning and lies.grid == final.grid
-    ends = [(term.index(letter), end) for end in (lies, final)] if leaves else []
-    for part, to in zip(product.parts, product.moved, strict=True):
-        if letter in part.term and to.shape[part.term.index(letter)] == extent:
-            ends += [(part.term.index(letter), end) for end in (part.dist or refined(to), to)]
+    extent, dist, term = search.extents[letter], product.dist, product.term
+    final = search.final(dist) if tree is product else dist
+    leaves = letter in term and dist.meaning != final.meaning and dist.grid == final.grid
+
+    # The ends of all moves in panels, each with the mode of the letter. All must cut the letter alike.
+    ends = [(term.index(letter), end) for end in (dist, final)] if leaves else []
+    for factor, to in zip(product.factors, product.moved, strict=True):
+        if letter in factor.term and to.shape[factor.term.index(letter)] == extent:
+            ends += [(factor.term.index(letter), end) for end in (factor.dist or refined(to), to)]
     if extent < 2 or any(end.layout.view is not None for _, end in ends):
         return None
+
     modes = [end.splits[mode] for mode, end in ends]
-    ends += [(mode, lies) for mode, each in enumerate(term) if each == letter]
+    if letter in term:
+        ends.append((term.index(letter), dist))
     most = most_panels(extent, modes)
 
     def cut(number: int) -> Node | None:
         """The tree with the product in panels; None if these are nowhere as a layout says."""
         panels = panels_of(letter, extent, number, modes)
-        if not all(pieces(end, mode, panels, 1) for mode, end in ends):
+        if not all(panel_dists(end, mode, panels, 1) for mode, end in ends):
             return None
-        made = replace(product, panels=panels, dist=final, left=lies) if leaves else replace(product, panels=panels)
+        made = replace(product, panels=panels, dist=final, left=dist) if leaves else replace(product, panels=panels)
         return _replaced(tree, product, made)
 
     def fits(number: int, buffers: float | None = None) -> bool:
-        found = cut(number)
-        return found is not None and not _counted(search, found, buffers).is_stuck
+        node = cut(number)
+        return node is not None and not _counted(search, node, buffers).is_stuck
 
     number, buffers = most, 0.0 if not fits(most, 0.0) else None
     if buffers is None:
@@ -152,12 +169,15 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         guess = cut(number)
         if guess is None or search.floor(search.timed(tree, guess)) > below:
             return None
+
+        # The guess is near: planned moves need a few panels more, or a few less.
         if not fits(number):
             number = _fewest(fits, min(number + 1, most), most)
         elif number > 2 and fits(number - 1):
             number = _fewest(fits, 2, number - 1)
-    found = cut(number)
-    return None if found is None else (search.timed(tree, found), _counted(search, found, buffers))
+
+    node = cut(number)
+    return None if node is None else (search.timed(tree, node), _counted(search, node, buffers))
 
 
 class _Count(NamedTuple):
@@ -184,47 +204,54 @@ def _counted(search: Search, tree: Node, buffers: float | None = None) -> _Count
         buffers: to guess moves instead of planning them: with buffers of so many times their ends, and with all panels
             like the first one.
     """
-    given, peak, owner = search.given, 0, tree  # of the need that is counted
-    most, fault = inf if given.max_bytes is None else given.max_bytes, None
+    request, peak, owner = search.original, 0, tree  # the product whose need is counted
+    most, fault = inf if request.max_bytes is None else request.max_bytes, None
 
-    def held(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> int:
-        ends, moves = bytes_of(source, dtype) + bytes_of(target, dtype), source.meaning != target.meaning
-        if not moves or buffers is not None or fault is not None:
-            return int(ends * (1 + (buffers or 0) * moves))
+    def moving(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> int:
+        ends = bytes_of(source, dtype) + bytes_of(target, dtype)
+        if source.meaning == target.meaning:
+            return ends
+        if buffers is not None or fault is not None:
+            return int(ends * (1 + (buffers or 0)))
+
         route = search.route((source, target, dtype.itemsize))
         return max(ends, while_moving(route.steps, route.peak * dtype.itemsize, dtype))
 
     def in_panels(move: UnplannedMove) -> int:
-        ends = move.pieces(None if buffers is None else 1)
-        return max([held(*each, move.dtype) for each in dict.fromkeys(ends)])
+        ends = move.ends(None if buffers is None else 1)
+        return max([moving(source, target, move.dtype) for source, target in dict.fromkeys(ends)])
 
     def needs() -> Iterator[Need]:
         nonlocal owner
-        for node, stage in unplanned(given, tree, search.final(tree.dist)):
+        for node, stage in unplanned(request, tree, search.final(tree.dist)):
             owner = node
             if isinstance(stage, UnplannedMove):
                 value, _, dtype, source, target, _ = stage
-                yield move_need(value, source, target, dtype, held(source, target, dtype))
+                yield move_need(value, source, target, dtype, moving(source, target, dtype))
             else:
-                blocks = [(move.pieces(1)[0][1], move.dtype) for move in stage.takes]
+                blocks = [(move.ends(1)[0][1], move.dtype) for move in stage.takes]
                 yield product_need(stage.product, stage.dtype, blocks, map(in_panels, stage.in_panels))
 
-    for now in peaks([*map(bytes_of, places(given, tree), given.dtypes)], needs()):
-        if fault is not None and owner is not fault:
+    # `peaks` draws one need before each of its counts, so that `owner` is the product of the count.
+    for count in peaks([*map(bytes_of, operand_dists(request, tree), request.dtypes)], needs()):
+        if fault is not None and owner is not fault:  # the fault is counted to its end
             break
-        peak = max(peak, now)
-        if now > most:
+        peak = max(peak, count)
+        if count > most:
             fault = owner
     return _Count(peak, fault)
 
 
 def _replaced(tree: Node, old: Node, new: Node) -> Node:
     """A tree with another product."""
-    return new if tree is old else replace(tree, parts=tuple([_replaced(part, old, new) for part in tree.parts]))
+    if tree is old:
+        return new
+    return replace(tree, factors=tuple([_replaced(factor, old, new) for factor in tree.factors]))
 
 
 def _fewest(fits: Callable[[int], bool], least: int, most: int) -> int:
     """The least number from one to another that fits, if all greater ones do, as the greatest does."""
+    # Up in doubled steps, so that a fit of few is never paid by a try of many; then by halves.
     low, high = least, least
     while high < most and not fits(high):
         low, high = high + 1, min(2 * high, most)

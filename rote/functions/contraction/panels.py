@@ -41,7 +41,7 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Ints
 from ...layout.kinds import Split, part_extents
 
-__all__ = ["Ends", "Panels", "most_panels", "panels_of", "pieces"]
+__all__ = ["Ends", "Panels", "most_panels", "panel_dists", "panels_of"]
 
 Ends = tuple[Distribution, Distribution]
 """The distributions between which a tensor moves."""
@@ -89,8 +89,10 @@ def panels_of(letter: str, extent: int, count: int, modes: Iterable[Sequence[Spl
     modes = [*modes]
     parts = [prod([split.parts for split in splits if not split.kind.is_cyclic]) for splits in modes]
     round_ = lcm(*map(_round, modes))
-    block = _up(-(-extent // max(parts, default=1)), round_)
+    block = _up(-(-extent // max(parts, default=1)), round_)  # the shortest one of all modes
     tile = _up(-(-block // count), round_)
+
+    # More panels than the block has rounds need a period of several blocks.
     period = min(block * max(1, -(-count * round_ // block)), _up(extent, round_))
     return Panels(letter, -(-period // tile), tile, period)
 
@@ -115,28 +117,32 @@ def _round(splits: Sequence[Split]) -> int:
 
 
 @memoized(1024)
-def pieces(dist: Distribution, mode: int, panels: Panels, numbers: int | None = None) -> tuple[Distribution, ...]:
-    """How the first panels of a tensor lie, whose elements stay where they are; () if no layout says so.
+def panel_dists(dist: Distribution, mode: int, panels: Panels, first: int | None = None) -> tuple[Distribution, ...]:
+    """The distributions of the panels of a tensor whose elements stay where they are; () if no layout says so.
 
     Args:
-        numbers: of how many panels; None for all. Panel 0 is the largest.
+        first: of how many panels; None for all. Panel 0 is the largest.
     """
     layout = dist.layout
     if layout.view is not None:
         return ()
+
     n, splits = dist.shape[mode], dist.splits[mode]
-    number = np.arange(panels.count if numbers is None else numbers)
-    extents = panels.below(np.array(n), number)
+    numbers = np.arange(panels.count if first is None else first)
+    extents = panels.below(np.array(n), numbers)
     if _continues(splits, n, panels.period, panels.tile):
-        found = {extent: _of_extent(dist, mode, extent) for extent in {*extents.tolist()}}
-        return tuple([found[extent] for extent in extents.tolist()])
+        by_extent = {extent: _of_extent(dist, mode, extent) for extent in {*extents.tolist()}}
+        return tuple([by_extent[extent] for extent in extents.tolist()])
+
     if len(splits) > 1 or splits[0].kind.is_cyclic:
         return ()
+
+    # Per panel, the sizes of its blocks. Few panels differ, and equal ones share a distribution.
     stops = np.cumsum(part_extents(splits, n))
-    sizes = np.diff(panels.below(stops, number[:, None]), axis=1, prepend=0)
-    rows, which = np.unique(sizes, axis=0, return_inverse=True)
-    made = [_of_extent(dist, mode, int(row.sum()), _kind(row)) for row in rows]
-    return tuple([made[row] for row in which.reshape(-1).tolist()])
+    sizes = np.diff(panels.below(stops, numbers[:, None]), axis=1, prepend=0)
+    distinct, inverse = np.unique(sizes, axis=0, return_inverse=True)
+    dists = [_of_extent(dist, mode, int(blocks.sum()), _kind(blocks)) for blocks in distinct]
+    return tuple([dists[number] for number in inverse.reshape(-1).tolist()])
 
 
 def _continues(splits: Sequence[Split], n: int, period: int, tile: int) -> bool:
@@ -144,11 +150,13 @@ def _continues(splits: Sequence[Split], n: int, period: int, tile: int) -> bool:
     if not splits:
         return True
     kind, parts = splits[0].kind, splits[0].parts
+
     if kind.is_cyclic:
         round_ = parts * kind.tile
-        even = n % round_ == 0 or all(split.kind.is_cyclic for split in splits)
+        even = n % round_ == 0 or all(split.kind.is_cyclic for split in splits)  # inner blocks need equal parts
         good = even and tile % round_ == period % round_ == 0
         return good and _continues(splits[1:], n // parts, period // parts, tile // parts)
+
     return kind == BLOCK and n % (parts * period) == 0 and _continues(splits[1:], n // parts, period, tile)
 
 
@@ -162,7 +170,7 @@ def _kind(sizes: Ints) -> Kind:
 def _of_extent(dist: Distribution, mode: int, extent: int, kind: Kind | None = None) -> Distribution:
     """A distribution with another extent of one mode, and another kind of its one split."""
     layout = dist.layout
-    if kind is not None:
+    if kind is not None:  # the same grid mode, with the blocks of a panel
         entry = Entry(dist.splits[mode][0].grid_mode, kind)
         layout = replace(layout, modes=(*layout.modes[:mode], (entry,), *layout.modes[mode + 1 :]))
     return Distribution(layout, (*dist.shape[:mode], extent, *dist.shape[mode + 1 :]), dist.grid)

@@ -33,8 +33,7 @@ from ...machines.machine import DEFAULT, Machine
 from ...machines.work import Work
 from ...prediction import Prediction, predict
 from ...units import in_bytes, in_seconds, table
-from .algorithms import family, reason
-from .algorithms import wanted as wanted_by
+from .algorithms import family, matcher, reason
 from .bounds import contraction_bound
 from .cheapest import cheapest_of, cheapest_within
 from .memory import bytes_of, peaks, stage_needs
@@ -51,7 +50,7 @@ from .stages import (
     uses,
 )
 from .subscripts import LETTERS, Subscripts
-from .tree import Node, Request, Unplanned, UnplannedMove, places, unplanned
+from .tree import Node, Request, Unplanned, UnplannedMove, operand_dists, unplanned
 
 __all__ = ["Contraction", "ContractionCost", "contraction_of", "way_of"]
 
@@ -120,15 +119,15 @@ class Contraction:
     def path(self) -> list[tuple[int, ...]]:
         """The operands of each product, numbered as in a path of `numpy.einsum_path`."""
         count = len(self.operands)
-        left, found = [*range(count)], list[tuple[int, ...]]()
+        left, path = [*range(count)], list[tuple[int, ...]]()
         for made, stage in enumerate(self.stages, count):
             used = uses(stage)
             if isinstance(stage, Product) and (len(used) > 1 or count == 1):
-                found.append(tuple(sorted(map(left.index, used))))
+                path.append(tuple(sorted(map(left.index, used))))
                 left = [*[value for value in left if value not in used], made]
-            else:
+            else:  # the tensor keeps its place in the list: NumPy knows no moves, and no sums of one operand
                 left = [made if value in used else value for value in left]
-        return found
+        return path
 
     def values(self) -> list[tuple[Distribution, np.dtype[Any]]]:
         """How each tensor lies, and its dtype.
@@ -144,8 +143,10 @@ class Contraction:
         for stage in self.stages:
             if isinstance(stage, Move):
                 made.append((stage.plan.target, stage.plan.dtype))
+            elif stage.is_diagonal:
+                made.append((stage.result, made[stage.values[0]][1]))
             else:
-                made.append((stage.result, made[stage.values[0]][1] if stage.is_diagonal else self.dtype))
+                made.append((stage.result, self.dtype))
         return made
 
     @property
@@ -192,10 +193,11 @@ class Contraction:
         lines = [f"{head} {', '.join(ends)}"]
         if len(lines[0]) > _WIDTH:
             lines = [head, *[f"  {end}" for end in ends]]
+
         lines += self._choices()
         for number in range(1, len(self.stages) + 1):
             first, *more = self._described(number)
-            lines += [f"  {number}. {first}", *[f"     {each}" for each in more]]
+            lines += [f"  {number}. {first}", *[f"     {line}" for line in more]]
         return "\n".join(lines)
 
     @property
@@ -206,9 +208,9 @@ class Contraction:
 
     def _choices(self) -> list[str]:
         """A line of what the planner chose."""
-        found = [f"grid {self.grid}"] * ("grid" in self.chosen)
-        found += [f"{name} {dist.layout}" for name, (dist, _) in self.ends().items() if name in self.chosen]
-        return [f"  chosen: {', '.join(found)}"] if found else []
+        choices = [f"grid {self.grid}"] if "grid" in self.chosen else []
+        choices += [f"{name} {dist.layout}" for name, (dist, _) in self.ends().items() if name in self.chosen]
+        return [f"  chosen: {', '.join(choices)}"] if choices else []
 
     def _names(self) -> list[str]:
         return [*_operand_names(len(self.operands)), *map(str, range(1, len(self.stages) + 1))]
@@ -218,9 +220,11 @@ class Contraction:
         names, stage = self._names(), self.stages[number - 1]
         if isinstance(stage, Move):
             return [_in_words(names[stage.value], stage.plan)]
+
+        tensors = " and ".join([names[value] for value in stage.values])
         moves = [(names[value], plans[0]) for value, plans in self.moves(number) if plans[0].steps]
         panels = [_in_words(f"panels of {name}", plan) for name, plan in moves]
-        return [f"{stage.verb.format(' and '.join([names[value] for value in stage.values]))}: {stage}", *panels]
+        return [f"{stage.verb.format(tensors)}: {stage}", *panels]
 
     def moves(self, number: int) -> list[tuple[int, tuple[Plan, ...]]]:
         """The moves of the stage of a number, from 1: of each tensor that moves its number, and its plans in order.
@@ -234,9 +238,10 @@ class Contraction:
         stage, made = self.stages[number - 1], len(self.operands) + number - 1
         if isinstance(stage, Move):
             return [(stage.value, (stage.plan,))]
+
         count = 1 if stage.panels is None else stage.panels.count
-        all_plans = zip((*stage.values, made), stage.plans, strict=False)
-        return [(value, plans * (count if len(plans) == 1 else 1)) for value, plans in all_plans if plans]
+        moves = [(value, plans) for value, plans in zip((*stage.values, made), stage.plans, strict=False) if plans]
+        return [(value, plans * count if len(plans) == 1 else plans) for value, plans in moves]  # one plan is for all
 
     def explain(self) -> str:
         """A table of the stages with their costs and algorithms, and the distance from the lower bound.
@@ -262,23 +267,26 @@ class Contraction:
             text = f"{row.text}, {row.family}" if row.flops else row.text
             received, flops = in_bytes(row.received) if row.received else "", f"{row.flops:.3g}" if row.flops else ""
             rows.append((f"{number}", text, received, flops, in_seconds(row.seconds), in_bytes(row.peak)))
-            rows += [("", f"  {each}", "", "", "", "") for each in self._described(number)[1:]]
-        cost, (bound, source) = self.cost, self._bound()
-        ratio = f" (ratio {cost.bytes / bound:.2f})" if bound else ""
+            rows += [("", f"  {line}", "", "", "", "") for line in self._described(number)[1:]]
+
         lines = [f"{self.subscripts} on grid {self.grid}", *table(ends, ())]
         lines += self._choices()
         if "splits" in self.chosen:
             last = max([n for n, stage in enumerate(self.stages, 1) if isinstance(stage, Product)])
             made, _ = self.values()[len(self.operands) + last - 1]
-            added = ", and its contributions are added on all ranks" * bool(made.partial)
+            added = ", and its contributions are added on all ranks" if made.partial else ""
             lines.append(f"  no layout was asked for: the result is split as in stage {last}{added}")
         lines += table(rows, {2, 3, 4, 5})
+
+        cost, (bound, source) = self.cost, self._bound()
+        ratio = f" (ratio {cost.bytes / bound:.2f})" if bound else ""
         received = f"receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"
         lines.append(
             f"each rank {received if cost.bytes else 'receives nothing'}, lower bound {in_bytes(bound)}{ratio}"
         )
         if source:
             lines.append(f"bound: {source}")
+
         times = f"about {in_seconds(cost.seconds)} {on_machine(self.machine)}"
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, {cost.flops:.3g} flops, {times}")
         return "\n".join(lines)
@@ -290,27 +298,31 @@ class Contraction:
         >>> [(row.text, row.flops) for row in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).figures()]
         [('multiply A and B: i,i->', 8)]
         """
-        rows, given = [], [*map(bytes_of, self.operands, self.dtypes)]
-        _, *held = peaks(given, stage_needs(self.stages, self.values()))
-        for number, (stage, flops, peak) in enumerate(zip(self.stages, self._work(), held, strict=True), 1):
+        rows, sizes = [], [*map(bytes_of, self.operands, self.dtypes)]
+        _, *during = peaks(sizes, stage_needs(self.stages, self.values()))
+        for number, (stage, flops, peak) in enumerate(zip(self.stages, self._work(), during, strict=True), 1):
             text, name = self._described(number)[0], stage.family if isinstance(stage, Product) else None
+
             costs = [plan.cost for _, plans in self.moves(number) for plan in plans]
             seconds, received = sum([cost.seconds for cost in costs]), sum([cost.bytes for cost in costs])
             seconds += flop_seconds(flops, self.dtype, self.machine)
             messages = sum([cost.messages for cost in costs])
-            flops *= not (isinstance(stage, Product) and stage.is_rearrangement)
+
+            if isinstance(stage, Product) and stage.is_rearrangement:
+                flops = 0  # it takes time, but computes nothing
             rows.append(StageFigures(text, name, received, messages, flops, seconds, peak))
         return rows
 
     def _work(self) -> list[int]:
         """The operations of the busiest rank in each stage; a rearranged element takes the time of a product."""
-        found, values = list[int](), self.values()
+        work, values = list[int](), self.values()
         for stage in self.stages:
-            found.append(0)
-            if isinstance(stage, Product) and not stage.is_diagonal:
+            if isinstance(stage, Move) or stage.is_diagonal:
+                work.append(0)
+            else:
                 shapes = [values[value][0].shape for value in stage.values]
-                found[-1] = flops_of(stage.points(shapes, self.extents), self.dtype)
-        return found
+                work.append(flops_of(stage.points(shapes, self.extents), self.dtype))
+        return work
 
     def tasks(self) -> Tasks:
         """The moves and the products, as `rote.predict` sees them.
@@ -326,6 +338,7 @@ class Contraction:
                     every += transfers(plan.steps, plan.dtype.itemsize)
             if flops:
                 every.append(Work("product", 0, flops=flops * item // 8))
+
         name = f"{self.subscripts} of {', '.join([str(dist.shape) for dist in self.operands])} {self.dtype}"
         layouts = " ".join([str(dist.layout) for dist in self.operands]), str(self.result.layout)
         return Tasks(name, self.grid, layouts, self.machine, tuple(every), self.cost.peak_bytes)
@@ -366,19 +379,20 @@ class Contraction:
         no contraction on grid 2x2 has a product by batch
         it splits a letter of both operands and the result, and there is none
         """
-        is_wanted = wanted_by(way, self.subscripts.letters, self.grid)
+        matches = matcher(way, self.subscripts.letters, self.grid)
         products = [stage for stage in self.stages if isinstance(stage, Product) and not stage.is_diagonal]
-        if any(is_wanted(stage.assignment, stage.family) for stage in products):
+        if any(matches(stage.assignment, stage.family) for stage in products):
             return f"the plan has this product: {way}"
 
-        def wanted(node: Node) -> bool:
-            terms = [part.term for part in node.parts]
-            return is_wanted(node.assignment, family(node.assignment, terms, node.term, self.grid))
+        def condition(node: Node) -> bool:
+            terms = [factor.term for factor in node.factors]
+            return matches(node.assignment, family(node.assignment, terms, node.term, self.grid))
 
-        found, _ = cheapest_within([Search(self._request(), wanted)])
-        if found is None:
+        cheapest, _ = cheapest_within([Search(self._request(), condition)])
+        if cheapest is None:
             return f"no contraction on grid {self.grid} has a product by {way}{reason(way, self.subscripts, self.grid)}"
-        other = _from_node(*found)
+
+        other = _from_node(*cheapest)
         return f"{other}\n{fill(_versus(other.cost, self.cost), _WIDTH, initial_indent='  ', subsequent_indent='  ')}"
 
     def _request(self) -> Request:
@@ -504,30 +518,36 @@ class Contraction:
 def contraction_of(*requests: Request) -> Contraction:
     """The cheapest contraction that answers one of some requests, which may differ in the grid."""
     search, node = cheapest_of(requests)
-    return _from_node(search, node, ("grid",) * (len(requests) > 1))
+    return _from_node(search, node, ("grid",) if len(requests) > 1 else ())
 
 
 def _from_node(search: Search, root: Node, chosen: tuple[str, ...] = ()) -> Contraction:
     """The contraction of a tree of products."""
-    request, final = search.given, search.final(root.dist)
+    request, final = search.original, search.final(root.dist)
     stages = [_planned(stage, request.machine) for _, stage in unplanned(request, root, final)]
+
     names = _operand_names(len(request.shapes))
     chosen += tuple([name for name, lay in zip(names, request.layouts, strict=True) if lay is None])
     if request.target is None:
         chosen += ("result" if request.cheapest else "splits",)
-    lies = places(request, root)
-    return Contraction(request.subscripts, lies, request.dtypes, final, tuple(stages), request.machine, chosen)
+
+    operands = operand_dists(request, root)
+    return Contraction(request.subscripts, operands, request.dtypes, final, tuple(stages), request.machine, chosen)
 
 
 def _planned(stage: Unplanned, machine: Machine) -> Stage:
-    """A stage with the plans of its moves; in panels, those of the pieces, or one, if all are equal."""
+    """A stage with the plans of its moves; in panels, those of all panels, or one, if all are equal."""
     if isinstance(stage, UnplannedMove):
         return Move(stage.value, compile(stage.source, stage.target, stage.dtype, machine=machine))
+    if stage.product.panels is None:
+        return stage.product
+
     plans = list[tuple[Plan, ...]]()
-    for move in (*stage.takes, *stage.leaves) if stage.product.panels is not None else ():
-        found = [compile(*ends, move.dtype, machine=machine) for ends in move.pieces() if move.panels is not None]
-        plans.append(tuple(found[:1] if len({*found}) == 1 else found))
-    return replace(stage.product, plans=tuple(plans)) if plans else stage.product
+    for move in (*stage.takes, *stage.leaves):
+        ends = [] if move.panels is None else move.ends()  # a tensor without the letter is used as it is
+        of_panels = [compile(source, target, move.dtype, machine=machine) for source, target in ends]
+        plans.append(tuple(of_panels[:1] if len({*of_panels}) == 1 else of_panels))
+    return replace(stage.product, plans=tuple(plans))
 
 
 def _operand_names(count: int) -> list[str]:
@@ -544,20 +564,21 @@ def _in_words(name: str, plan: Plan) -> str:
     """The move of a tensor in a line."""
     if plan.cost.bytes or not all(step.kind in LOCAL for step in plan.steps):
         return f"move {name}: {way_of(plan)}"
-    part = "part of " * any(step.kind == "slice" for step in plan.steps)
+    part = "part of " if any(step.kind == "slice" for step in plan.steps) else ""
     return f"keep {part}{name}: {way_of(plan)}, nothing travels"
 
 
 def _read(tree: Mapping[str, Any]) -> Contraction:
+    """The contraction in JSON, once it is proved."""
     terms, result = tree["subscripts"].split("->")
     letters = Subscripts(tuple(terms.split(",")), result)
     operands = tuple([read_end(*end) for *end, _ in tree["operands"]])
     dtypes = tuple([as_dtype(dtype) for *_, dtype in tree["operands"]])
     machine, chosen = Machine(**tree["machine"]), tuple(map(str, tree["chosen"]))
     stages = tuple(map(read_stage, tree["stages"]))
-    found = Contraction(letters, operands, dtypes, read_end(*tree["result"]), stages, machine, chosen)
-    found.verify()
-    return found
+    contraction = Contraction(letters, operands, dtypes, read_end(*tree["result"]), stages, machine, chosen)
+    contraction.verify()
+    return contraction
 
 
 def _versus(cost: ContractionCost, best: ContractionCost) -> str:

@@ -64,22 +64,22 @@ class Search:
     """The search for one request.
 
     Args:
-        wanted: if given, only contractions with a product of which this is true are ranked.
+        condition: only contractions with a product of which this is true are ranked; None for all.
 
     Attributes:
-        given: the request, in which a letter may name several modes of an operand.
+        original: the request, in which a letter may name several modes of an operand.
         request: the same for the diagonals of the operands.
         extents: per letter, its extent.
         dtype: of the products.
     """
 
-    def __init__(self, request: Request, wanted: Callable[[Node], bool] | None = None) -> None:
-        self.given: Request = request
+    def __init__(self, request: Request, condition: Callable[[Node], bool] | None = None) -> None:
+        self.original: Request = request
         self.request: Request = _of_diagonals(request)
-        self._wanted = wanted
-        request = self.request
-        self.extents: dict[str, int] = request.subscripts.extents(request.shapes)
-        self.dtype: np.dtype[Any] = np.result_type(*request.dtypes)
+        self._condition = condition
+        self.extents: dict[str, int] = self.request.subscripts.extents(self.request.shapes)
+        self.dtype: np.dtype[Any] = np.result_type(*self.request.dtypes)
+
         self._bounds: dict[_Key, float] = {}
         self._floors: dict[_Key, float] = {}
         self._routes: dict[_Key, Route] = {}
@@ -89,13 +89,13 @@ class Search:
 
     def ranked(self) -> Iterator[tuple[float, Node]]:
         """Complete contractions with lower bounds of their seconds, cheapest first."""
-        return ((bound, node) for bound, node in best_first(self._last(), Node) if self.has_wanted(node))
+        return ((bound, node) for bound, node in best_first(self._last(), Node) if self.satisfies(node))
 
-    def has_wanted(self, node: Node) -> bool:
-        """Whether a contraction has a product that is wanted."""
-        if self._wanted is None or not node.parts:
-            return self._wanted is None
-        return self._wanted(node) or any(map(self.has_wanted, node.parts))
+    def satisfies(self, node: Node) -> bool:
+        """Whether a contraction has a product of which the condition is true."""
+        if self._condition is None or not node.factors:
+            return self._condition is None
+        return self._condition(node) or any(map(self.satisfies, node.factors))
 
     def final(self, dist: Distribution | None) -> Distribution:
         """The distribution in which a result is handed out that the last product leaves in another one.
@@ -107,19 +107,22 @@ class Search:
         assert dist is not None  # it is the distribution of a product
         if self.request.cheapest and dist.partial:
             return refined(dist)
+
         terms, result = self.request.subscripts
         used = {entry.grid_mode for entry in chain(*dist.layout.modes)}
         modes = [*dist.layout.modes]
-        for term, given in zip(terms, self.request.layouts, strict=True):
-            if given is None or given.layout.view is not None or given.grid != dist.grid:
+        for term, operand in zip(terms, self.request.layouts, strict=True):
+            if operand is None or operand.layout.view is not None or operand.grid != dist.grid:
                 continue
-            for letter, n, entries in zip(term, given.shape, given.layout.modes, strict=True):
+            for letter, n, entries in zip(term, operand.shape, operand.layout.modes, strict=True):
                 mode = result.find(letter)
-                alone = {entry.grid_mode for entry in entries if given.grid.shape[entry.grid_mode] == 1}
-                there = tuple([entry for entry in entries if entry.grid_mode not in alone])
-                if mode >= 0 and n == dist.shape[mode] and there == modes[mode] and not used & alone:
+
+                # Assignments leave out grid modes of one coordinate, which split nothing; text names them.
+                idle = {entry.grid_mode for entry in entries if operand.grid.shape[entry.grid_mode] == 1}
+                others = tuple([entry for entry in entries if entry.grid_mode not in idle])
+                if mode >= 0 and n == dist.shape[mode] and others == modes[mode] and not used & idle:
                     modes[mode] = entries
-                    used |= alone
+                    used |= idle
         return replace(dist, layout=replace(dist.layout, modes=tuple(modes), partial=()))
 
     # --- subsets of the operands -------------------------------------------------------------------------------------
@@ -131,16 +134,21 @@ class Search:
         sides = {1 << n: _Side(self, self._leaves(n)) for n in range(number)}
         if number == 1 or self.request.joint:
             return [self._draft([*sides.values()], result, True)]
+
         drafts: list[Draft] = []
-        for subset, pairs in self._splits(number):
+        for subset, pairs in self._splits(number):  # smaller subsets come first, and all operands last
             others = result + "".join([term for n, term in enumerate(terms) if not subset >> n & 1])
             last = subset == (1 << number) - 1
+
             drafts = []
-            for pair in pairs:
-                both = [sides[each] for each in pair if each in sides]  # others are not made
-                letters = "".join([side.letters for side in both])
-                term = result if last else "".join([each for each in order if each in letters and each in others])
-                drafts += [self._draft(both, term, last)] if len(both) == 2 else []
+            for first, second in pairs:
+                if first not in sides or second not in sides:  # no product of it was found
+                    continue
+                pair = [sides[first], sides[second]]
+                letters = "".join([side.letters for side in pair])
+                term = result if last else "".join([x for x in order if x in letters and x in others])
+                drafts.append(self._draft(pair, term, last))
+
             nodes = [] if last else self._cheapest(drafts, _LAYOUTS)
             if nodes:
                 sides[subset] = _Side(self, nodes)
@@ -153,57 +161,63 @@ class Search:
         leaf = Node(terms[number], request.layouts[number], request.dtypes[number], operand=number)
         others = result + "".join([term for n, term in enumerate(terms) if n != number])
         shape = request.shapes[number]
-        kept = "".join([letter for letter in spanning(leaf.term, shape, self.extents) if letter in others])
-        less = prod([n for letter, n in zip(leaf.term, shape, strict=True) if letter not in others])
-        if len(terms) == 1 or request.joint or less * leaf.dtype.itemsize <= self.dtype.itemsize:
+
+        # So many elements become one, of the dtype of the products, which may be longer.
+        summed = prod([n for letter, n in zip(leaf.term, shape, strict=True) if letter not in others])
+        if len(terms) == 1 or request.joint or summed * leaf.dtype.itemsize <= self.dtype.itemsize:
             return [leaf]
-        return self._cheapest([self._draft([_Side(self, [leaf])], kept, False)], inf) or [leaf]
+
+        term = "".join([letter for letter in spanning(leaf.term, shape, self.extents) if letter in others])
+        return self._cheapest([self._draft([_Side(self, [leaf])], term, False)], inf) or [leaf]
 
     def _splits(self, number: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """The subsets of the operands that are made, smaller ones first, each with the pairs that it is made of.
 
         Subsets are integers with a bit for each operand. All trees of up to five operands are tried, and of up to eight
-        those in which tensors without a common letter are multiplied last. For with the tensor T that later meets the
-        product of two such tensors A and B, A T and (A T) B take together at most twice the products of (A B) T: all
-        three have some of the letters of T, A and B. More operands are multiplied on NumPy's greedy path.
+        those in which tensors without a common letter are multiplied last. For with the tensor T that is later
+        multiplied with the product of two such tensors A and B, A T and (A T) B take together at most twice the
+        products of (A B) T: all three have some of the letters of T, A and B. More operands are multiplied on NumPy's
+        greedy path.
         """
         path = self.request.path
         if path is None:
             path = (tuple(range(number)),) if number <= _EXACT else _greedy_path(self.request)
-        members = [1 << n for n in range(number)]
-        for group in path:
-            chosen = [members[n] for n in group]
-            members = [each for n, each in enumerate(members) if n not in group] + [sum(chosen)]
-            for size in range(2, len(chosen) + 1):
-                for subset in combinations(chosen, size):
+
+        tensors = [1 << n for n in range(number)]  # that are left before each product of the path
+        for numbers in path:
+            members = [tensors[n] for n in numbers]
+            tensors = [tensor for n, tensor in enumerate(tensors) if n not in numbers] + [sum(members)]
+
+            for size in range(2, len(members) + 1):
+                for subset in combinations(members, size):
                     whole = sum(subset)
-                    if number > _ALL_SPLITS and self._share(whole, sum(chosen) - whole) and not self._joined(subset):
+                    if number > _ALL_SPLITS and self._share(whole, sum(members) - whole) and not self._joined(subset):
                         continue
                     yield whole, [(sum(half), whole - sum(half)) for half in _halves(subset)]
 
-    def _joined(self, members: Sequence[int]) -> bool:
-        """Whether tensors hang together by common letters."""
-        first, *rest = members
-        while near := [each for each in rest if self._share(first, each)]:
-            first, rest = first + sum(near), [each for each in rest if each not in near]
+    def _joined(self, subsets: Sequence[int]) -> bool:
+        """Whether common letters connect all tensors."""
+        first, *rest = subsets
+        while near := [subset for subset in rest if self._share(first, subset)]:
+            first, rest = first + sum(near), [subset for subset in rest if subset not in near]
         return not rest
 
-    def _share(self, first: int, second: int) -> bool:
+    def _share(self, *subsets: int) -> bool:
         """Whether operands of two subsets have a letter in common."""
         terms = self.request.subscripts.terms
-        letters = [{*"".join([term for n, term in enumerate(terms) if each >> n & 1])} for each in (first, second)]
-        return bool(letters[0] & letters[1])
+        first, second = [{*"".join([term for n, term in enumerate(terms) if bits >> n & 1])} for bits in subsets]
+        return bool(first & second)
 
     def _cheapest(self, drafts: Iterable[Draft], most: float) -> list[Node]:
-        """The cheapest products of distinct layouts; of wanted ones as many again."""
-        found: dict[bool, dict[Distribution | None, Node]] = {True: {}, False: {}}
+        """The cheapest products of distinct layouts; of those that satisfy the condition as many again."""
+        products: dict[bool, dict[Distribution | None, Node]] = {True: {}, False: {}}
         for _, node in best_first(drafts, Node):
-            kept = found[self.has_wanted(node)]
-            if len(kept) < most:
-                kept.setdefault(node.dist, node)
-            if len(found[True]) >= most:
+            by_layout = products[self.satisfies(node)]
+            if len(by_layout) < most:
+                by_layout.setdefault(node.dist, node)
+            if len(products[True]) >= most:
                 break
-        return sorted([*found[True].values(), *found[False].values()], key=lambda node: node.seconds)
+        return sorted([*products[True].values(), *products[False].values()], key=lambda node: node.seconds)
 
     # --- products ----------------------------------------------------------------------------------------------------
 
@@ -213,11 +227,12 @@ class Search:
         shape = tuple([self.extents[letter] for letter in term])
         mean = -(-prod([self.extents[letter] for letter in letters]) // self.request.grid.size)
 
+        # The draft opens to its assignments, and each of these to its products, with bounds that never fall.
         def assigned() -> Iterator[Draft]:
             for assignment, work in self._worked(letters):
                 entries = dict(assignment)
                 modes = [side.modes(entries) for side in sides]
-                least = work + sum([side.least(each) for side, each in zip(sides, modes, strict=True)])
+                least = work + sum([side.least(entry) for side, entry in zip(sides, modes, strict=True)])
                 if last:
                     least += self._adding(summed_modes(assignment, term), term)
                 yield least, (), partial(products, assignment, work, modes)
@@ -226,11 +241,12 @@ class Search:
             entries, summed = dict(assignment), summed_modes(assignment, term)
             result = tuple([entries.get(letter, ()) for letter in term])
             for partials in _contributions(sides, {entry.grid_mode for entry in chain(*entries.values())}):
-                ends = [side.nearest(each, kept) for side, each, kept in zip(sides, modes, partials, strict=True)]
-                prices, parts, moved = zip(*ends, strict=True)
+                ends = [side.nearest(*end) for side, *end in zip(sides, modes, partials, strict=True)]
+                prices, factors, moved = zip(*ends, strict=True)
+
                 dist = self.dist(shape, result, (*summed, *chain(*partials)))
                 seconds = work + sum(prices)
-                node = Node(term, dist, self.dtype, seconds, parts=parts, moved=moved, assignment=assignment)
+                node = Node(term, dist, self.dtype, seconds, factors=factors, moved=moved, assignment=assignment)
                 yield seconds + (self._ending(node) if last else 0.0), (), node
 
         return self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides]), (), assigned
@@ -251,11 +267,12 @@ class Search:
             request, grid = self.request, self.request.grid
             split = "".join([letter for letter in letters if letter not in request.whole])
             if len(request.shapes) <= 2 and request.target is None and not any(request.layouts):
-                every = distinct_assignments(split, grid)
+                ways = distinct_assignments(split, grid)
             else:
-                every = all_assignments(split, grid, self._kinds, self.extents)
-            works = [self.seconds_of(points(each, self.extents, letters, grid)) for each in every]
-            self._assignments[letters] = [*zip(every, works, strict=True)]
+                ways = all_assignments(split, grid, self._kinds, self.extents)
+
+            works = [self.seconds_of(points(assignment, self.extents, letters, grid)) for assignment in ways]
+            self._assignments[letters] = [*zip(ways, works, strict=True)]
         return self._assignments[letters]
 
     # --- prices ------------------------------------------------------------------------------------------------------
@@ -288,62 +305,66 @@ class Search:
 
     def _price(self, key: _Key, most: float = 0.0) -> float:
         """The seconds of the plan of a move, or a lower bound; if most is given, one of at least so many seconds."""
-        if key not in self._floors:
+        if key not in self._floors:  # one step is cheap to price, and mostly beats any two
             direct = Moves(*key, self.request.machine).direct()
             two = at_least_in_two(movement(*key[:2]), key[2], self.request.machine)
             self._floors[key] = min(direct.seconds, two)
             if direct.seconds <= two or not direct.steps:
                 self._floors[key], self._routes[key] = direct.seconds, direct
+
         if key not in self._routes and self._floors[key] < most:
-            found = Moves(*key, self.request.machine).cheapest(most)
-            self._floors[key] = min(found.seconds, most)
-            if found.seconds < most:
-                self._routes[key] = found
+            route = Moves(*key, self.request.machine).cheapest(most)
+            self._floors[key] = min(route.seconds, most)
+            if route.seconds < most:  # else the search stopped at `most`
+                self._routes[key] = route
         return self._floors[key]
 
     def least_received(self, node: Node) -> int:
         """A lower bound on the bytes that the busiest rank receives in each move, added up."""
-        return sum([each * movement(*key[:2]).lower_bound * key[2] for each, key in self._moves(node)])
+        return sum([times * movement(*key[:2]).lower_bound * key[2] for times, key in self._moves(node)])
 
     def received(self, node: Node) -> tuple[int, int]:
         """The bytes that the busiest rank receives in all moves of a priced contraction, and the most that it holds.
 
         Tensors are counted as if they were held to the end.
         """
-        received, held, most = 0, 0, 0
-        for each, key in self._moves(node):
+        received, live, peak = 0, 0, 0
+        for times, key in self._moves(node):
             cost = steps_cost(*key[:2], self.route(key).steps, key[2], self.request.machine)
-            received, most = received + each * cost.bytes, max(most, held + cost.peak_bytes)
-            held += largest_block(key[1]) * key[2]
-        return received, most
+            received += times * cost.bytes
+            peak = max(peak, live + cost.peak_bytes)
+            live += largest_block(key[1]) * key[2]
+        return received, peak
 
-    def timed(self, tree: Node, found: Node) -> Node:
-        """A tree that was cut out of another one, with a lower bound on its seconds."""
-        before, after = [
-            sum([n * self.bound(*key) for n, key in self._moves(each)]) - self._ending(each) for each in (tree, found)
-        ]
-        return replace(found, seconds=tree.seconds - before + after)
+    def timed(self, tree: Node, cut: Node) -> Node:
+        """A tree that is another one with a product cut into panels, with a lower bound on its seconds."""
+
+        def moving(root: Node) -> float:
+            return sum([times * self.bound(*key) for times, key in self._moves(root)]) - self._ending(root)
+
+        return replace(cut, seconds=tree.seconds - moving(tree) + moving(cut))
 
     def floor(self, node: Node) -> float:
         """A lower bound on the seconds of a complete contraction, for which nothing is planned that takes long."""
         total = node.seconds + self._ending(node)
-        return total + sum([each * (self._price(key) - self._bounds[key]) for each, key in self._moves(node)])
+        return total + sum([times * (self._price(key) - self._bounds[key]) for times, key in self._moves(node)])
 
     def priced(self, node: Node, most: float = inf) -> float:
         """The seconds of a complete contraction by the plans of its moves, or infinity if they are `most` or more."""
         total = self.floor(node)
-        for each, key in self._moves(node):
+        for times, key in self._moves(node):
             if total >= most:
                 return inf
             floor = self._price(key)
-            total += each * (self._price(key, floor + (most - total) / each) - floor)
+            total += times * (self._price(key, floor + (most - total) / times) - floor)
         return total if total < most else inf
 
     def _moves(self, node: Node) -> list[tuple[int, _Key]]:
         """The moves of a complete contraction, each with the number of times that it is made."""
         stages = [stage for _, stage in unplanned(self.request, node, self.final(node.dist))]  # but diagonals
         moves = chain(*[(stage,) if isinstance(stage, UnplannedMove) else stage.in_panels for stage in stages])
-        return [(each, (*ends, move.dtype.itemsize)) for move in moves for ends, each in Counter(move.pieces()).items()]
+        counts = [(move.dtype.itemsize, Counter(move.ends())) for move in moves]  # most panels move alike
+        return [(times, (*ends, itemsize)) for itemsize, count in counts for ends, times in count.items()]
 
     def seconds_of(self, products: int) -> float:
         """The seconds in which a rank multiplies and adds."""
@@ -365,13 +386,15 @@ class Search:
         for term, dist in zip((*terms, result), (*self.request.layouts, self.request.target), strict=True):
             if dist is None or dist.grid != self.request.grid:
                 continue
+
             for digits, splits in zip(dist.digits, dist.splits, strict=True):
                 if len(digits) == 1 and digits[0].size == dist.shape[digits[0].mode]:  # it is a mode of the tensor
                     for split in splits:
                         kinds.setdefault((term[digits[0].mode], split.grid_mode), []).append(split.kind)
-            for g, at in dist.layout.rooted:
+
+            for g, root in dist.layout.rooted:
                 for letter, n in zip(term, dist.shape, strict=True):
-                    sizes = tuple([n * (place == at) for place in range(dist.grid.shape[g])])
+                    sizes = tuple([n if coordinate == root else 0 for coordinate in range(dist.grid.shape[g])])
                     kinds.setdefault((letter, g), []).append(Kind("block", sizes))
         return kinds
 
@@ -402,13 +425,14 @@ class _Side:
         are most contributions to a diagonal.
         """
         dist, search = node.dist, self._search
-        terms = search.given.subscripts.terms
+        terms = search.original.subscripts.terms
         if node.operand >= 0 and len(terms) > 1 and repeats(terms[node.operand]):
             return False
         if dist is None or not dist.partial or dist.grid != search.request.grid or node.dtype != search.dtype:
             return False
-        for part, to in zip(node.parts, node.moved, strict=True):
-            for letter, splits, n in zip(part.term, to.splits, to.shape, strict=True):
+
+        for factor, to in zip(node.factors, node.moved, strict=True):
+            for letter, splits, n in zip(factor.term, to.splits, to.shape, strict=True):
                 if letter not in node.term and not min(local_extents(splits, n)):
                     return False
         return dist.layout.op == "sum" and dist.layout.view is None
@@ -422,22 +446,28 @@ class _Side:
         if modes not in self._least:
             grid = self._search.request.grid
             parts = [prod([grid.shape[entry.grid_mode] for entry in entries]) for entries in modes]
-            size = prod([-(-n // number) for n, number in zip(self._shape, parts, strict=True)])
-            mean = prod(self._shape) / prod(parts)  # of the block of an average rank, and of one copy over all ranks
-            ends = [
-                (node, largest_block(node.dist), size) if node.dist else (node, mean * prod(parts) / grid.size, mean)
-                for node in self.nodes
-            ]
-            self._least[modes] = min([node.seconds + self._growing(node, *sizes) for node, *sizes in ends])
+            largest = prod([-(-n // number) for n, number in zip(self._shape, parts, strict=True)])
+
+            # A free operand begins as one copy over all ranks: there the average rank bounds the busiest one.
+            mean = prod(self._shape) / prod(parts)
+            seconds = []
+            for node in self.nodes:
+                if node.dist is None:
+                    growing = self._growing(node, mean * prod(parts) / grid.size, mean)
+                else:
+                    growing = self._growing(node, largest_block(node.dist), largest)
+                seconds.append(node.seconds + growing)
+            self._least[modes] = min(seconds)
         return self._least[modes]
 
-    def _growing(self, node: Node, given: float, size: float) -> float:
+    def _growing(self, node: Node, before: float, after: float) -> float:
         """A lower bound on the seconds in which a block of some elements becomes a larger one."""
         request, dist = self._search.request, node.dist
-        if size <= given or request.max_bytes is not None:  # panels may cost less
+        if after <= before or request.max_bytes is not None:  # panels may cost less
             return 0.0
+
         times = request.machine.at_best_along(request.grid if dist is None else dist.grid, request.grid)
-        seconds = min(times.byte_time) * (size - given) + min(times.copy_time) * size
+        seconds = min(times.byte_time) * (after - before) + min(times.copy_time) * after
         return request.machine.step_time + min(times.latency) * (dist is not None) + node.dtype.itemsize * seconds
 
     def nearest(self, modes: Modes, contributions: tuple[int, ...]) -> tuple[float, Node, Distribution]:
@@ -447,7 +477,7 @@ class _Side:
             to = self._search.dist(self._shape, modes, contributions)
             best = inf, self.nodes[0]
             for node in self.nodes:
-                if node.seconds >= best[0]:
+                if node.seconds >= best[0]:  # so are those of all later nodes
                     break
                 if not contributions or (node.dist is not None and node.dist.partial == contributions):
                     price = node.seconds + self._search.bound(node.dist, to, node.dtype.itemsize)
@@ -465,10 +495,10 @@ def _contributions(sides: Sequence[_Side], used: set[int]) -> Iterator[tuple[tup
 
     Only one tensor may be partial over a grid mode, and no letter may be split over it.
     """
-    for each in product(*[side.contributions for side in sides]):
-        modes = [*chain(*each)]
+    for partials in product(*[side.contributions for side in sides]):
+        modes = [*chain(*partials)]
         if len({*modes}) == len(modes) and not used & {*modes}:
-            yield each
+            yield partials
 
 
 def _of_diagonals(request: Request) -> Request:
@@ -476,6 +506,7 @@ def _of_diagonals(request: Request) -> Request:
     terms, result = request.subscripts
     if not any(map(repeats, terms)):
         return request
+
     layouts = [
         dist if dist is None or not repeats(term) else diagonal_in(plain_in(dist), term)
         for dist, term in zip(request.layouts, terms, strict=True)
@@ -502,7 +533,7 @@ def _halves(members: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """The first halves of all ways to part a sequence in two; each half has the first member."""
     first, *rest = members
     for bits in range((1 << len(rest)) - 1):
-        yield (first, *[each for n, each in enumerate(rest) if bits >> n & 1])
+        yield (first, *[member for n, member in enumerate(rest) if bits >> n & 1])
 
 
 def _greedy_path(request: Request) -> tuple[tuple[int, ...], ...]:

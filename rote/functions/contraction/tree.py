@@ -19,11 +19,11 @@ from ...layout.grid import Grid
 from ...machines.machine import Machine
 from .assignment import Assignment, refined
 from .diagonals import diagonal_in, plain_in, repeats, spread
-from .panels import Ends, Panels, pieces
+from .panels import Ends, Panels, panel_dists
 from .stages import Product
 from .subscripts import Subscripts
 
-__all__ = ["Node", "Request", "Unplanned", "UnplannedMove", "UnplannedProduct", "places", "unplanned"]
+__all__ = ["Node", "Request", "Unplanned", "UnplannedMove", "UnplannedProduct", "operand_dists", "unplanned"]
 
 
 class Request(NamedTuple):
@@ -66,7 +66,7 @@ class Node:
         dtype: of the elements.
         seconds: a lower bound on the time in which it is made.
         operand: the number of the operand; -1 for a product.
-        parts, moved: the tensors that are multiplied, and how they lie then.
+        factors, moved: the tensors that are multiplied, and how they lie then.
         assignment, panels: of the product; no panels if it is multiplied at once.
         left: how the product of a panel lies, if each panel moves on to `dist`.
     """
@@ -76,7 +76,7 @@ class Node:
     dtype: np.dtype[Any]
     seconds: float = 0.0
     operand: int = -1
-    parts: tuple[Node, ...] = ()
+    factors: tuple[Node, ...] = ()
     moved: tuple[Distribution, ...] = ()
     assignment: Assignment = ()
     panels: Panels | None = None
@@ -99,13 +99,13 @@ class UnplannedMove(NamedTuple):
     target: Distribution
     panels: Panels | None = None
 
-    def pieces(self, first: int | None = None) -> list[Ends]:
-        """Between which distributions it moves; in panels, each one in order, or some first ones."""
+    def ends(self, first: int | None = None) -> list[Ends]:
+        """Between which distributions it moves; in panels, those of each one in order, or of some first ones."""
         if self.panels is None:
             return [(self.source, self.target)]
         mode = self.term.index(self.panels.letter)
-        ends = [pieces(end, mode, self.panels, first) for end in (self.source, self.target)]
-        return [*zip(*ends, strict=True)]
+        sources, targets = [panel_dists(dist, mode, self.panels, first) for dist in (self.source, self.target)]
+        return [*zip(sources, targets, strict=True)]
 
 
 class UnplannedProduct(NamedTuple):
@@ -136,29 +136,33 @@ Made = Generator[tuple[Node, Unplanned], None, tuple[int, Distribution]]
 """The stages that make a tensor; returns its number, and how it lies."""
 
 
-def places(request: Request, tree: Node) -> tuple[Distribution, ...]:
-    """How the operands lie; free ones, where they are gathered from."""
-    found = [*request.layouts]
+def operand_dists(request: Request, tree: Node) -> tuple[Distribution, ...]:
+    """The distributions of the operands; of free ones, those from which they are gathered."""
+    dists = [*request.layouts]
 
-    def free(node: Node) -> None:
-        for part, to in zip(node.parts, node.moved, strict=True):
-            free(part)
-            if part.operand >= 0 and part.dist is None:
-                term, dist = request.subscripts.terms[part.operand], refined(to)
-                found[part.operand] = spread(dist, term, request.shapes[part.operand]) if repeats(term) else dist
+    def place_free(node: Node) -> None:
+        for factor, to in zip(node.factors, node.moved, strict=True):
+            place_free(factor)
+            if factor.operand >= 0 and factor.dist is None:
+                number, dist = factor.operand, refined(to)
+                term = request.subscripts.terms[number]
+                dists[number] = spread(dist, term, request.shapes[number]) if repeats(term) else dist
 
-    free(tree)
-    return tuple([dist for dist in found if dist is not None])  # now all
+    place_free(tree)
+    return tuple([dist for dist in dists if dist is not None])  # now all
 
 
 def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tuple[Node, Unplanned]]:
     """The stages of a tree in order, each with the product for which it is.
 
+    Tensors have numbers: the operands have the first ones, and each stage that is yielded makes the next one. A tensor
+    that moves in panels has no stage of its own: it waits in the `takes` or `leaves` of its product.
+
     Args:
         request: the one that the tree answers; or that of diagonals, without the stages that take these.
         final: where the result is to lie.
     """
-    numbers, lies = count(len(request.shapes)), places(request, tree)
+    numbers, dists = count(len(request.shapes)), operand_dists(request, tree)
 
     def moved(owner: Node, move: UnplannedMove) -> Made:
         if move.source.meaning == move.target.meaning:
@@ -169,9 +173,10 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
     def begun(owner: Node, leaf: Node) -> Made:
         """An operand, or its diagonal if a letter names several of its modes."""
         n = leaf.operand
-        term, dist = request.subscripts.terms[n], lies[n]
+        term, dist = request.subscripts.terms[n], dists[n]
         if not repeats(term):
             return n, dist
+
         plain = plain_in(dist)
         value, _ = yield from moved(owner, UnplannedMove(n, term, leaf.dtype, dist, plain))
         result = diagonal_in(plain, term)
@@ -180,20 +185,23 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
         return next(numbers), result
 
     def made(node: Node) -> Made:
-        ends = []
-        for part in node.parts:  # all are made before any is moved
-            ends.append((yield from (made(part) if part.parts else begun(node, part))))
+        factors = []  # all are made before any is moved, as moved blocks are larger as a rule
+        for factor in node.factors:
+            factors.append((yield from (made(factor) if factor.factors else begun(node, factor))))
+
         takes, panels = list[UnplannedMove](), node.panels
-        for (value, source), part, to in zip(ends, node.parts, node.moved, strict=True):
-            move = UnplannedMove(value, part.term, part.dtype, source, to)
-            if panels is not None and panels.cut(part.term, to.shape):
+        for (value, source), factor, to in zip(factors, node.factors, node.moved, strict=True):
+            move = UnplannedMove(value, factor.term, factor.dtype, source, to)
+            if panels is not None and panels.cut(factor.term, to.shape):
                 takes.append(move._replace(panels=panels))
             else:
-                value, lies = yield from moved(node, move)
-                takes.append(move._replace(value=value, source=lies, target=lies))
+                value, dist = yield from moved(node, move)
+                takes.append(move._replace(value=value, source=dist, target=dist))
+
         number, result = next(numbers), node.dist
         assert result is not None  # which only a free operand lacks
         leaves = () if node.left is None else (UnplannedMove(number, node.term, node.dtype, node.left, result, panels),)
+
         values, terms = tuple([move.value for move in takes]), tuple([move.term for move in takes])
         product = Product(values, terms, node.term, result, node.assignment, panels)
         yield node, UnplannedProduct(product, node.dtype, tuple(takes), leaves)
