@@ -36,7 +36,7 @@ Assignment = tuple[tuple[str, tuple[Entry, ...]], ...]
 """Per split letter its entries, in the order of the letters."""
 
 Kinds = Mapping[tuple[str, int], Iterable[Kind]]
-"""Per letter and grid mode, the kinds beside `block` that an entry may have."""
+"""Per letter and grid mode, the kinds other than `block` that an entry may have."""
 
 
 def all_assignments(letters: str, grid: Grid, kinds: Kinds, extents: Mapping[str, int]) -> list[Assignment]:

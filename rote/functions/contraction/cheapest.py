@@ -68,8 +68,9 @@ def cheapest_within(searches: Sequence[Search]) -> tuple[tuple[Search, Node] | N
     request = searches[0].original
     about, most = _SAME if any(request.layouts) else _ABOUT, request.max_bytes
 
-    least = inf  # the seconds of the fastest; of the best, its seconds, its volumes, and its peak
-    seconds, received, best, peak = inf, (inf, inf), None, 0
+    # The best is not the fastest if it receives less, in at most `about` times the least seconds.
+    least, seconds, received = inf, inf, (inf, inf)
+    best, peak = None, 0
     too_high = list[int]()
     for bound, search, node in merge(*map(rows, searches), key=lambda row: row[0]):
         if bound >= about * least:
@@ -130,8 +131,12 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
 def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: float) -> tuple[Node, _Count] | None:
     """A tree with a product in the fewest panels of a letter with which it fits, and the memory for it.
 
-    None if the letter is not cut, or that takes too long. The number is guessed first, with buffers of moves that are
-    as large as both ends, as those of allgathers are. If not even panels without buffers fit, it is the most.
+    None if the letter is not cut, or that takes too long. The number of panels is found in three steps, because it is
+    expensive to plan the moves of each number that is tried:
+
+    1. the most panels without buffers of moves; if not even these fit, the number is the most;
+    2. a guess, with buffers as large as both ends of a move, as those of allgathers are;
+    3. planned moves, from the guess upwards or downwards.
     """
     assert product.dist is not None  # which only a free operand lacks
     extent, dist, term = search.extents[letter], product.dist, product.term
@@ -170,7 +175,6 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         if guess is None or search.floor(search.timed(tree, guess)) > below:
             return None
 
-        # The guess is near: planned moves need a few panels more, or a few less.
         if not fits(number):
             number = _fewest(fits, min(number + 1, most), most)
         elif number > 2 and fits(number - 1):

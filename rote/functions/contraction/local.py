@@ -204,7 +204,7 @@ def packed_bytes(
     dtype: np.dtype[Any],
     panels: str = "",
 ) -> int:
-    """The bytes that `multiply` holds beside the blocks and their product; in panels of a letter, also `add_product`.
+    """The bytes that `multiply` needs beyond the blocks and their product; in panels of a letter, also `add_product`.
 
     A block is copied if its dtype differs, if it is summed over letters of its own, and if it is no stack of matrices;
     the product, if it is none. Each panel of a letter of the product has its own part of the result. Otherwise it is

@@ -8,7 +8,7 @@ A rank holds, at each stage,
     the buffers of its moves; in panels, those of a panel of each tensor that moves
     the packed copies of a product, whose blocks are not matrices in memory as they lie
 
-Each stage is told by its `Need`, and `peaks` adds them up: for stages that are planned (`stage_needs`), and for a tree
+Each stage has a `Need`, and `peaks` adds them up: for stages that are planned (`stage_needs`), and for a tree
 of products that may still have to be cut into panels (`cheapest.py`).
 """
 
@@ -37,7 +37,7 @@ class Need(NamedTuple):
     Attributes:
         uses: the numbers of the tensors that it takes.
         made: the bytes of the tensor that it makes.
-        more: the bytes that it needs beside them.
+        more: the bytes that it needs in addition.
     """
 
     uses: tuple[int, ...]
@@ -109,8 +109,9 @@ def stage_needs(stages: Sequence[Stage], values: Sequence[Tensor]) -> Iterator[N
             yield move_need(stage.value, values[stage.value][0], *made, moving(stage.plan))
             continue
 
+        # What moves in panels is multiplied panel by panel, and the first one is the largest.
         blocks = [values[value] for value in stage.values]
         for n, plans in enumerate(stage.plans[: len(blocks)]):
-            if plans:  # the first panel is the largest
+            if plans:
                 blocks[n] = (plans[0].target, blocks[n][1])
         yield product_need(stage, made[1], blocks, [max(map(moving, {*plans})) for plans in stage.plans if plans])

@@ -221,6 +221,7 @@ class Contraction:
         if isinstance(stage, Move):
             return [_in_words(names[stage.value], stage.plan)]
 
+        # The first panel, the largest, stands for all.
         tensors = " and ".join([names[value] for value in stage.values])
         moves = [(names[value], plans[0]) for value, plans in self.moves(number) if plans[0].steps]
         panels = [_in_words(f"panels of {name}", plan) for name, plan in moves]
@@ -299,6 +300,7 @@ class Contraction:
         [('multiply A and B: i,i->', 8)]
         """
         rows, sizes = [], [*map(bytes_of, self.operands, self.dtypes)]
+        # The first peak is that before all stages.
         _, *during = peaks(sizes, stage_needs(self.stages, self.values()))
         for number, (stage, flops, peak) in enumerate(zip(self.stages, self._work(), during, strict=True), 1):
             text, name = self._described(number)[0], stage.family if isinstance(stage, Product) else None

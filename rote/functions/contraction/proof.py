@@ -21,7 +21,7 @@ their volumes add up to the number of points:
 The other cases are these, too:
 
 - A mode of one element that broadcasts has no set: every rank must hold the element, which then matches all others.
-- A sum over no index is 0 on every rank, and ranks without elements of the result add none: nothing is asked there.
+- A sum over no index is 0 on every rank, and ranks without elements of the result add none: nothing is checked there.
 - Where the result is replicated, each group of ranks whose contributions are added must be complete by itself.
 - An operand that is partial over a grid mode is a sum of contributions, all of which an element of the result needs:
   the coordinate of the grid mode is one more letter that is summed. A second operand that is partial there, or a letter

@@ -46,8 +46,8 @@ Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
 
 T = TypeVar("T")
 Blocks = list[Any]
-Asked = tuple[T, Blocks]
-Call = Callable[[Blocks], Iterable[Asked[T]]]
+Pending = tuple[T, Blocks]
+Call = Callable[[Blocks], Iterable[Pending[T]]]
 """Appends the block that a stage makes. What it yields are moves that it asks for; see `walk_of`."""
 
 
@@ -173,6 +173,7 @@ def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
     if 0 in plan.extents.values():  # every sum is empty, and nothing moves
         return []
 
+    # Per tensor its name: that of an operand stays when it moves, and a product is named by its stage.
     names, moves = [*plan.ends()][:-1], list[_Move]()
     last = max([number for number, stage in enumerate(plan.stages, 1) if isinstance(stage, Product)], default=0)
     for number, stage in enumerate(plan.stages, 1):
@@ -216,7 +217,7 @@ def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], ca
 # --- walks ------------------------------------------------------------------------------------------------------------
 
 
-def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Callable[[Blocks], Iterator[Asked[T]]]:
+def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Callable[[Blocks], Iterator[Pending[T]]]:
     """The walk of a rank: what it computes, and the moves that it asks for.
 
     Args:
@@ -240,7 +241,7 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
                 call = _multiplying(plan, stage, rank, prepared)
             calls.append((call, [value for value in uses(stage) if value >= count]))  # each tensor is taken once
 
-    def steps(values: Blocks) -> Iterator[Asked[T]]:
+    def steps(values: Blocks) -> Iterator[Pending[T]]:
         for call, used in calls:
             yield from call(values)
             for value in used:  # its memory is free before the next stage makes anything
@@ -264,10 +265,11 @@ def simulated(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Arra
             if block.dtype != dtype:
                 raise LayoutError(f"the plan is for blocks of {dtype}, not of {block.dtype}")
 
+    # Each walk yields its list of blocks, with the one to move last; all stop at the same move.
     ranks = [[*values] for values in zip(*operands, strict=True)]
     walks = [walk_of(plan, rank, lambda move: move)(values) for rank, values in enumerate(ranks)]
-    for asked in zip(*walks, strict=True):
-        (move, *_), lists = zip(*asked, strict=True)
+    for moves in zip(*walks, strict=True):
+        (move, *_), lists = zip(*moves, strict=True)
         moved = simulate(move, [values.pop() for values in lists])
         for values, block in zip(lists, moved, strict=True):
             values.append(block)
@@ -276,7 +278,7 @@ def simulated(plan: Contraction, blocks: Sequence[Sequence[Array]]) -> list[Arra
 
 
 def _moving(value: int, move: T) -> Call[T]:
-    def run(values: Blocks) -> Iterable[Asked[T]]:
+    def run(values: Blocks) -> Iterable[Pending[T]]:
         values.append(values[value])
         return ((move, values),)
 
@@ -290,6 +292,7 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callabl
         (value,), (letters,), (dist,) = stage.values, stage.terms, dists
         return _making(lambda values: diagonal(values[value], dist, rank, letters))
 
+    # Modes of one element that broadcast would be letters of another extent: they are taken out before the product.
     dtype, extents = plan.dtype, plan.extents
     narrow = [spanning(term, dist.shape, extents) for term, dist in zip(stage.terms, dists, strict=True)]
     term = "".join([letter for letter in stage.term if letter in "".join(narrow)])
@@ -321,7 +324,7 @@ def _multiplying(plan: Contraction, stage: Product, rank: int, prepared: Callabl
 def _making(make: Callable[[Blocks], Array]) -> Call[Any]:
     """A stage that moves nothing."""
 
-    def run(values: Blocks) -> Iterable[Asked[Any]]:
+    def run(values: Blocks) -> Iterable[Pending[Any]]:
         values.append(make(values))
         return ()
 
@@ -357,12 +360,13 @@ def _in_panels(
     for value, term, plans in zip(stage.values, stage.terms, stage.plans, strict=False):
         sides.append((value, [*map(prepared, plans)], selections(dists[value][0], term) if plans else []))
 
+    # One list of plans more than operands is that of the product, whose panels move away before they are in the result.
     leaving = [*chain(*stage.plans[len(sides) :])]
     away, shapes = [*map(prepared, leaving)], [move.source.local_shape(rank) for move in leaving]
     into = selections(stage.result, stage.term) if panels.letter in stage.term else []
     shape, dtype = stage.result.local_shape(rank), plan.dtype
 
-    def run(values: Blocks) -> Iterator[Asked[T]]:
+    def run(values: Blocks) -> Iterator[Pending[T]]:
         total, blocks = np.zeros(shape, dtype), Blocks()
         for panel in range(panels.count):
             for value, moves, selected in sides:

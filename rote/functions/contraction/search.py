@@ -173,11 +173,14 @@ class Search:
     def _splits(self, number: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """The subsets of the operands that are made, smaller ones first, each with the pairs that it is made of.
 
-        Subsets are integers with a bit for each operand. All trees of up to five operands are tried, and of up to eight
-        those in which tensors without a common letter are multiplied last. For with the tensor T that is later
-        multiplied with the product of two such tensors A and B, A T and (A T) B take together at most twice the
-        products of (A B) T: all three have some of the letters of T, A and B. More operands are multiplied on NumPy's
-        greedy path.
+        Subsets are integers with a bit for each operand:
+
+            A, B, C = 1, 2, 4       {A,B,C} = 7, made of {A} {B,C} = 1 6, {A,B} {C} = 3 4, {A,C} {B} = 5 2
+
+        All trees of up to five operands are tried, and of up to eight those in which tensors without a common letter
+        are multiplied last. For with the tensor T that is later multiplied with the product of two such tensors A and
+        B, A T and (A T) B take together at most twice the products of (A B) T: all three have some of the letters of T,
+        A and B. More operands are multiplied on NumPy's greedy path.
         """
         path = self.request.path
         if path is None:
@@ -191,6 +194,7 @@ class Search:
             for size in range(2, len(members) + 1):
                 for subset in combinations(members, size):
                     whole = sum(subset)
+                    # Of many operands, no outer product while a letter connects the subset to another operand.
                     if number > _ALL_SPLITS and self._share(whole, sum(members) - whole) and not self._joined(subset):
                         continue
                     yield whole, [(sum(half), whole - sum(half)) for half in _halves(subset)]
@@ -241,7 +245,7 @@ class Search:
             entries, summed = dict(assignment), summed_modes(assignment, term)
             result = tuple([entries.get(letter, ()) for letter in term])
             for partials in _contributions(sides, {entry.grid_mode for entry in chain(*entries.values())}):
-                ends = [side.nearest(*end) for side, *end in zip(sides, modes, partials, strict=True)]
+                ends = [side.nearest(entry, over) for side, entry, over in zip(sides, modes, partials, strict=True)]
                 prices, factors, moved = zip(*ends, strict=True)
 
                 dist = self.dist(shape, result, (*summed, *chain(*partials)))
@@ -256,6 +260,8 @@ class Search:
         request = self.request
         if not summed or (request.target is not None and request.target.partial):
             return 0.0
+
+        # Of t contributions to an element, t - 1 are received and added, on whichever ranks.
         times, extents = request.machine.along(request.grid), request.grid.shape
         more = (prod([extents[g] for g in summed]) - 1) * prod([self.extents[x] for x in term]) / request.grid.size
         seconds = more * self.dtype.itemsize * (min(times.byte_time) + min(times.reduce_time))
@@ -468,7 +474,8 @@ class _Side:
 
         times = request.machine.at_best_along(request.grid if dist is None else dist.grid, request.grid)
         seconds = min(times.byte_time) * (after - before) + min(times.copy_time) * after
-        return request.machine.step_time + min(times.latency) * (dist is not None) + node.dtype.itemsize * seconds
+        latency = 0.0 if dist is None else min(times.latency)
+        return request.machine.step_time + latency + node.dtype.itemsize * seconds
 
     def nearest(self, modes: Modes, contributions: tuple[int, ...]) -> tuple[float, Node, Distribution]:
         """How the tensor is made and moved so, for the least bound; if it stays partial, from contributions alone."""

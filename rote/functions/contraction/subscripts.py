@@ -75,7 +75,7 @@ def read_subscripts(text: str, orders: Sequence[int]) -> Subscripts:
     """Read the text of `numpy.einsum`; modes of an ellipsis take letters that the text does not use.
 
     Args:
-        text: one letter per mode, with commas between terms, and the result behind `->`. Without `->`, the result has
+        text: one letter per mode, with commas between terms, and the result after `->`. Without `->`, the result has
             the modes of the ellipsis, then the letters that occur once, in alphabetical order.
         orders: the orders of the operands.
 

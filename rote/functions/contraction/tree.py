@@ -84,7 +84,7 @@ class Node:
 
 
 class UnplannedMove(NamedTuple):
-    """A tensor that moves; in panels, beside the product that takes or makes it.
+    """A tensor that moves; in panels, together with the product that takes or makes it.
 
     Attributes:
         value, term, dtype: its number, its letters and the dtype of its elements.
@@ -156,7 +156,9 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
     """The stages of a tree in order, each with the product for which it is.
 
     Tensors have numbers: the operands have the first ones, and each stage that is yielded makes the next one. A tensor
-    that moves in panels has no stage of its own: it waits in the `takes` or `leaves` of its product.
+    that moves in panels has no stage of its own: it is among the `takes` or `leaves` of its product.
+
+        ik,kj->ij       operands 0 1        move 0 makes 2        multiply 2 and 1 makes 3        move 3 makes 4
 
     Args:
         request: the one that the tree answers; or that of diagonals, without the stages that take these.
@@ -198,6 +200,7 @@ def unplanned(request: Request, tree: Node, final: Distribution) -> Iterator[tup
                 value, dist = yield from moved(node, move)
                 takes.append(move._replace(value=value, source=dist, target=dist))
 
+        # The product has its number before what leaves it: its panels move into the tensor of that number.
         number, result = next(numbers), node.dist
         assert result is not None  # which only a free operand lacks
         leaves = () if node.left is None else (UnplannedMove(number, node.term, node.dtype, node.left, result, panels),)
