@@ -82,7 +82,7 @@ REFUSALS = ("one call of all ranks", "make different calls", "come in the same o
 
 def chosen(part: str) -> list[tuple[str, str]]:
     """The pairs of a part."""
-    return ALIKE * (part == SOME) + share(PAIRS, part, 50)
+    return ALIKE * (part == SOME) + share(PAIRS, part, 50, of=11)  # a pair takes a tenth of a second
 
 
 def operands(comm):
