@@ -7,6 +7,7 @@ with ROTE_CHECK=1.
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 import warnings
 from itertools import combinations
@@ -115,13 +116,18 @@ def operands(comm):
     }
 
 
+def value(call, known):
+    """The value of a call, whose text is its file in the traceback of a rank that waits."""
+    return eval(compile(call, call, "eval"), globals(), known)
+
+
 def refused(comm, first, second, later):
     """The error of this rank if the last rank makes the second call and others the first; empty if there is none."""
     known = operands(comm)
     for call in (first, second) * later:
-        eval(call, globals(), known)
+        value(call, known)
     try:
-        eval(second if comm.rank == comm.size - 1 else first, globals(), known)
+        value(second if comm.rank == comm.size - 1 else first, known)
     except RoteError as error:
         return str(error)
     return ""
@@ -150,9 +156,13 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     calls, kind, number, part = sys.argv[1:]
     run, ranks, pairs = {"mpi": on_mpi, "threads": on_threads}[kind], int(number), chosen(part)
-    np.save(f"{'' if rote.runtime.world().rank == 0 else 'no'}in.npy", np.ones((8, 6)))
+    first = rote.runtime.world().rank == 0
+    if first:
+        np.save("in.npy", np.ones((8, 6)))
     for pair in pairs:
+        faulthandler.dump_traceback_later(60, exit=True)
         errors = run(ranks, pair, calls == "later")
+        faulthandler.cancel_dump_traceback_later()
         assert all(any(text in error for text in REFUSALS) for error in errors), (pair, errors)
-    if rote.runtime.world().rank == 0:
+    if first:
         print(f"{len(pairs)} pairs refused")
