@@ -79,7 +79,7 @@ NO_PROGRAMS = {
     "what a call returns": (0, (), r"a function of a communicator, not int\nwrite rote.run\(program, ranks\), not the"),
     "nothing": (None, (), "not NoneType\nwrite"),
     "a text": ("program", (), "not str\nwrite"),
-    "a tensor": (rote.DistTensor.zeros(2, "[()]"), (), "not DistTensor\nwrite"),
+    "an array": (np.zeros(2), (), "not ndarray\nwrite"),
     "no communicator": (
         lambda: 1,
         (),

@@ -75,3 +75,13 @@ def test_dtypes_that_do_not_move_are_refused_with_a_cure(dtype):
         with pytest.raises(rote.PlanError, match=r"^Rote moves bool, .*, not .*\nconvert to one of these") as error:
             make()
         assert f"x.astype('{'i8' if dtype[0] in 'Mm' else 'f4'}')" in str(error.value)
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("[()]", (4,)), ("[()]", (0,)), ("[]", ())])
+def test_tensors_move_on_a_grid_of_order_0(layout, shape):
+    """Law: on one process without grid modes a tensor moves as on any, and its plan has a page."""
+    array = np.arange(float(np.prod(shape))).reshape(shape)
+    x = DistTensor.from_global(array, layout, grid=())
+    assert np.array_equal(x.redistribute(layout).to_global(), array)
+    assert np.array_equal(x.move_to(layout, grid=())().to_global(), array)
+    assert rote.compile(x.distribution, x.distribution).to_html()
