@@ -203,7 +203,7 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--shape", "3x"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
-        (("show", "[(0)]", "--grid", "1000000x1000000", "--json"), 1, "1048576 ranks at most"),
+        (("show", "[(0)]", "--grid", "1000000x1000000", "--json"), 1, "a grid has at most 4,194,304 processes"),
         (("tune", "--seconds", "inf"), 2, "'--seconds'"),
         (("show", "[(0),()] -> [(),(0)]"), 1, 'try: rote explain "[(0),()] -> [(),(0)]"'),
         (("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2"), 1, 'write "block[(0),()] -> …"'),
