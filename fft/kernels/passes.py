@@ -12,6 +12,7 @@ contiguous lines, and the copy out turns them back into columns. See `in_lines` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -283,7 +284,7 @@ class Tile:
         if kernel.row.real == "both" and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self.filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self.run = prepare(kernel, (axis,), *ends, 1)(*ends)
+        self.run: Callable[[], object] = prepare(kernel, (axis,), *ends, 1)(*ends)
 
 
 _Pass = _MultiAxisPass | _TiledPass

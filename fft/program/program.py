@@ -248,7 +248,7 @@ class BoundField:
         self.reads_first: bool = bound.reads_first and len(batches) == 1
         small = is_small((self.source, self.dtypes[0]), (self.target, self.dtypes[-1]))
         self.prepares: bool = small and (self.reads_first or bound.alone)
-        self.prepared = bound.prepared
+        self.prepared: PreparedRuns[list[Copy]] = bound.prepared
 
     def __call__(self, block: Array, out: Array) -> None:
         """Walk all components of a block into `out`; a rank without elements takes part."""

@@ -101,10 +101,10 @@ class Factor:
     """
 
     def __init__(self, sides: tuple[Reading, Reading]) -> None:
-        self.sides = sides
+        self.sides: tuple[Reading, Reading] = sides
         before, after = splits_of(sides[SENDS]), splits_of(sides[RECEIVES])
         self.parts: At = (*before, *after)
-        self.rows = slice(0, len(before)), slice(len(before), len(self.parts))
+        self.rows: tuple[slice, slice] = slice(0, len(before)), slice(len(before), len(self.parts))
         self.is_same: bool = sides[SENDS] == sides[RECEIVES]
         self.counter: np.dtype[Any] = counting(number_of(sides[SENDS]))
 

@@ -126,9 +126,11 @@ class Movement:
     """
 
     def __init__(self, source: Distribution, target: Distribution) -> None:
-        self.source, self.target = self.ends = source, target
-        self.across = source.grid != target.grid
-        self.parts = _parts(source, target)
+        self.source: Distribution = source
+        self.target: Distribution = target
+        self.ends: tuple[Distribution, Distribution] = (source, target)
+        self.across: bool = source.grid != target.grid
+        self.parts: tuple[Part, ...] = _parts(source, target)
         self._rules = peer_rules(source, target)
         self._kept: Ints | None = None
         self._volumes = dict[tuple[int, At], Traffic]()

@@ -121,7 +121,9 @@ class Intervals(Sequence[Lattice]):
     """
 
     def __init__(self, lengths: Ints, rows: Ints, shapes: tuple[At, At]) -> None:
-        self.lengths, self.rows, self.shapes = lengths, rows, shapes
+        self.lengths: Ints = lengths
+        self.rows: Ints = rows
+        self.shapes: tuple[At, At] = shapes
 
     def __len__(self) -> int:
         return len(self.lengths)

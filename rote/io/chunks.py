@@ -48,7 +48,7 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
         flags = os.O_RDONLY | os.O_DIRECTORY
         self.number: int = os.open(path, flags, dir_fd=None if within is None else within.number)
         self.path: str = path if within is None else os.path.join(within.path, path)
-        self.most = sys.maxsize
+        self.most: int = sys.maxsize
         self.missing: Callable[[str], None] = lambda key: None
 
     def close(self) -> None:

@@ -63,10 +63,10 @@ class Proof:
     def __init__(self, source: Reading, target: Reading, lattices: Sequence[Lattice]) -> None:
         self.parts: tuple[int, ...] = tuple(splits_of(source, target))
         given, both = len(splits_of(source)), len(self.parts)
-        self.at = slice(0, given), slice(given, both)
-        self.local = slice(both, both + len(source)), slice(both + len(source), None)
-        self.lattices = lattices
-        self.extents = extents_of(source)
+        self.at: tuple[slice, slice] = slice(0, given), slice(given, both)
+        self.local: tuple[slice, slice] = slice(both, both + len(source)), slice(both + len(source), None)
+        self.lattices: Sequence[Lattice] = lattices
+        self.extents: dict[int, int] = extents_of(source)
         self.counter: np.dtype[Any] = counting(prod(self.extents.values()))
         self._rows: dict[tuple[int, At, tuple[range, ...]], dict[At, list[Lattice]]] = {}
         self._tables: dict[At, tuple[Array | None, Array, Array]] = {}

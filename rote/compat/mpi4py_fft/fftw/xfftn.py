@@ -19,8 +19,16 @@ from .utilities import aligned, flag_dict, get_alignment
 __all__ = ["dct_type", "dctn", "dst_type", "dstn", "fftn", "get_normalization", "get_planned_FFT", "hfftn", "idct_type"]
 __all__ += ["idctn", "idst_type", "idstn", "ifftn", "ihfftn", "inverse", "irfftn", "kind_of", "rfftn", *_utilities]
 
-_TYPES = [{n: fftw_numbers[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")]
-dct_type, idct_type, dst_type, idst_type = _TYPES  # FFTW's numbers of their types, by SciPy's
+
+def _types(name: str) -> dict[int, int]:
+    """FFTW's numbers of the types of a transform, by SciPy's."""
+    return {n: fftw_numbers[f"{name}{n}"] for n in range(1, 5)}
+
+
+dct_type: dict[int, int] = _types("dct")
+dst_type: dict[int, int] = _types("dst")
+idct_type: dict[int, int] = _types("idct")
+idst_type: dict[int, int] = _types("idst")
 
 
 def get_normalization(kind: Any, shape: Sequence[int], axes: Sequence[int]) -> float:
