@@ -69,7 +69,7 @@ CASES = {
     **of("median", *AXES, *LISTED[:6], *KEEPING[:2]),
     **of("cov", *({"ddof": ddof} for ddof in (0, 1.0, 1.5, "a")), {"aweights": [1j, 2, 3]}, {"dtype": "i4"}),
     **of("corrcoef", {"dtype": "i4"}, {"dtype": "c8"}, {"rowvar": False}),
-    **of("searchsorted", *({"v": 1, "side": side} for side in ("left", "right", "x", "RIGHT", None))),
+    **of("searchsorted", *({"v": 1, "side": side} for side in ("left", "right", "x", None))),
     **of("quantile", *({"q": 0.5, "method": method} for method in ("nearest", "bogus", None, 3))),
 }
 ARGUMENTS = {
@@ -112,7 +112,7 @@ def test_options_are_numpys(name):
                     assert errors.setdefault((number, case), (type(found), line)) == (type(found), line), text
                 else:
                     np.testing.assert_allclose(found.to_global(), want, 1e-6, err_msg=text)
-                    assert found.dtype == want.dtype, text
+                    assert found.dtype == np.asarray(want).dtype, text
 
     with rote.config(implicit="allow"):
         for ranks in (1, 2):
@@ -127,7 +127,7 @@ NAMED = {
     "average": {"a": FIELD, "weights": FIELD},
     "searchsorted": {"v": [2.5], "a": np.arange(4.0), "side": "right"},
     "take": {"a": LINE, "indices": [1, 0]},
-    "take_along_axis": {"arr": LINE, "indices": np.array([1, 0])},
+    "take_along_axis": {"arr": LINE, "indices": np.array([1, 0]), "axis": 0},
     "diff": {"a": LINE, "n": 2},
     "roll": {"a": LINE, "shift": 1},
     "moveaxis": {"a": FIELD, "source": 0, "destination": 1},
