@@ -21,7 +21,6 @@ from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL, Step, as_wire, rounded
 from rote.compiler.tasks import Task, Tasks, transfers
-from rote.compiler.volumes import largest_block
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
@@ -286,9 +285,9 @@ class Walk:
 
         Elements that a stage makes and cuts off again, as in resampling real numbers, do not count.
         """
-        blocks = [largest_block(self.source) * self.dtype.itemsize]
+        blocks = [prod(self.source.max_local_shape()) * self.dtype.itemsize]
         for stage, dtype in zip(self.stages, self.dtypes()[1:], strict=True):
-            blocks.append(largest_block(stage.after) * dtype.itemsize)
+            blocks.append(prod(stage.after.max_local_shape()) * dtype.itemsize)
         return blocks[0] + blocks[-1] + 2 * max(blocks)
 
     def inverse(self) -> Walk:

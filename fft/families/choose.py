@@ -8,9 +8,9 @@ cheapest. No function here needs a running rank, so walks can be compared for an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from math import inf, prod
 
 import numpy as np
@@ -47,6 +47,7 @@ __all__ += ["warn_if_gathered"]
 
 _ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
 _MANY = 64  # grids: of more, those that cost the same are priced once
+_MOST = 8192  # grids: of more, none are compared, for they would take minutes and gigabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ def ranking(arguments: Arguments, machine: Machine = DEFAULT, views: bool = True
     candidates: list[Choice] = []
     prices = Prices(machine)
     shape = arguments.shape
-    grids = _grids(arguments.ranks, len(shape)) if arguments.grid is None else [arguments.grid]
+    grids = _grids(arguments.ranks, shape) if arguments.grid is None else [arguments.grid]
     if machine.network is not None and not machine.network.holds(arguments.ranks):
         grids = grids[:1]  # each says why there is no room
     first: dict[object, Grid] = {}  # of grids that differ in the order of their modes alone
@@ -347,19 +348,32 @@ def _choice(
         return Choice(name, source, NONE, None, str(error))
 
 
-def _grids(ranks: int, order: int) -> list[Grid]:
-    """The grids of so many ranks, with at most `order` modes of two ranks or more; for order 0, one of replicas."""
-    shapes: list[tuple[int, ...]] = [()]
-    parts = divisors(ranks)[1:]
-    every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 or order == 0 else []
-    for _ in range(order):
-        longer = list[tuple[int, ...]]()
-        for shape in shapes:
-            left = ranks // prod(shape)
-            longer += [(*shape, p) for p in parts if left % p == 0]
-        shapes = longer
-        every += [shape for shape in shapes if prod(shape) == ranks]
-    return [Grid(shape) for shape in every]
+def _grids(ranks: int, shape: tuple[int, ...]) -> list[Grid]:
+    """The grids of so many ranks, with up to a mode of two ranks or more per axis; one of replicas without axes.
+
+    Raises:
+        PlanError: they are more than can be compared in seconds.
+    """
+    order = len(shape)
+    shapes = [(ranks,)] if ranks == 1 or order == 0 else []
+    shapes += islice(chain.from_iterable(_factored(ranks, number) for number in range(1, order + 1)), _MOST + 1)
+    if len(shapes) > _MOST:
+        even = [Grid.of(ranks, number) for number in range(1, order + 1)]
+        example = next((grid for grid in even if grid.shape[0] <= max(shape)), even[-1])
+        raise PlanError(
+            f"{ranks} ranks have more than {_MOST} grids of up to {order} modes, which is too many to compare\n"
+            f"give a grid, such as {example}, or a number of ranks with fewer divisors"
+        )
+    return [Grid(shape) for shape in shapes]
+
+
+def _factored(ranks: int, number: int) -> Iterator[tuple[int, ...]]:
+    """The ways to write a number as a product of so many factors of 2 or more, in ascending order."""
+    if number == 1 and ranks > 1:
+        yield (ranks,)
+    for first in divisors(ranks)[1:-1] if number > 1 else ():
+        for others in _factored(ranks // first, number - 1):
+            yield (first, *others)
 
 
 def _spread(choice: Choice) -> bool:
@@ -467,7 +481,7 @@ def compare(
     """Compare the walks of all families of FFTs on any number of ranks, which need not exist.
 
     If neither layout nor grid is given, all grids of so many ranks are compared, which takes seconds for tens of
-    thousands of ranks.
+    thousands of ranks. More than 8192 grids are refused: then give one.
 
     Args:
         shape: the shape of the whole tensor.
@@ -487,6 +501,7 @@ def compare(
 
     Raises:
         LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
+        PlanError: there are too many grids.
 
     >>> for choice in compare((64, 64, 64), ranks=4)[:3]:
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -88,6 +90,19 @@ def test_a_grid_may_leave_one_extent_open() -> None:
         compare((8, 8, 8), 8, grid=(2, 2))
     with pytest.raises(rote.LayoutError, match=r"on 1 to 4194304 ranks, not 0$"):
         compare((8, 8, 8), 0)
+
+
+@pytest.mark.parametrize(("points", "ranks"), [(32, 46_656), (30, 720_720), (64, 2**22)])
+def test_more_grids_than_can_be_compared_are_refused_with_one_that_fits(points: int, ranks: int) -> None:
+    """Numbers with many divisors have very many grids: the error names one of the ranks, by which the FFT is compared."""
+    with pytest.raises(rote.PlanError, match="more than 8192 grids of up to 6 modes") as refused:
+        compare((points,) * 6, ranks)
+
+    named = re.search(r"such as ([0-9x]+),", str(refused.value))
+    assert named
+    grid = [int(extent) for extent in named[1].split("x")]
+    assert prod(grid) == ranks
+    assert any(choice.walk for choice in compare((points,) * 6, ranks, grid=grid))
 
 
 def test_many_ranks_along_one_grid_mode_need_no_table_of_pairs() -> None:

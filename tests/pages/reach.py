@@ -93,6 +93,7 @@ ROWS = [
     _line("32,768", 3, 200, "predict", "2048x2048x2048", "--ranks", "32768", "--dtype", "c16"),
     _line("32 to 32,768", 10, 0, "predict", "2048x2048x2048", "--ranks", "32..32768"),
     _line("1,048,576", 10, 500, "predict", "8192x8192x8192", "--ranks", "1048576"),
+    _line("82,944", 10, 500, "predict", "240x240x240x240", "--ranks", "82944"),
     Row(f"`{_ALL}` of 64x64x64 in one step, by `rote.simulate.run`", "512", _SIMULATE, [_ALL, 64, [8] * 3], 1),
     Row(f"`{_ALL}` of 64x64x64 in one step, by `rote.simulate.run`", "4,096", _SIMULATE, [_ALL, 64, [16] * 3], 10),
 ]
