@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import zarr
+from numcodecs.abc import Codec
 from zarr.abc.codec import BytesBytesCodec
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
@@ -68,13 +69,10 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
         """The names of the folders in a folder, sorted."""
         number = os.open(prefix or ".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.number)
         try:
-            names = sorted(os.listdir(number))
+            with os.scandir(number) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
         finally:
             os.close(number)
-
-        statuses = [self.status(os.path.join(prefix, name)) for name in names]
-        pairs = zip(names, statuses, strict=True)
-        return [name for name, status in pairs if status is not None and stat.S_ISDIR(status.st_mode)]
 
     def is_node(self, prefix: str = "") -> bool:
         """Whether a folder is an array or a group."""
@@ -93,6 +91,7 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
                 raise ValueError(f"{key} is no file")
             if status.st_size > self.most:
                 raise ValueError(f"{key} has {status.st_size} bytes, which is far more than a chunk of the array has")
+
             with open(number, "rb", closefd=False) as file:
                 start, stop = _interval(part, status.st_size)
                 file.seek(start)
@@ -100,7 +99,7 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
         finally:
             os.close(number)
 
-    # What zarr calls. It lists nothing, because Rote lists folders itself, and it writes nothing.
+    # What zarr calls, and what its base class asks for: Rote lists folders by itself, and writes nothing here.
 
     supports_writes = supports_deletes = supports_listing = False
 
@@ -123,16 +122,11 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
         """Whether there is a file."""
         return self.status(key) is not None
 
-    def list(self, *prefix: str) -> Any:
-        """Refuse to list."""
+    def list(self, *arguments: Any) -> Any:
+        """Refuse to list, and to write."""
         raise NotImplementedError
 
-    async def set(self, *arguments: Any) -> None:
-        """Refuse to write."""
-        self._check_writable()
-
-    list_prefix = list_dir = list
-    delete = set
+    list_prefix = list_dir = set = delete = list
 
 
 def _interval(part: ByteRequest | None, size: int) -> tuple[int, int]:
@@ -160,12 +154,11 @@ def bounded(array: Any) -> Any:
     most = most_bytes(array.chunks, array.dtype.itemsize)
 
     if metadata.zarr_format == 2:
-        compressor, filters = _second(metadata.compressor, most), metadata.filters
-        if filters is not None:
-            filters = tuple([_second(codec, most) for codec in filters])
-        metadata = replace(metadata, compressor=compressor, filters=filters)
+        filters = metadata.filters and tuple([_second(codec, most) for codec in metadata.filters])
+        metadata = replace(metadata, compressor=_second(metadata.compressor, most), filters=filters)
     else:
         metadata = replace(metadata, codecs=tuple([_third(codec, most) for codec in metadata.codecs]))
+
     return zarr.Array(zarr.AsyncArray(metadata, opened.store_path, opened.config))
 
 
@@ -190,8 +183,8 @@ def _name(codec: Any) -> str:
     return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
 
 
-@dataclass(frozen=True)
-class _Second:
+@dataclass(frozen=True, eq=False)
+class _Second(Codec):  # type: ignore[misc]  # mypy does not look into numcodecs
     """A codec of version 2, which decodes as those of numcodecs do."""
 
     codec: Any
@@ -203,13 +196,6 @@ class _Second:
         return self.codec.decode(buf, out) if unpacked is None else unpacked
 
     def encode(self, buf: Any) -> Any:
-        raise NotImplementedError
-
-    def get_config(self) -> Any:
-        return self.codec.get_config()
-
-    @classmethod
-    def from_config(cls, config: Any) -> Any:
         raise NotImplementedError
 
 
@@ -228,15 +214,8 @@ class _Third(BytesBytesCodec):  # type: ignore[misc]  # mypy does not look into 
             return next(iter(await self.codec.decode([(chunk_data, chunk_spec)])))
         return chunk_spec.prototype.buffer.from_bytes(unpacked)
 
-    def to_dict(self) -> Any:
-        return self.codec.to_dict()
-
     def compute_encoded_size(self, *arguments: Any) -> Any:
-        return self.codec.compute_encoded_size(*arguments)
-
-
-def _refuse(most: int) -> NoReturn:
-    raise ValueError(f"a chunk unpacks to more than {most} bytes, which is far more than the array says")
+        raise NotImplementedError
 
 
 def _in_steps(new: Callable[[], Any], data: bytes, most: int) -> bytes:
@@ -249,23 +228,23 @@ def _in_steps(new: Callable[[], Any], data: bytes, most: int) -> bytes:
     ...
     ValueError: a chunk unpacks to more than 99 bytes, which is far more than the array says
     """
-    parts, left = [], most
+    parts, nbytes = [], 0
     while data:
         stream = new()
-        parts.append(stream.decompress(data, left + 1))
-        left -= len(parts[-1])
-        if left < 0:
-            _refuse(most)
+        parts.append(stream.decompress(data, most - nbytes + 1))  # one byte more than allowed tells that there are more
+        nbytes += len(parts[-1])
+        _check(nbytes, most)
+
         if not stream.eof:
             raise EOFError("a chunk ends before its compressed data do")
         data = stream.unused_data.lstrip(b"\0")
     return b"".join(parts)
 
 
-def _if_claimed(claimed: int, most: int) -> None:
-    """Refuse a chunk by the size that its header claims; a codec unpacks no more than that."""
-    if claimed > most:
-        _refuse(most)
+def _check(nbytes: int, most: int) -> None:
+    """Refuse a chunk of more bytes: those it has, or those that its header claims, for codecs unpack no more."""
+    if nbytes > most:
+        raise ValueError(f"a chunk unpacks to more than {most} bytes, which is far more than the array says")
 
 
 def _claimed_by_zstd(data: bytes) -> int:
@@ -313,7 +292,7 @@ _UNPACKERS: dict[str, Callable[[bytes, Mapping[str, Any], int], bytes | None]] =
     "gzip": lambda data, options, most: _in_steps(lambda: zlib.decompressobj(zlib.MAX_WBITS + 16), data, most),
     "bz2": lambda data, options, most: _in_steps(bz2.BZ2Decompressor, data, most),
     "lzma": lambda data, options, most: _in_steps(lambda: _xz(options), data, most),
-    "zstd": lambda data, options, most: _if_claimed(_claimed_by_zstd(data), most),
-    "blosc": lambda data, options, most: _if_claimed(int.from_bytes(data[4:8], "little"), most),
-    "lz4": lambda data, options, most: _if_claimed(int.from_bytes(data[:4], "little"), most),
+    "zstd": lambda data, options, most: _check(_claimed_by_zstd(data), most),
+    "blosc": lambda data, options, most: _check(int.from_bytes(data[4:8], "little"), most),
+    "lz4": lambda data, options, most: _check(int.from_bytes(data[:4], "little"), most),
 }
