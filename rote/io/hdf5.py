@@ -76,10 +76,11 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
     h5py, path = _library(), _data_file(path)
     check_file(path)
     with readably(path, hint=_hint), open(path, "rb"), h5py.File(path, "r") as file:
-        steps = tuple(sorted(int(each) for each in file if _is_step(file, each)))
+        steps = tuple(sorted(int(name) for name in file if _is_step(file, name)))
         plain = step is None and (not steps or bool(_listing(file).tensors))
         chosen = pick_step(path, step, steps, plain, file.get(str(step), getlink=True) is not None)
         group = file if chosen is None else file[str(chosen)]
+
         node = None
         if name:
             with suppress(Exception):  # no such name, a link to nothing, or a damaged file: the listing below raises
@@ -87,6 +88,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
         if isinstance(node, h5py.Dataset):
             tensors, unread = tensors_and_reasons([(str(name), _stored(node, group, str(name)))])
             return Contents(tensors, {}, chosen, steps, unread=unread)
+
         return replace(_listing(group), attributes=_attributes(group), step=chosen, steps=steps)
 
 
@@ -103,6 +105,7 @@ def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
     with one_version(path, comm, opens) as source, collective_errors(comm), readably(path, hint=_hint):
         if source is not None:
             _check_chunks(source.node, dist.index_sets(comm.rank))
+
             for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
                 for selection, part in _selections(index, slab):
                     part[...] = source.node[selection].reshape(part.shape)
@@ -129,6 +132,7 @@ def _replace(
     """Write a file that no other job of Rote writes."""
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
     before = _version_of_file(path)
+
     with replacing(path, comm, partial(_begin, path, parts, attributes, step, world is not None)) as draft:
         _put_all(path, draft, parts, comm, world, step, advance)
 
@@ -159,14 +163,15 @@ def _put_all(
     nbytes = sum(part.block.nbytes for part in parts)  # which count by turns
     for writer in range(comm.size):
         with collective_errors(comm), readably(path, "written"):
-            if writer == comm.rank and any(part.block.size and writes(part.dist, writer) for part in parts):
+            if writer != comm.rank:
+                advance(nbytes // comm.size)
+            elif any(part.block.size and writes(part.dist, writer) for part in parts):
                 needs = sum(_room(part.dist, part.block.dtype, part.dist.index_sets(writer)) for part in parts)
                 reserve(draft.path, os.path.getsize(draft.path) + needs)
+
                 with h5py.File(draft.path, "r+") as file:
                     _put(file, parts, writer, step, lambda moved: advance(moved // comm.size))
                 sync(draft.path)
-            elif writer != comm.rank:
-                advance(nbytes // comm.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,25 +275,26 @@ def _listing(top: Any) -> Contents:
     links: dict[str, str] = {}
     seen = {_identity(top): top.name}
     groups, soft = deque([("", top)]), deque[tuple[str, Any, str]]()
+
     while groups or soft:
+        nodes: list[tuple[str, Any]] = []  # what the next group, or the next link, has in it
         if groups:
             prefix, group = groups.popleft()
-            found = []
             for name in group:
                 if group is top and top.name == "/" and _is_step(top, name):
-                    seen[_identity(group[name])] = group[name].name
+                    seen[_identity(group[name])] = group[name].name  # so a link to it is listed, and not searched
                 elif isinstance(group.get(name, getlink=True), h5py.HardLink):
-                    found.append((prefix + name, group[name]))
+                    nodes.append((prefix + name, group[name]))
                 else:
                     soft.append((prefix + name, group, name))
         else:
             path, group, name = soft.popleft()
             link = group.get(name, getlink=True)
             links[path] = f"{link.filename}:{link.path}" if isinstance(link, h5py.ExternalLink) else link.path
-            found = []
             with suppress(Exception):  # it leads nowhere, in a circle, or to a file that cannot be read
-                found.append((path, group[name]))
-        for path, node in found:
+                nodes.append((path, group[name]))
+
+        for path, node in nodes:
             known = seen.setdefault(_identity(node), path)
             if known != path:
                 links.setdefault(path, known)
@@ -317,19 +323,20 @@ def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
         return f"has elements of a type that NumPy does not have: {reason(error)}"
 
     labels = _attributes(node, _LABELS).get(_LABELS)  # h5py's `dims` may end the process if the type is another
-    named = isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(each, str) for each in labels)
-    dims = tuple([each or None for each in labels]) if named and labels and any(labels) else None
+    dims = None
+    if isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(label, str) for label in labels):
+        dims = tuple([label or None for label in labels]) if any(labels) else None
     place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
     return StoredTensor(node.shape, dtype, dims, place)
 
 
 def _attributes(node: Any, *names: str) -> dict[str, Any]:
     """The attributes of some names, or all, but those of types that h5py does not know."""
-    found = {}
+    attributes = {}
     for name in names or node.attrs:
         with suppress(TypeError, KeyError):
-            found[name] = node.attrs[name]
-    return kept_attributes(found)
+            attributes[name] = node.attrs[name]
+    return kept_attributes(attributes)
 
 
 def _begin(
@@ -341,20 +348,17 @@ def _begin(
         adds = step is not None and os.path.exists(draft.target)
         if adds:
             shutil.copyfile(draft.target, draft.path)
+
+        # All space is taken before the library writes: on a full disk, it ends the process.
         whole = [tuple(IndexSet.interval(0, n) for n in part.dist.shape) for part in parts]
         needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
         reserve(draft.path, os.path.getsize(draft.path) + needs)
+
         with h5py.File(draft.path, "r+" if adds else "w") as file:
-            group = file
-            if step is not None:
-                if file.get(str(step), getlink=True) is not None:
-                    if not _is_step(file, str(step)):
-                        refuse_foreign(path, str(step))
-                    del file[str(step)]
-                group = file.create_group(str(step))
-                group.attrs[MARK] = STEP
+            group = file if step is None else _new_step(path, file, step)
             for name, value in attributes.items():
                 _set_attribute(path, group, name, value)
+
             for name, block, dist, dims in parts:
                 options: dict[str, Any] = {}
                 if not at_once and dist.shape and 0 not in dist.shape:
@@ -362,6 +366,18 @@ def _begin(
                 dataset = group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
                 for mode, label in enumerate(dims or ()):
                     dataset.dims[mode].label = label
+
+
+def _new_step(path: Path, file: Any, step: int) -> Any:
+    """The empty group of a step, which replaces the step of that number, but nothing else of that name."""
+    name = str(step)
+    if file.get(name, getlink=True) is not None:
+        if not _is_step(file, name):
+            refuse_foreign(path, name)
+        del file[name]
+    group = file.create_group(name)
+    group.attrs[MARK] = STEP
+    return group
 
 
 def _set_attribute(path: Path, group: Any, name: str, value: Any) -> None:
@@ -388,7 +404,7 @@ def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...])
     if not all(index):
         return _SLACK
     chunks = _chunks(dist, dtype)
-    touched = prod([(held.stop - 1) // c - held.start // c + 1 for held, c in zip(index, chunks, strict=True)])
+    touched = prod([(along.stop - 1) // n - along.start // n + 1 for along, n in zip(index, chunks, strict=True)])
     return _SLACK + touched * (prod(chunks) * dtype.itemsize + 128)
 
 
@@ -412,7 +428,8 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
             return slice(start, start + count * width)
         return h5py.MultiBlockSlice(start=start, stride=period, count=count, block=width)
 
-    for lattices in product(*[list(lattices_of(held)) for held in index]):
+    # A lattice is runs of one width at equal distances: a block selection of the file, and two axes of the slab.
+    for lattices in product(*[list(lattices_of(indices)) for indices in index]):
         selection, start, shape, strides = [], 0, list[int](), list[int]()
         for lattice, stride in zip(lattices, slab.strides, strict=True):
             (first, period, _), (place, *steps) = lattice.rows
@@ -420,6 +437,7 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
             start += place * stride
             shape += lattice.shape
             strides += [step * stride for step in steps]
+
         yield tuple(selection), np.ndarray(shape, slab.dtype, slab, start, strides)
 
 
@@ -436,9 +454,11 @@ def write_xdmf(
     with collective_errors(comm):
         _library()
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
+
     data = _data_file(path)
     with locked(data, comm):
         _replace(data, parts, comm, attributes, step, advance)
+
         with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
             if comm.rank == 0:
                 with open(draft.path, "w", encoding="utf-8") as file:
@@ -456,12 +476,14 @@ def _text(path: Path) -> str:
     first = contents_hdf5(path, None)
     root = xml.Element("Xdmf", Version="3.0")
     domain = xml.SubElement(root, "Domain")
+
     if not first.steps:
         _add_grid(domain, path, first)
     else:
         series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")
         for step in first.steps:
             _add_grid(series, path, contents_hdf5(path, step))
+
     xml.indent(root)
     return '<?xml version="1.0" ?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
@@ -471,12 +493,13 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
     name = os.fspath(path)
     shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
     shape = shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]
-    fits = len(shape) in (2, 3) and all(each in (shape, (each[0], *shape)) for each in shapes)
+    fits = len(shape) in (2, 3) and all(other in (shape, (other[0], *shape)) for other in shapes)
     if not fits or 0 in shape:
         raise RoteError(
             f"{name} shows fields on one grid of order 2 or 3, not tensors of shapes {', '.join(map(str, shapes))}\n"
             "save each in a file of its own, or all as .h5"
         )
+
     for key, stored in tensors.items():
         if stored.dtype.kind not in _NUMBERS or stored.dtype.itemsize > 8:
             hint = {"c": "x.real and x.imag", "b": "x.astype('u1')"}.get(stored.dtype.kind, "x.astype('f8')")
@@ -488,25 +511,28 @@ def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
     shape = _fields(path, contents.tensors)
     order = len(shape)
     grid = xml.SubElement(parent, "Grid", Name=f"step {contents.step or 0}", GridType="Uniform")
+
     if contents.step is not None:
         time = contents.attributes.get("time")
         is_time = isinstance(time, int | float) and not isinstance(time, bool)
         xml.SubElement(grid, "Time", Value=repr(time if is_time else contents.step))
+
     xml.SubElement(grid, "Topology", TopologyType=f"{order}DCoRectMesh", Dimensions=_row(shape))
     geometry = xml.SubElement(grid, "Geometry", GeometryType="ORIGIN_DXDY" + "DZ" * (order == 3))
     for name, usual in (("origin", 0.0), ("spacing", 1.0)):
         values = np.ravel(contents.attributes.get(name, [usual] * order))
         numbers = values.tolist() if values.size == order and values.dtype.kind in "iuf" else [usual] * order
         _add_item(geometry, _row(numbers), (order,), NumberType="Float", Format="XML")
+
     for name, stored in contents.tensors.items():
         number = {"NumberType": _NUMBERS[stored.dtype.kind], "Precision": str(stored.dtype.itemsize)}
         source = f"{os.path.basename(_data_file(path))}:{stored.place}"
         components = stored.shape != shape
-        count = stored.shape[0] if components else 1
-        for k in range(count):
+        for k in range(stored.shape[0] if components else 1):
             title = f"{name}_{k}" if components else name
             field = xml.SubElement(grid, "Attribute", Name=title, AttributeType="Scalar", Center="Node")
             if components:
+                # Its start, its strides and its extents, one row each: component k of the tensor that follows.
                 field = _add_item(field, "", shape, ItemType="HyperSlab", **number)
                 corners = (k, *(0 for _ in shape), *(1 for _ in stored.shape), 1, *shape)
                 _add_item(field, _row(corners), (3, order + 1), Format="XML")

@@ -91,11 +91,13 @@ def write_npy(
     one step; on any failure that file stays as it was, and nothing else is left in the folder. If `path` is a link,
     the file that it points to is replaced.
     """
-    (_, block, dist, _) = parts[0]
+    _, block, dist, _ = parts[0]
+
     with replacing(path, comm, lambda draft: _begin(draft, path, dist, block.dtype)) as draft, plainly(path):
         with collective_errors(comm):
             offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
+
         staging = Staging.of(dist, block.dtype.itemsize, comm, writing=True)
         if staging is not None:
             staging.write(draft.path, offset, block, comm, advance)
@@ -257,7 +259,7 @@ class Staging:
     """
 
     dist: Distribution
-    kept: tuple[tuple[Split, ...], ...]  # per mode of the tensor, the splits that divide it among groups
+    among_groups: tuple[tuple[Split, ...], ...]  # per mode of the tensor, the splits that divide it among groups
     grid_modes: tuple[int, ...]  # along which the ranks of a group differ
     grid: Grid  # of a group
     blocks: Layout  # of a group's part on the group's ranks
@@ -274,46 +276,60 @@ class Staging:
         """
         if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE:
             return None
-        if (on_one_node(comm) and not writing) or (not is_reordered(dist) and run_length(dist) * itemsize >= LONG_RUN):
+        if on_one_node(comm) and not writing:
             return None
+        if not is_reordered(dist) and run_length(dist) * itemsize >= LONG_RUN:
+            return None
+
+        # The outer splits that leave long runs divide the file among groups; ranks of one differ along the rest.
         places = _places(dist)
-        splits_kept: list[tuple[Split, ...]] = [()] * len(dist.shape)
+        among_groups: list[tuple[Split, ...]] = [()] * len(dist.shape)
         for m, v in places.items():
-            splits_kept[m] = _kept(dist.splits[v], dist.shape[m], prod(dist.shape[m + 1 :]) * itemsize)
-        kept = tuple(splits_kept)
-        names = {split.grid_mode for split in chain(*kept)}
-        grid_modes = tuple(g for g in range(dist.grid.order) if g not in names)
+            among_groups[m] = _of_long_runs(dist.splits[v], dist.shape[m], prod(dist.shape[m + 1 :]) * itemsize)
+        between = {split.grid_mode for split in chain(*among_groups)}
+        grid_modes = tuple(g for g in range(dist.grid.order) if g not in between)
+
         grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
         blocks = _among(dist, grid_modes)
-        shape = tuple(max(local_extents(splits, n)) for splits, n in zip(kept, dist.shape, strict=True))
-        whole = cls(dist, kept, grid_modes, grid, blocks, in_rows(blocks, shape, grid))
-        cuts = [whole._cut(mode, place, shape, itemsize) for mode, place in sorted(places.items())]
-        return max(cuts, default=(0, 0, whole), key=lambda cut: cut[:2])[-1]
+        shape = tuple(max(local_extents(splits, n)) for splits, n in zip(among_groups, dist.shape, strict=True))
+        whole = cls(dist, tuple(among_groups), grid_modes, grid, blocks, in_rows(blocks, shape, grid))
 
-    def _cut(self, mode: int, place: int, shape: tuple[int, ...], itemsize: int) -> tuple[int, int, Staging]:
-        """The transfer with a part of some shape cut along a mode of the tensor, and before it how good that is.
+        best, highest = whole, (0, 0)
+        for mode, place in sorted(places.items()):
+            cut, quality = whole._cut(mode, place, shape, itemsize)
+            if quality > highest:
+                best, highest = cut, quality
+        return best
+
+    def _cut(self, mode: int, place: int, shape: tuple[int, ...], itemsize: int) -> tuple[Staging, tuple[int, int]]:
+        """The transfer with a part of some shape cut along a mode of the tensor, and how good that is.
 
         It is better if a rank reads or writes longer runs of the file, up to `LONG_RUN` bytes; then, if more elements
         of a piece are contiguous in a block: cut along the block's fastest mode, each piece would touch the whole
         block. If pieces cannot be cut, or are too large or their runs too short, it is the transfer as it is.
         """
-        dist, grid, kept = self.dist, self.grid, self.kept[mode]
-        left = dist.splits[place][len(kept) :]
-        if not all(s.kind.is_cyclic for s in left):  # other pieces would not be split as the whole part is
-            return 0, 0, self
-        again = prod([s.parts * s.kind.tile for s in left])
-        each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
-        step = min(max(grid.size * PIECE // each // again, 1) * again, shape[mode])
+        dist, grid = self.dist, self.grid
+        within = dist.splits[place][len(self.among_groups[mode]) :]
+        if not all(split.kind.is_cyclic for split in within):  # other pieces would not be split as the whole part is
+            return self, (0, 0)
+
+        # A step is a multiple of the period of the splits, so that every piece is split as the first one is.
+        period = prod([split.parts * split.kind.tile for split in within])
+        slice_bytes = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
+        step = min(max(grid.size * PIECE // slice_bytes // period, 1) * period, shape[mode])
         piece = (*shape[:mode], step, *shape[mode + 1 :])
         rows = in_rows(self.blocks, piece, grid)
+
+        # Modes after the last that a rank has in part are whole, so they lengthen the runs.
         largest = rows.on(piece, grid).max_local_shape()
         last = max((m for m, extent in enumerate(dist.shape) if largest[m] < extent), default=0)
         row = prod(dist.shape[last + 1 :]) * itemsize
-        run = min(largest[last], longest_run(self.kept[last], dist.shape[last])) * row
-        if mode and (run < LONG_RUN or step * each > grid.size * PIECE):
-            return 0, 0, self
-        contiguous = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
-        return min(run, LONG_RUN), contiguous, replace(self, rows=rows, mode=mode, place=place, step=step)
+        run = min(largest[last], longest_run(self.among_groups[last], dist.shape[last])) * row
+        if mode and (run < LONG_RUN or step * slice_bytes > grid.size * PIECE):
+            return self, (0, 0)
+
+        contiguous = max(step // prod([s.parts for s in within]), 1) * prod(dist.max_local_shape()[place + 1 :])
+        return replace(self, rows=rows, mode=mode, place=place, step=step), (min(run, LONG_RUN), contiguous)
 
     def read(self, path: Path, file: int | None, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
         """Read this rank's block of the array that begins at byte `offset` of an open file, in C order. Collective.
@@ -328,6 +344,7 @@ class Staging:
             if prod(piece.rows.shape):
                 out = block[piece.place] if self.dist.contributes(comm.rank) else None
                 bind(compile(piece.rows, piece.blocks, block.dtype), piece.group)(piece.buffer, out)
+
             advance(block[piece.place].nbytes)
 
     def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Advance) -> None:
@@ -335,6 +352,7 @@ class Staging:
         block = _in_native_order(block)
         order = len(self.dist.shape)
         nothing = (EMPTY,) * order, np.empty((0,) * order, block.dtype)
+
         for piece in self._pieces(comm, block.dtype):
             if prod(piece.rows.shape):
                 bind(compile(piece.blocks, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
@@ -346,11 +364,12 @@ class Staging:
         """The pieces in turn, equally many on every rank; all of them use one buffer."""
         group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
-        sets = []
-        for splits, extent in zip(self.kept, self.dist.shape, strict=True):
+        sets = []  # per mode, what the ranks of this group hold
+        for splits, extent in zip(self.among_groups, self.dist.shape, strict=True):
             sets.append(mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits)))
+
         mode, step = self.mode, self.step
-        along = max(local_extents(self.kept[mode], self.dist.shape[mode])) if mode >= 0 else 1
+        along = max(local_extents(self.among_groups[mode], self.dist.shape[mode])) if mode >= 0 else 1
         memory, first = np.empty(0, dtype), 0
         for start in range(0, along, step):
             part = list(sets)
@@ -358,11 +377,14 @@ class Staging:
                 part[mode] = sets[mode].select(IndexSet.interval(start, start + step))
             shape = tuple(map(len, part))
             rows, blocks = self.rows.on(shape, self.grid), self.blocks.on(shape, self.grid)
-            index = tuple(each.select(rows_of) for each, rows_of in zip(part, rows.index_sets(group.rank), strict=True))
+
+            in_part = rows.index_sets(group.rank)
+            index = tuple(whole.select(own_rows) for whole, own_rows in zip(part, in_part, strict=True))
             extents = rows.local_shape(group.rank)
             if start == 0:  # the first piece is the largest
                 with collective_errors(comm):
                     memory = np.empty(prod(extents), dtype)
+
             place: tuple[slice, ...] = ()
             if mode >= 0:
                 stop = first + blocks.local_shape(group.rank)[self.place]
@@ -386,7 +408,7 @@ def _places(dist: Distribution) -> dict[int, int]:
     return {mode: v for mode, v in plain.items() if dist.view_shape[v] == dist.shape[mode]}
 
 
-def _kept(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]:
+def _of_long_runs(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]:
     """The longest prefix of a mode's splits that leaves long runs of the file; an index of the mode has `row` bytes."""
     numbers = range(len(splits), 0, -1)
     return next((splits[:n] for n in numbers if longest_run(splits[:n], extent) * row >= LONG_RUN), ())
