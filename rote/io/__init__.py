@@ -65,8 +65,10 @@ class Format(NamedTuple):
                     f"{os.fspath(path)}: shape {stored.shape} and dtype {stored.dtype} leave {in_bytes(nbytes)} to a "
                     "rank, which has not as much memory\nload it on more ranks, in a layout that splits it"
                 ) from None
+
         with progress(comm, "reading", path, block.nbytes, listener) as advance:
             self.fill(path, stored, dist, comm, block, advance)
+
         if not block.dtype.isnative:
             block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
         if dist.holds(comm.rank) and not dist.contributes(comm.rank):
@@ -120,14 +122,15 @@ def format_of(path: Path) -> Format:
     ['HDF5', 'Zarr', 'Zarr']
     """
     name = check_path(path)
+    known = {suffix: form for form in FORMATS for suffix in form.suffixes}
     stem, suffix = os.path.splitext(name.rstrip("/"))
     within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
-    known = {each: form for form in FORMATS for each in form.suffixes}
     if within and (not suffix or suffix.lower() not in known):
         suffix = ".zarr"
     if suffix.lower() in known:
         return known[suffix.lower()]
-    others = ", ".join(suffix for each in FORMATS[1:] for suffix in each.suffixes)
+
+    others = ", ".join(suffix for form in FORMATS[1:] for suffix in form.suffixes)
     raise RoteError(
         f"{name} is not the name of a .npy file, nor does it end in {others}\nwrite {stem}.npy or {stem}.zarr"
     )

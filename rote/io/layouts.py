@@ -50,12 +50,15 @@ def without_view(dist: Distribution) -> Distribution:
     """
     if dist.layout.view is None:
         return dist
+
     modes: list[tuple[Entry, ...]] = [()] * len(dist.shape)
-    left = list(dist.shape)
+    left = list(dist.shape)  # per mode, about the extent of its blocks so far
     for splits, digits in zip(dist.splits, dist.digits, strict=True):
         for split in splits:
-            near = [digit.mode for digit in digits] + sorted(range(len(left)), key=lambda m: -left[m])
-            chosen = next((m for m in near if left[m] >= split.parts), max(near, key=lambda m: left[m]))
+            # The modes that the view mode reads, then the longest ones; the first that has an index for each part.
+            candidates = [digit.mode for digit in digits] + sorted(range(len(left)), key=lambda m: -left[m])
+            longest = max(candidates, key=lambda m: left[m])
+            chosen = next((m for m in candidates if left[m] >= split.parts), longest)
             left[chosen] = -(-left[chosen] // split.parts)
             modes[chosen] += (block(split.grid_mode),)
     return _split(dist, modes)
@@ -93,10 +96,13 @@ def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
     ((10, 3), (10, 3))
     """
     plain = without_view(dist)
-    sizes, blocks = [], []
+    sizes, blocks = [], []  # per mode, the common extent of the blocks or 0, and the extent that they get
     for splits, extent in zip(plain.splits, plain.shape, strict=True):
         sizes.append(_block_extent(splits, extent))
         blocks.append(sizes[-1] or max(-(-extent // prod([s.parts for s in splits])), 1))
+
+    # Whole chunks make a block, which may grow for it. A shard is as much of a block as a file may hold, and first of
+    # all whole along the last modes, which run fastest.
     chunks = [_divisor(b, c) for b, c in zip(blocks, chunk_extents(blocks, itemsize, CHUNK), strict=True)]
     blocks = [-(-b // c) * c for b, c in zip(blocks, chunks, strict=True)]
     shards = list(chunks)
@@ -104,6 +110,7 @@ def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
         if prod(shards) // shards[m] * blocks[m] * itemsize > SHARD:
             break
         shards[m] = blocks[m]
+
     modes = list(plain.layout.modes)
     for m, splits in enumerate(plain.splits):
         if splits and blocks[m] != sizes[m]:
@@ -171,9 +178,11 @@ def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
         or run_length(dist) * itemsize >= _RUN
     ):
         return dist
+
+    # Where the first modes are too short for all grid modes, rows would be replicated over the rest.
     rows = in_rows(dist.layout, dist.shape, dist.grid).on(dist.shape, dist.grid)
-    whole = sum(map(len, rows.splits)) == sum(map(len, dist.splits))
-    return rows if whole and run_length(rows) > run_length(dist) else dist
+    over_all = sum(map(len, rows.splits)) == sum(map(len, dist.splits))
+    return rows if over_all and run_length(rows) > run_length(dist) else dist
 
 
 def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
@@ -206,5 +215,5 @@ def run_length(dist: Distribution) -> int:
 
 def longest_run(splits: tuple[Split, ...], extent: int) -> int:
     """The length of the longest run along a mode at coordinate 0 of all its splits."""
-    held = mode_set(splits, extent, (0,) * len(splits))
-    return max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)
+    indices = mode_set(splits, extent, (0,) * len(splits))
+    return max([b - a for a, b in islice(indices.unroll(indices.stop), len(indices.runs))], default=0)

@@ -190,6 +190,7 @@ class _OpenFile:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without it, a pipe would wait for a writer
         try:
             version = Version.of(os.fstat(number))
+
             header = None
             with suppress(RoteError), open(number, "rb", closefd=False) as file:  # another program may be writing it
                 header = _header(file, os.fspath(path))

@@ -139,6 +139,7 @@ def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool,
     """
     if step is None:
         return steps[-1] if steps and not plain else None
+
     if step not in steps:
         state, hint = "has no steps", "write no step"
         if steps:
@@ -174,7 +175,9 @@ def _attribute(name: str, value: object) -> Any:
     plain = _plain(value)
     items = plain if isinstance(plain, list) else [plain]
     kinds = {type(item) for item in items}
-    if not kinds <= {int, float} and (len(kinds) > 1 or not kinds <= {bool, str}):
+
+    are_numbers, are_alike = kinds <= {int, float}, kinds in ({bool}, {str})
+    if not are_numbers and not are_alike:
         raise RoteError(
             f"attribute {name!r} is {value!r}, which files do not keep\n"
             "write a number, a truth value, a text, or a list of such of one kind; "
@@ -206,8 +209,9 @@ def as_dims(dims: Sequence[str] | str | None, name: str, shape: tuple[int, ...])
     """
     if dims is None:
         return None
-    names = (dims,) if isinstance(dims, str) else tuple(dims) if isinstance(dims, Sequence) else ()
-    if len(names) != len(shape) or not all(isinstance(each, str) and each and _is_text(each) for each in names):
+    listed = (dims,) if isinstance(dims, str) else dims
+    names = tuple(listed) if isinstance(listed, Sequence) else ()
+    if len(names) != len(shape) or not all(isinstance(dim, str) and dim and _is_text(dim) for dim in names):
         raise LayoutError(
             f"dims of {name or 'the tensor'} is {dims!r}, but its shape is {shape}\nwrite one text per mode"
         )
@@ -218,10 +222,10 @@ def check_extents(parts: Sequence[Part]) -> None:
     """Refuse one name for modes of several extents, of which xarray cannot read a file."""
     extents: dict[str, int] = {}
     for name, _, dist, dims in parts:
-        for each, extent in zip(dims or (), dist.shape, strict=False):
-            if extents.setdefault(each, extent) != extent:
+        for dim, extent in zip(dims or (), dist.shape, strict=False):
+            if extents.setdefault(dim, extent) != extent:
                 raise LayoutError(
-                    f"dims: {each!r} is a mode of {extent} indices in {name or 'the tensor'}, and of {extents[each]} "
+                    f"dims: {dim!r} is a mode of {extent} indices in {name or 'the tensor'}, and of {extents[dim]} "
                     "elsewhere\ngive modes of other extents other names"
                 )
 
@@ -275,6 +279,7 @@ def check_path(path: Path) -> str:
         valid = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
         valid = False
+
     if not valid:
         raise RoteError(f"{name!r} has a letter that no path may have\nwrite a name without \\0 and \\ud800 to \\udfff")
     return name
@@ -345,7 +350,8 @@ def readably(
         raise
     except Exception as error:  # a damaged file can make libraries raise nearly anything
         if isinstance(error, OSError) and error.errno is not None:
-            raise
+            raise  # of the system, which says by itself what is wrong
+
         advice = WHOLE_COPY if verb == "read" else "give another name, or remove the old file if it is damaged"
         if isinstance(error, MemoryError):
             advice = "use more ranks, each of which has less"

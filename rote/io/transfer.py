@@ -52,6 +52,7 @@ class Draft:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if os.path.isfile(target) and folder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+
         exists = os.path.exists(target)
         if exists and not os.path.isfile(target) and not os.path.isdir(target):
             raise RoteError(f"{name} is a device or a pipe, and saving would replace it\ngive another name")
@@ -72,6 +73,7 @@ class Draft:
         """Flush the draft to the disk, and then give it its name in one step."""
         if self.model is not None and os.path.exists(self.model):
             _imitate(self.path, self.model)
+
         if os.path.isdir(self.path):
             for folder, _, _ in os.walk(self.path):
                 sync(folder)
@@ -83,6 +85,7 @@ class Draft:
         else:
             sync(self.path)  # before the rename: else a crash could leave the new name with no contents
             os.replace(self.path, self.target)
+
         with suppress(OSError):  # some systems cannot sync folders, and the draft has its name already
             sync(os.path.dirname(self.target))
 
@@ -109,7 +112,9 @@ def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], fo
                 draft = Draft.new(path, folder)
                 draft = begin(draft) or draft
         shared: Draft = comm.allgather_object(draft)[0]
+
         yield shared
+
         with collective_errors(comm), plainly(path):
             if draft is not None:
                 draft.publish()
@@ -124,6 +129,7 @@ def reserve(path: str, size: int) -> None:
     and a library may fail halfway through."""
     if not hasattr(os, "posix_fallocate"):
         return
+
     with open(path, "r+b") as file:
         try:
             os.posix_fallocate(file.fileno(), 0, size)
@@ -191,6 +197,7 @@ def _exchange(first: str, second: str) -> None:
         exchange = ctypes.CDLL(None, use_errno=True).renameat2
         if exchange(-100, os.fsencode(first), -100, os.fsencode(second), 2) == 0:  # AT_FDCWD, RENAME_EXCHANGE
             return
+
     spare = f"{first}.old"
     os.rename(second, spare)
     try:
@@ -243,6 +250,7 @@ def progress(comm: Comm, verb: str, path: Path, nbytes: int, listener: Progress 
 
         yield advance
         tell(1.0)
+
     with collective_errors(comm):
         if failures:
             raise failures[0]

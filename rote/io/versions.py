@@ -107,6 +107,7 @@ def one_version(path: Path, comm: Comm, opens: Callable[[], Source | None]) -> I
             yield source
         except Exception as error:  # a file that was changed may seem to be damaged
             failure = error
+
         if any(comm.allgather_object(source is not None and _is_changed(source))):
             raise Replaced.at(path) from failure
         if failure is not None:

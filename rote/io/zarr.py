@@ -184,8 +184,9 @@ class _OpenArray:
     def refuse_missing(self, key: str) -> None:
         """Refuse a chunk that is not there, but must be, or was: the store may have been copied only in part."""
         chunks = self.version.more
-        if key in chunks and chunks[key] is None:
+        if key in chunks and chunks[key] is None:  # nor was it when the array was opened: it is zeros
             return
+
         if not self.has_its_name():
             raise Replaced.at(self.folder.path)
         hint = "" if chunks else f", or, if another program left zeros out, delete the attribute {MARK}"
@@ -224,6 +225,7 @@ def write_zarr(
         _library()  # if it is missing, nothing is made
     if step is not None:
         parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
+
     # To add a step to a store is one call of the system. Two jobs that make the store would replace each other's.
     with (
         locked(path, comm, needed=not _is_store(path)),
@@ -273,6 +275,7 @@ def _arrays(
     identity = (at.st_dev, at.st_ino) if at is not None else (0, 0)
     if identity in above:
         return
+
     for name in _nodes(folder, group, passed):
         try:
             node = group[name]
@@ -282,6 +285,7 @@ def _arrays(
         except Exception as error:  # metadata may be wrong in any way, and the other arrays are still there
             yield name, f"cannot be read: {reason(error)}"
             continue
+
         if stored is not None:
             yield name, stored
         else:
@@ -316,6 +320,8 @@ def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[
     replaces = os.path.isdir(target) and bool(os.listdir(target))
     if replaces and not _is_store(target):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
+
+    # A step of a store that is there is a folder of its own, which is renamed into the store.
     adds = step is not None and replaces
     if adds:
         root = zarr.open(target, mode="r")
@@ -325,6 +331,7 @@ def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[
             raise RoteError(f"{os.fspath(path)} is of version 2 of Zarr, and steps are of version 3\ngive another name")
         if os.path.lexists(os.path.join(target, str(step))) and not _is_step(root, str(step)):
             refuse_foreign(path, str(step))
+
     with readably(path, "written"):
         if step is not None and not adds:
             zarr.create_group(draft.path)
@@ -343,10 +350,11 @@ def _inner(draft: Draft, step: int) -> str:
 def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mark: Mapping[str, Any]) -> None:
     """Create the metadata of arrays, and of their group, unless there is only a root array."""
     zarr = _library()
-    root = not parts[0].name
+    root = not parts[0].name  # which has the attributes itself, for there is no group
     if not root:
         zarr.create_group(folder, attributes={**attributes, **mark})
         sync(os.path.join(folder, _METADATA))
+
     for name, block, dist, dims in parts:
         grid = in_chunks(dist, block.dtype.itemsize)
         zarr.create_array(
@@ -366,7 +374,8 @@ def _put(folder: str, part: Part, rank: int, advance: Advance) -> None:
     zarr = _library()
     array = zarr.open_array(folder, mode="r+").with_config(_KEEP)
     extents = array.shards or array.chunks
-    start = [held.start for held in part.dist.index_sets(rank)]
+    start = [along.start for along in part.dist.index_sets(rank)]
+
     for box in _boxes(start, part.block.shape, extents):
         values = part.block[_local(start, box)]
         array[box] = values
