@@ -16,9 +16,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import gcd, prod
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Self, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -36,7 +37,8 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.placement import check_values
 
 __all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
-__all__ += ["check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "read_only", "shape_of", "writable"]
+__all__ += ["check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "refuse_assignment", "shape_of"]
+__all__ += ["writable"]
 
 Array = npt.NDArray[Any]
 
@@ -47,21 +49,13 @@ to date alone, because no view of the block has the part's shape; or in a copy o
 
 def attribute(place: str, doc: str, hint: str = "") -> Any:
     """An attribute whose value is at a place, such as "_distribution.shape", which is read without a call of Python."""
-    getter = attrgetter(place)
-    return property(getter, _refusing(place.rpartition(".")[2].lstrip("_"), hint) if hint else None, doc=doc)
+    name = place.rpartition(".")[2].lstrip("_")
+    return property(attrgetter(place), partial(refuse_assignment, name, hint) if hint else None, doc=doc)
 
 
-def read_only(computed: property, hint: str) -> property:
-    """The property, which refuses assignment and says what to write instead."""
-    name = computed.fget.__name__ if computed.fget else ""
-    return property(computed.fget, _refusing(name, hint), doc=computed.__doc__)
-
-
-def _refusing(name: str, hint: str) -> Callable[[object, object], None]:
-    def refuse(x: object, value: object) -> None:
-        raise AttributeError(f"the attribute {name!r} of a tensor is not assigned\nwrite {hint}", name=name, obj=x)
-
-    return refuse
+def refuse_assignment(name: str, hint: str, x: object, value: object = None) -> NoReturn:
+    """Refuse a value for an attribute of a tensor, and say what to write instead."""
+    raise AttributeError(f"the attribute {name!r} of a tensor is not assigned\nwrite {hint}", name=name, obj=x)
 
 
 class Distributed:

@@ -101,14 +101,16 @@ def save(
     >>> rote.load("fields.h5", "block[(),(0)]", name="v").to_global()[3]
     array([60, 62, 64, 66, 68, 70])
     """
+    # Labelled arrays of xarray, and Datasets of them, have tensors as their data.
     named = isinstance(x, Mapping) or not isinstance(x, Distributed)
     arrays = x if isinstance(x, Mapping) else {getattr(x, "name", None) or _UNNAMED if named else "": x}
-    found: list[Any] = [
-        each if isinstance(each, Distributed) else getattr(each, "data", None) for each in arrays.values()
+    data: list[Any] = [
+        array if isinstance(array, Distributed) else getattr(array, "data", None) for array in arrays.values()
     ]
-    if not found or not all(isinstance(each, Distributed) for each in found):
+    if not data or not all(isinstance(value, Distributed) for value in data):
         raise TypeError(f"save takes a tensor, or tensors by name, not {x!r}\nlay arrays out by DistTensor.from_global")
-    comm: Comm = found[0].comm
+
+    comm: Comm = data[0].comm
     with collective_errors(comm):
         names = dict(dims) if isinstance(dims, Mapping) else dict.fromkeys(arrays, dims)
         if not names.keys() <= arrays.keys():
@@ -117,41 +119,51 @@ def save(
             )
         tensors = _with_coordinates(x, arrays, names)
         comm_of("save", tensors.values())
-        kept = as_attributes(attributes if attributes is not None or not named else getattr(x, "attrs", None))
+
+        if attributes is None and named:
+            attributes = getattr(x, "attrs", None)
+        values = as_attributes(attributes)
         form, number, parts = format_of(path), as_step(step), list[Part]()
-        for name, each in tensors.items():
+        for name, tensor in tensors.items():
             if named:
                 check_name(name)
-            refuse_partial(each.distribution, name)
-            parts.append(Part(name, each.local, each.distribution, as_dims(names.get(name), name, each.shape)))
+            refuse_partial(tensor.distribution, name)
+            parts.append(Part(name, tensor.local, tensor.distribution, as_dims(names.get(name), name, tensor.shape)))
         check_extents(parts)
-        form.check(path, parts, kept, number)
+        form.check(path, parts, values, number)
+
     described = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
-    _agree(comm, "save", {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": described})
-    for k, each in enumerate(tensors.values()):
-        wanted = form.written_in(each.distribution, each.local.dtype)
-        stored = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
-        parts[k] = parts[k]._replace(block=stored.local, dist=wanted)
-    form.write(path, parts, comm, kept, number, progress)
+    _agree(comm, "save", {"paths": os.fspath(path), "steps": number, "attributes": values, "tensors": described})
+
+    # Before this no tensor moves: a move between ranks that save other things would wait for ever.
+    for k, tensor in enumerate(tensors.values()):
+        dist = form.written_in(tensor.distribution, tensor.local.dtype)
+        stored = tensor if dist == tensor.distribution else moved(tensor, dist.layout, "rote.save")
+        parts[k] = parts[k]._replace(block=stored.local, dist=dist)
+    form.write(path, parts, comm, values, number, progress)
 
 
 def _with_coordinates(x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]) -> dict[Any, Any]:
     """Tensors as they are, and those of labelled arrays with their coordinates; adds the names of their modes."""
     tensors: dict[Any, Any] = {}
-    for name, each in arrays.items():
-        tensors[name] = each if isinstance(each, Distributed) else each.data
-        names[name] = names.get(name) or getattr(each, "dims", None)
+    for name, array in arrays.items():
+        tensors[name] = array if isinstance(array, Distributed) else array.data
+        names[name] = names.get(name) or getattr(array, "dims", None)
     first = next(iter(tensors.values()))
+
+    # Coordinates that arrays have in common are saved once, and one name for several is refused. Plain coordinates are
+    # compared by their values, and tensors only by identity.
     coordinates: dict[Any, Any] = {}
-    for each in (*arrays.values(), x):
-        for name, coordinate in getattr(each, "coords", {}).items():
+    for array in (*arrays.values(), x):
+        for name, coordinate in getattr(array, "coords", {}).items():
             variable, known = coordinate.variable, coordinates.setdefault(name, coordinate.variable)
-            is_tensor = any(isinstance(each.data, Distributed) for each in (variable, known))
+            is_tensor = any(isinstance(other.data, Distributed) for other in (variable, known))
             same = variable.data is known.data or (not is_tensor and variable.equals(known))
             if name in tensors or not same:
                 raise RoteError(
                     f"{name!r} is the name of two arrays\nrename one by a.rename, or drop it by a.drop_vars"
                 )
+
     for name, variable in coordinates.items():
         data = variable.data
         if not isinstance(data, Distributed):
@@ -217,8 +229,8 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
     >>> for step in (0, 5):
     ...     rote.save("run.zarr", {"u": x}, attributes={"time": 0.1 * step}, step=step)
-    >>> held = rote.contents("run.zarr")
-    >>> held.steps, held.step, held.attributes, held.tensors["u"].shape
+    >>> run = rote.contents("run.zarr")
+    >>> run.steps, run.step, run.attributes, run.tensors["u"].shape
     ((0, 5), 5, {'time': 0.5}, (4, 6))
     """
     ranks = as_comm(comm)
@@ -231,8 +243,9 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 def _agree(comm: Comm, name: str, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that differ between ranks; all ranks raise the same error."""
 
-    def refusal(found: Difference) -> CommError:
-        both = f"of {[*arguments][found.at]} rank 0 gives {found.first} and rank {found.rank} {found.other}"
+    def refusal(difference: Difference) -> CommError:
+        at, first, rank, other = difference.at, difference.first, difference.rank, difference.other
+        both = f"of {[*arguments][at]} rank 0 gives {first} and rank {rank} {other}"
         return CommError(f"a file is one thing on all ranks, but {both}\ngive the same on all")
 
     agree(comm, name, tuple(map(repr, arguments.values())), refusal=refusal)

@@ -36,6 +36,7 @@ def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: 
     """This rank's block with ghost cells around it; see `DistTensor.halo`."""
     plan, move = _bound("halo", x, width, periodic)
     value = np.full((), as_array(fill), x.local.dtype)  # on a bad fill, all ranks raise the same
+
     if out is not None:
         with collective_errors(x.comm):
             _check("out", out, move.shape, x.local.dtype)
@@ -43,6 +44,7 @@ def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: 
                 raise LayoutError("out cannot be written to\ngive an array of your own, or leave out=")
             if np.shares_memory(out, x.local) and not _is_inside(x.local, out, plan):
                 raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
+
     if records_open.get():
         announce(x, plan.cost.bytes, lambda: str(plan), "halo")
     return move(x.local, value, out)
@@ -54,8 +56,10 @@ def without_halo(x: T, halo: npt.ArrayLike, width: Width, periodic: Periodic) ->
     with collective_errors(x.comm):
         values = as_array(halo)
         _check("halo", values, move.shape, x.local.dtype)
+
     if records_open.get():
         announce(x, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
+
     block = np.zeros(x.local.shape, x.local.dtype)
     move.accumulate(values, block)
     return x._with(block)
@@ -89,11 +93,12 @@ def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:
     """Per mode, the ghosts below and above."""
     try:
         per_mode = tuple(width) if isinstance(width, Sequence) else (width,) * order
-        pairs = [tuple(each) if isinstance(each, Sequence) else (each, each) for each in per_mode]
+        pairs = [tuple(ghosts) if isinstance(ghosts, Sequence) else (ghosts, ghosts) for ghosts in per_mode]
         widths = tuple((integer(low, "a width"), integer(high, "a width")) for low, high in pairs)
         right = all(low >= 0 and high >= 0 for low, high in widths)
     except ValueError:  # not integers, or more than two
         right = False
+
     if not right:
         raise LayoutError(
             f"{width!r} is no width of ghost cells\nwrite a number, or per mode one or a pair (below, above)"
@@ -116,5 +121,5 @@ def _check(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) 
 def _is_inside(block: Array, out: Array, plan: HaloPlan) -> bool:
     """Whether a block is, in memory, the interior of `out`, without the ghosts."""
     inside = out[tuple(slice(low, low + n) for (low, _), n in zip(plan.widths, block.shape, strict=True))]
-    places = [(each.shape, each.strides, each.__array_interface__["data"][0]) for each in (block, inside)]
+    places = [(array.shape, array.strides, array.__array_interface__["data"][0]) for array in (block, inside)]
     return places[0] == places[1]

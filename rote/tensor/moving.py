@@ -122,14 +122,17 @@ class BoundMove(BoundToRun, Generic[T]):
             what = "its source" if x is None else "another tensor"
             agree(self.source.comm, "a move of move_to", (self.plan.source, self.plan.target, self.plan.dtype, what))
             self._program.agreed.add(x is None)
+
         if records_open.get():
             announce(self.source, self._program.nbytes, self.plan.__str__, "move_to")
+
         if x is None:
             _ = self.source._local, self.result._local  # an error if one is an outdated part
             for call in self._calls:
                 call()
         else:
             run_without_overlap(self.source.comm, self._program, self._block(x), self.result.local)
+
         if self.result._sharing is not None:
             changed(self.result)
         return self.result
@@ -139,6 +142,7 @@ class BoundMove(BoundToRun, Generic[T]):
             return x
         if not isinstance(x, Distributed):
             raise TypeError(f"a move takes a DistTensor or this rank's block, not {type(x).__name__}")
+
         if x.comm is not self.source.comm:
             raise LayoutError("the move and the tensor are on different communicators; give both the same comm")
         if (x.distribution, x.local.dtype) != (self.plan.source, self.plan.dtype):
@@ -180,10 +184,13 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     if not program.is_small:
         run_without_overlap(x.comm, program, x.local, out.local)
         return
+
+    # Prepared calls are dropped with either of their tensors, so that the ids tell them.
     key = id(x), id(out)
     number, calls = prepared.runs.get(key, (0, []))
     if not number:  # perhaps on this rank alone, so that it asks nobody
         _check_target(x, out, program.plan)
+
     overlaps = may_overlap(x.comm, x.local, out.local, number)
     if overlaps is not None:
         calls = bound_without_overlap(x.comm, program.bound, x.local, out.local, overlaps)
@@ -193,6 +200,7 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
             calls = calls[1:]
         x.comm.cache["prepared"] = last = x.comm.cache.get("prepared", 0) + 1  # no other run has this number
         prepared.keep(key, x, out, (last, calls))
+
     if program.computes and floating_errors_raise():
         with floating_errors(x.comm, "a move"):
             for call in calls:
@@ -250,6 +258,7 @@ def redistribute(
     """
     if not isinstance(tensors, Sequence):
         raise TypeError("redistribute takes a list of tensors; write x.redistribute(layout) for one")
+
     if isinstance(layout, Sequence) and not isinstance(layout, str):
         layouts = [*map(as_layout, layout)]
     else:
@@ -257,6 +266,7 @@ def redistribute(
     _check(tensors, layouts)
     if not tensors:
         return []
+
     comm = tensors[0].comm
     ends = tuple([(x.distribution, x.local.dtype, target) for x, target in zip(tensors, layouts, strict=True)])
 
@@ -268,11 +278,13 @@ def redistribute(
         return BoundPlans(plans, comm)
 
     bound = cached(comm, "lists", (ends, wire), make, _KEPT_LISTS) if grid is None else make()
+
     if CHECKS:
         agree(comm, "redistribute of several tensors", ends)
     if records_open.get():
         for x, plan in zip(tensors, bound.plans, strict=True):
             announce(x, plan.cost.bytes, plan.__str__)
+
     blocks = bound([x.local for x in tensors])
     return [tensors[0]._on(block, plan.target) for block, plan in zip(blocks, bound.plans, strict=True)]
 
@@ -314,6 +326,8 @@ def from_roots(
         dist = place(shape, layout, comm, grid)
         _check_rooted(dist)
         _check_part(x, dist, comm.rank)
+
+    # A rank without a part has an empty block, but of the dtype that the others have.
     dtypes: list[np.dtype[Any] | None] = gathered(comm, "from_roots", None if x is None else x.local.dtype)
     element = next(dtype for dtype in dtypes if dtype is not None)
     block = np.empty(dist.local_shape(comm.rank), element) if x is None else x.local
@@ -340,15 +354,16 @@ def _check_part(x: Distributed | None, dist: Distribution, rank: int) -> None:
     if not isinstance(x, Distributed | None):
         raise TypeError(f"from_roots takes a DistTensor, or None, not {type(x).__name__}")
     if (x is not None) != dist.holds(rank):
-        has, given = ("a part", "none is given") if x is None else ("nothing", "a tensor is given")
-        raise LayoutError(f"rank {rank} holds {has} of {dist}, but {given}\nwrite None on the ranks that hold nothing")
+        has, but = ("a part", "none is given") if x is None else ("nothing", "a tensor is given")
+        raise LayoutError(f"rank {rank} holds {has} of {dist}, but {but}\nwrite None on the ranks that hold nothing")
     if x is None:
         return
-    wanted, others = without_roots(dist), _others(dist)
+
+    part = without_roots(dist)
     coordinates = dist.grid.coordinates(rank)
-    number = wanted.grid.rank([coordinates[g] for g in others])
-    if x.distribution != wanted or x.comm.rank != number:
+    number = part.grid.rank([coordinates[g] for g in _others(dist)])
+    if x.distribution != part or x.comm.rank != number:
         raise LayoutError(
             f"rank {rank} gives {x.distribution} as rank {x.comm.rank} of those that hold it, but {dist} is "
-            f"{wanted} there, as rank {number}"
+            f"{part} there, as rank {number}"
         )

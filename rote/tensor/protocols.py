@@ -42,7 +42,6 @@ _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
 _PLAIN = (np.ones(1, "f4") ** np.float64(2)).dtype == np.float32
 """Whether the NumPy that is installed, an older one, takes exponents that are its own numbers for Python's."""
 
-
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The releases of the standard whose names `rote.array_api` has."""
 
@@ -57,21 +56,26 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        own = type(self)
-        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not own]
-        if types and _foreign([kind for kind in types if hasattr(kind, "__array_ufunc__")], (inputs, kwargs)):
+        # Most calls have tensors of this type alone, and look no further.
+        tensor = type(self)
+        others = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not tensor]
+        if others and _foreign([kind for kind in others if hasattr(kind, "__array_ufunc__")], (inputs, kwargs)):
             return NotImplemented
-        if type(None) in types and ufunc not in _EQUALITIES and any(x is None for x in inputs):
+        if type(None) in others and ufunc not in _EQUALITIES and any(x is None for x in inputs):
             raise TypeError(f"numpy.{ufunc.__name__} takes tensors, arrays and numbers, not None")
+
         if method == "__call__":
             if ufunc.signature is None:
                 return functions.elementwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)
             if answering(ufunc) is not None:
                 return answer(ufunc, inputs, kwargs)
             raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
+
         function = answering(ufunc, method)
         if function is None:
             raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", _method_hint(ufunc, method)))
+
+        # NumPy gives `out` as a tuple, and leaves out the axis where it is 0.
         (out,) = kwargs.pop("out", (None,))
         return function(*inputs, **{"axis": 0, **kwargs}, **({} if out is None else {"out": out}))
 
@@ -106,6 +110,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         number = "" if self.distribution.shape else " float(x) or"
         hint = f"write{number} x.to_global(), or x.local for this rank's block"
+
+        # Some libraries make arrays of what users give them; a user knows the library, and not that it does.
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if caller.startswith("numpy.ma."):
             hint = "a tensor has no mask: write array.filled(value) in place of the masked array"
@@ -138,14 +144,14 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     def _number(self, name: str) -> Any:
         """The value of a tensor of order 0, the same on all ranks. Collective."""
-        shape = self.distribution.shape
+        shape, lay = self.distribution.shape, self.distribution.layout
         if shape:
             raise TypeError(
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
                 f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements"
             )
-        lay = self.distribution.layout
-        if not lay.partial and not lay.rooted:
+
+        if not lay.partial and not lay.rooted:  # every rank has it
             return self.local.item()
         with because(name):
             return self.redistribute(Layout(())).local.item()
@@ -319,13 +325,14 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __repr__(self) -> str:
         if not hasattr(self, "_local"):
             return f"DistTensor({self.shape}, {str(self.layout)!r}, outdated: the tensor of this part has changed)"
+
         block = self.local
-        held = f"local={block.shape}"
+        content = f"local={block.shape}"
         if not block.shape:  # of order 0: what this rank has, for no rank asks others here
-            held = f"{'contribution' if self.layout.partial else 'value'}={block.item()}"
+            content = f"{'contribution' if self.layout.partial else 'value'}={block.item()}"
         return (
             f"DistTensor({self.shape}, {block.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
-            f"rank={self._comm.rank}, {held})"
+            f"rank={self._comm.rank}, {content})"
         )
 
     def _repr_html_(self) -> str:
@@ -393,6 +400,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 raise AbsentError(OUTDATED)
             if name == "mT":
                 raise AbsentError(f"matrices have order 2 or more, not {self.ndim}")
+
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if hint := _name_hint(name):
                 text += f"\nwrite {hint}"
@@ -463,6 +471,8 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         raise TypeError(refusal(f"{_name(function)}({{}})", _HINTS.get(function, "")))
     if options:  # of which NumPy's `_NoValue` means: not given
         options = {name: value for name, value in options.items() if value is not np._NoValue}
+
+    # The call comes first and the comparison of its arguments with the signature only if it fails: most calls fit.
     try:
         return method(*args, **options)
     except TypeError as error:

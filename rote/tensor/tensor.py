@@ -11,7 +11,7 @@ users call; functions of other modules do their work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, read_only
+from ..functions.distributed import Array, Distributed, changed, refuse_assignment
 from ..functions.moves import announce, because, function_at_work, records_open, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
@@ -72,14 +72,17 @@ class DistTensor(ArrayProtocols):
         self._distribution = distribution
         self._local = local
         self._sharing = None
+
         if type(local) is not np.ndarray:
             refuse_mask(type(local))
         if not isinstance(distribution, Distribution) or not isinstance(local, np.ndarray):
             raise TypeError(
                 "DistTensor(block, dist) takes an array and a Distribution\nwrite DistTensor.from_global(array, layout)"
             )
-        if local.shape != (wanted := distribution.local_shape(self._comm.rank)):
-            text = f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}"
+
+        shape = distribution.local_shape(self._comm.rank)
+        if local.shape != shape:
+            text = f"rank {self._comm.rank} holds a block of {shape} in {distribution}, not {local.shape}"
             if local.shape == distribution.shape:
                 text += "\nwrite DistTensor.from_global(array, layout) for an array that every rank has whole"
             raise LayoutError(text)
@@ -293,11 +296,13 @@ class DistTensor(ArrayProtocols):
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
+        # What moves by this alone, as `to_global` and `float(x)` do, gives its name to the call that ranks compare.
         work = function_at_work.get()
         name = work.name if work.call is None and work.name else "redistribute"
         program = program_to(name, self, layout, grid, method, tune, wire, "no out" if out is None else "an out")
         if work.implicit or records_open.get():
             announce(self, program.nbytes, lambda: str(program.plan))
+
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
         move_into(self, out, program)
@@ -613,10 +618,18 @@ class DistTensor(ArrayProtocols):
         """The real parts, as a tensor of the real dtype: a view, as in NumPy."""
         return functions.elementwise.real(self)
 
+    @real.setter
+    def real(self, value: Never) -> None:
+        refuse_assignment("real", "x.real[...] = values", self)
+
     @property
     def imag(self) -> Self:
         """The imaginary parts, as a tensor of the real dtype: a view, as in NumPy; of real numbers, read-only zeros."""
         return functions.elementwise.imag(self)
+
+    @imag.setter
+    def imag(self, value: Never) -> None:
+        refuse_assignment("imag", "x.imag[...] = values", self)
 
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Self:
         """The tensor with each element rounded to so many decimals, half to even.
@@ -668,29 +681,30 @@ class DistTensor(ArrayProtocols):
         """
         return functions.reshaping.nonzero(self)
 
+    # Methods that are functions as they stand. Each imports its module when it is first called, and type checkers look
+    # through the lambda to the parameters of the function.
     sum: Final = method(lambda: functions.reductions.sum)
     prod: Final = method(lambda: functions.reductions.prod)
     max: Final = method(lambda: functions.reductions.max)
     min: Final = method(lambda: functions.reductions.min)
     any: Final = method(lambda: functions.reductions.any)
     all: Final = method(lambda: functions.reductions.all)
+    argmax: Final = method(lambda: functions.reductions.argmax)
+    argmin: Final = method(lambda: functions.reductions.argmin)
+
     mean: Final = method(lambda: functions.statistics.mean)
     var: Final = method(lambda: functions.statistics.var)
     std: Final = method(lambda: functions.statistics.std)
-    argmax: Final = method(lambda: functions.reductions.argmax)
-    argmin: Final = method(lambda: functions.reductions.argmin)
-    dot: Final = method(lambda: functions.products.dot)
-    trace: Final = method(lambda: functions.matrices.numpy_trace)
-    diagonal: Final = method(lambda: functions.matrices.numpy_diagonal)
-    swapaxes: Final = method(lambda: functions.rearranging.swapaxes)
-    ravel: Final = method(lambda: functions.reshaping.ravel)
-    squeeze: Final = method(lambda: functions.rearranging.squeeze)
-    repeat: Final = method(lambda: functions.rearranging.repeat)
-    argsort: Final = method(lambda: functions.sorting.argsort)
-    take: Final = method(lambda: functions.sorting.take)
     cumsum: Final = method(lambda: functions.scans.cumsum)
     cumprod: Final = method(lambda: functions.scans.cumprod)
 
-    if not TYPE_CHECKING:  # which would lose their types
-        real = read_only(real, "x.real[...] = values")
-        imag = read_only(imag, "x.imag[...] = values")
+    dot: Final = method(lambda: functions.products.dot)
+    trace: Final = method(lambda: functions.matrices.numpy_trace)
+    diagonal: Final = method(lambda: functions.matrices.numpy_diagonal)
+
+    ravel: Final = method(lambda: functions.reshaping.ravel)
+    squeeze: Final = method(lambda: functions.rearranging.squeeze)
+    swapaxes: Final = method(lambda: functions.rearranging.swapaxes)
+    repeat: Final = method(lambda: functions.rearranging.repeat)
+    argsort: Final = method(lambda: functions.sorting.argsort)
+    take: Final = method(lambda: functions.sorting.take)
