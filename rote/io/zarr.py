@@ -233,9 +233,11 @@ def write_zarr(
         collective_errors(comm),
         readably(path, "written"),
     ):
+        # The draft is the step itself if that is added to a store; a new store has it within.
+        adds = draft.target != os.path.realpath(path)
+        folder = draft.path if step is None or adds else _inner(draft, step)
         for part in parts:
             if part.block.size and writes(part.dist, comm.rank):
-                folder = draft.path if step is None or draft.target != os.path.realpath(path) else _inner(draft, step)
                 _put(os.path.join(folder, part.name), part, comm.rank, advance)
 
 

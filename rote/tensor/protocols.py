@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from inspect import signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from .. import functions
 from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
-from ..functions.distributed import OUTDATED, Distributed
+from ..functions.distributed import OUTDATED, Distributed, refuse_assignment
 from ..functions.moves import because
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
 from ..layout.layout import Layout
@@ -254,6 +254,24 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     def _store(self, axes: Sequence[Any] | None, part: Distributed) -> None:
         functions.indexing.store(self, axes, part)
+
+    @property
+    def real(self) -> Self:
+        """The real parts, as a tensor of the real dtype: a view, as in NumPy."""
+        return functions.elementwise.real(self)
+
+    @real.setter
+    def real(self, value: Never) -> None:
+        refuse_assignment("real", "x.real[...] = values", self)
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts, as a tensor of the real dtype: a view, as in NumPy; of real numbers, read-only zeros."""
+        return functions.elementwise.imag(self)
+
+    @imag.setter
+    def imag(self, value: Never) -> None:
+        refuse_assignment("imag", "x.imag[...] = values", self)
 
     @property
     def device(self) -> str:

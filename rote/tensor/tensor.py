@@ -11,7 +11,7 @@ users call; functions of other modules do their work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, refuse_assignment
+from ..functions.distributed import Array, Distributed, changed
 from ..functions.moves import announce, because, function_at_work, records_open, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
@@ -612,24 +612,6 @@ class DistTensor(ArrayProtocols):
         return values
 
     conjugate = conj
-
-    @property
-    def real(self) -> Self:
-        """The real parts, as a tensor of the real dtype: a view, as in NumPy."""
-        return functions.elementwise.real(self)
-
-    @real.setter
-    def real(self, value: Never) -> None:
-        refuse_assignment("real", "x.real[...] = values", self)
-
-    @property
-    def imag(self) -> Self:
-        """The imaginary parts, as a tensor of the real dtype: a view, as in NumPy; of real numbers, read-only zeros."""
-        return functions.elementwise.imag(self)
-
-    @imag.setter
-    def imag(self, value: Never) -> None:
-        refuse_assignment("imag", "x.imag[...] = values", self)
 
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Self:
         """The tensor with each element rounded to so many decimals, half to even.
