@@ -75,7 +75,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if function is None:
             raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", _method_hint(ufunc, method)))
 
-        # NumPy gives `out` as a tuple, and leaves out the axis where it is 0.
+        # NumPy gives `out` as a tuple, and no axis where the user gives none, which means mode 0.
         (out,) = kwargs.pop("out", (None,))
         return function(*inputs, **{"axis": 0, **kwargs}, **({} if out is None else {"out": out}))
 
