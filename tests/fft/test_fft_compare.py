@@ -94,7 +94,7 @@ def test_a_grid_may_leave_one_extent_open() -> None:
 
 @pytest.mark.parametrize(("points", "ranks"), [(32, 46_656), (30, 720_720), (64, 2**22)])
 def test_more_grids_than_can_be_compared_are_refused_with_one_that_fits(points: int, ranks: int) -> None:
-    """Numbers with many divisors have very many grids: the error names one of the ranks, by which the FFT is compared."""
+    """Numbers with many divisors have very many grids: the error names one, on which the FFT has a walk."""
     with pytest.raises(rote.PlanError, match="more than 8192 grids of up to 6 modes") as refused:
         compare((points,) * 6, ranks)
 
