@@ -227,6 +227,7 @@ class Walk:
         dtypes = [self.dtype]
         for stage in self.stages:
             dtypes.append(dtypes[-1])
+
             for action in stage.done:
                 if isinstance(action, Transform):
                     dtypes[-1] = dtype_after(action.kind, dtypes[-1])
@@ -268,6 +269,7 @@ class Walk:
             for before, after, dtype in self.ends:
                 wire = as_wire(self.wire, dtype)
                 moves.append(tuple([rounded(step, wire) for step in single_step(before, after)]))
+
         every: list[Task] = [*_work(self.stages[0], self.dtype)]
         for stage, steps, (before, after, dtype) in zip(self.stages[1:], moves, self.ends, strict=True):
             if steps or keeps_order(before, after, 0):
@@ -275,6 +277,7 @@ class Walk:
             else:
                 every.append(Work("copy", prod(before.max_local_shape()) * dtype.itemsize))
             every += _work(stage, dtype)
+
         name = f"{self.kind} of {self.source.shape} {self.dtype}"
         layouts = str(self.source.layout), str(self.target.layout)
         return Tasks(name, self.source.grid, layouts, self.machine, tuple(every), self.peak_bytes)
@@ -307,10 +310,12 @@ class Walk:
         """
         last = len(self.stages) - 1
         shown = [n for n, stage in enumerate(self.stages) if stage.done or n in (0, last)]
+
         arrows = []
         for start, stop in pairwise(shown):
             steps = chain(*map(_messages, self.transitions[start:stop]))
             arrows.append(_arrow([str(step).partition(":")[0] for step in steps]))
+
         drawn = [self.stages[n] for n in shown]
         captions = [str(stage).partition("]: ")[2] for stage in drawn]
         distributions, modes = [stage.before for stage in drawn], [_shown_modes(stage) for stage in drawn]
@@ -322,6 +327,7 @@ class Walk:
         for number, stage in enumerate(self.stages):
             if number:
                 lines += [f"    # {str(step).split(':', 1)[0]}" for step in _messages(moves[number - 1])]
+
             on = "" if stage.before.grid == grid else f"on {stage.before.grid} "
             grid = stage.before.grid
             lines.append(f"  {on}{stage}")
@@ -351,11 +357,13 @@ def keeps_order(source: Distribution, target: Distribution, rank: int) -> bool:
     """Whether a move without messages leaves a rank's block in memory as it is, so that only its shape changes."""
     shapes = source.local_shape(rank), target.local_shape(rank)
     move = movement(source, target)
-    kept = move.messages(rank, SENDS, rank)
-    if prod(shapes[0]) != prod(shapes[1]) or sum([message.size for message in kept]) != prod(shapes[0]):
+    to_itself = move.messages(rank, SENDS, rank)
+    if prod(shapes[0]) != prod(shapes[1]) or sum([message.size for message in to_itself]) != prod(shapes[0]):
         return False
+
+    # Element for element: the place in the block before is the place in the block after.
     before, after = map(row_major, shapes)
-    for message in kept:
+    for message in to_itself:
         for part, group in zip(move.parts, message.groups, strict=True):
             if not group.keeps_offsets([before[m] for m in part.before], [after[m] for m in part.after]):
                 return False

@@ -36,11 +36,13 @@ class Family:
         lines: the lines of its walk from a tensor's distribution to the layout of the spectrum, or, without one, to
             where the walk ends. It raises a LayoutError if the family does not take such a tensor.
         grid_order: the number of modes of a grid that is not given; None for one per axis.
+        symmetric: whether it treats all split axes alike, so that it costs the same whichever grid mode splits which.
     """
 
     start: Callable[[tuple[int, ...], Grid, TransformRequest, Layout | None], Layout]
     lines: Callable[[Distribution, TransformRequest, Layout | None], list[Line]]
     grid_order: int | None = 1
+    symmetric: bool = False
 
 
 def transposed(splits: int) -> str:
@@ -120,8 +122,8 @@ FAMILIES = {
     "slab": Family(partial(_whole_axes, "slab"), shortest.transpose_to),
     "pencil": Family(partial(_whole_axes, "pencil"), shortest.transpose_to, 2),
     "rows": Family(_rows, transpose.rows),
-    "volumetric": Family(partial(_cyclic_axes, "volumetric"), partial(cyclic.volumetric, "volumetric"), None),
-    "cyclic": Family(partial(_cyclic_axes, "cyclic"), partial(cyclic.volumetric, "cyclic"), None),
+    "volumetric": Family(partial(_cyclic_axes, "volumetric"), partial(cyclic.volumetric, "volumetric"), None, True),
+    "cyclic": Family(partial(_cyclic_axes, "cyclic"), partial(cyclic.volumetric, "cyclic"), None, True),
     "ragged": Family(_ragged, ragged.ragged),
 }
 """The families by name: a new one is a row here."""

@@ -84,13 +84,14 @@ class Prices:
         self._known: dict[Transfer, tuple[int, int]] = {}
 
     def __call__(self, walk: Walk) -> Price:
-        tasks = walk.tasks(compiled=False).every
         seconds, moves, received, total = 0.0, 0, 0, 0
-        for task in tasks:
+
+        for task in walk.tasks(compiled=False).every:
             seconds += task_seconds([task], self.machine)
             if isinstance(task, Transfer):
-                most, every = self._volumes(task)
-                moves, received, total = moves + 1, received + most, total + every
+                most, of_all = self._volumes(task)
+                moves, received, total = moves + 1, received + most, total + of_all
+
         return Price(seconds, moves, received, total)
 
     def _volumes(self, move: Transfer) -> tuple[int, int]:
@@ -98,8 +99,11 @@ class Prices:
         if move not in self._known:
             elements, ranks = flow(move.step).elements, move.step.ranks.size
             received = int(elements.max())
+
+            # The array broadcasts over the ranks; its sum may pass the largest integer of NumPy.
             exact = object if received * elements.size >= 1 << 63 else None
             total = int(elements.sum(dtype=exact)) * (ranks // elements.size)
+
             sent = move.step.sent(move.item)
             self._known[move] = received * sent, total * sent
         return self._known[move]
@@ -192,6 +196,7 @@ def walk_of(
         walk = build(source, lines, request)
         _check_kinds(walk, request)
         return walk
+
     check_algorithm(algorithm, source.layout)
     if algorithm == "auto":
         return best(choices(source, request, output, machine))
@@ -200,11 +205,12 @@ def walk_of(
 
 def _check_kinds(walk: Walk, request: TransformRequest) -> None:
     """Refuse a walk, given as text, that does something other than the request."""
-    for axis, wanted in request.kind.items():
+    for axis, kind in request.kind.items():
         done = walk.kinds[axis]
-        if wanted and done != wanted and (done or wanted not in COMPLEX):
-            raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {wanted} is asked for")
-        if wanted and done and walk.target.shape[axis] != request.given(axis):
+        if kind and done != kind and (done or kind not in COMPLEX):
+            raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {kind} is asked for")
+
+        if kind and done and walk.target.shape[axis] != request.given(axis):
             raise LayoutError(
                 f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {request.given(axis)} "
                 "are asked for; write resize in front of the transform, or leave out s"
@@ -230,9 +236,10 @@ def reread(arguments: Arguments, text: str, grid: Grid) -> Walk:
     walk = walk_of(distribute(read_lines(text)[0].layout, arguments.shape, grid), arguments.request, text)
     if grid.size != arguments.ranks or arguments.grid not in (None, grid):
         raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
-    for wanted, layout in ((arguments.layout, walk.source.layout), (arguments.output, walk.target.layout)):
-        if wanted not in (None, layout):
-            raise LayoutError(f"the walk is in {layout} where {wanted} is asked for")
+
+    for asked, layout in ((arguments.layout, walk.source.layout), (arguments.output, walk.target.layout)):
+        if asked not in (None, layout):
+            raise LayoutError(f"the walk is in {layout} where {asked} is asked for")
     return walk
 
 
@@ -245,6 +252,7 @@ def _source(arguments: Arguments, algorithm: str) -> Distribution:
         if grid is None:
             grid = Grid.of(arguments.ranks, max((*layout.grid_modes, 0)) + 1)
         return distribute(layout, shape, grid)
+
     check_algorithm(algorithm)
     family = FAMILIES[algorithm]
     if grid is None:
@@ -262,6 +270,7 @@ def choices(
     names = [transposed(len(source.layout.grid_modes)), "cyclic", *["volumetric"] * (source.grid.order > 1)]
     if source.layout.view is not None:
         names.append("rows")
+
     candidates = [_choice(name, source, request, output, prices) for name in names]
     if not any(map(_spread, candidates)):
         candidates.append(_choice("ragged", source, request, output, prices))
@@ -280,34 +289,46 @@ def ranking(arguments: Arguments, machine: Machine = DEFAULT, views: bool = True
     >>> [choice.name for choice in ranking(Arguments((64, 64, 64), wanted, 4))][:2]
     ['slab', 'rows']
     """
-    candidates: list[Choice] = []
-    prices = Prices(machine)
-    shape = arguments.shape
+    shape, prices = arguments.shape, Prices(machine)
     grids = _grids(arguments.ranks, shape) if arguments.grid is None else [arguments.grid]
     if machine.network is not None and not machine.network.holds(arguments.ranks):
         grids = grids[:1]  # each says why there is no room
-    first: dict[object, Grid] = {}  # of grids that differ in the order of their modes alone
+
+    candidates = list[Choice]()
+    many = len(grids) > _MANY and arguments.output is None
+    first: dict[object, Grid] = {}  # of grids that differ only in the order of their modes
     for grid in grids:
-        for name in (transposed(grid.order), "cyclic", *["volumetric"] * (grid.order > 1), *["rows"] * views):
-            alike = _alike(name, arguments, grid, machine) if len(grids) > _MANY and arguments.output is None else None
+        names = [transposed(grid.order), "cyclic"]
+        if grid.order > 1:
+            names.append("volumetric")
+        if views:
+            names.append("rows")
+
+        for name in names:
+            alike = _alike(name, arguments, grid, machine) if many else None
             if alike is None or first.setdefault(alike, grid) == grid:
                 candidates.append(_from_start(name, arguments, grid, prices))
             else:
                 candidates.append(_without_walk(name, shape, grid, f"it costs as much as on {first[alike]}"))
+
+    # Ragged walks move more and are taken only where all others crowd some ranks.
     if not any(map(_spread, candidates)):
         candidates += [_from_start("ragged", arguments, grid, prices) for grid in grids]
     return preferred(candidates)
 
 
 def _alike(name: str, arguments: Arguments, grid: Grid, machine: Machine) -> object:
-    """What grids have in common on which a family costs the same: the extents and the times of their modes, in any
-    order, if it treats the axes alike that they split. None if nothing is known."""
+    """What grids have in common on which a family costs the same; None if nothing is known.
+
+    It is the extents and the times of their modes, in any order, if the family treats alike the axes that they split.
+    """
     shape, request = arguments.shape, arguments.request
     split = [axis for axis in request.axes if axis != request.real]
     like = {(shape[axis], request.kind[axis]) for axis in split}
     same = request.points == request.kept == tuple([shape[axis] for axis in request.axes])
-    if name not in ("cyclic", "volumetric") or len(like) != 1 or not same:
+    if not FAMILIES[name].symmetric or len(like) != 1 or not same:
         return None
+
     try:
         times = machine.along(grid)
     except PlanError:
@@ -322,10 +343,12 @@ def _from_start(name: str, arguments: Arguments, grid: Grid, prices: Prices) -> 
         source = _source(replace(arguments, grid=grid), name)
     except LayoutError as error:
         return _without_walk(name, shape, grid, str(error))
+
     for axis in components(shape, request) if source.layout.view is None else ():
         if source.splits[axis]:
             why = f"axis {axis} of {shape[axis]} components would be split; give the layout to say so"
             return _without_walk(name, shape, grid, why)
+
     return _choice(name, source, request, arguments.output, prices)
 
 
@@ -401,22 +424,25 @@ def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
     """
     ranked = sorted(candidates, key=lambda choice: choice.price.order)
     field = _field(ranked)
+
     # Sorted stably, so that walks that nothing tells apart stay in the order of their prices.
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
     near.sort(key=_near_order)
+
     first = {id(choice) for choice in near}
     return (*near, *(choice for choice in ranked if id(choice) not in first))
 
 
 def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
     """The distinct walks that "auto" may take, in order; a LayoutError if there is none."""
-    every: dict[Walk, Choice] = {}
+    distinct: dict[Walk, Choice] = {}
     for choice in _field(candidates):
         if choice.walk is not None:
-            every.setdefault(choice.walk, choice)
-    if not every:
+            distinct.setdefault(choice.walk, choice)
+
+    if not distinct:
         raise LayoutError(candidates[0].why)
-    return every
+    return distinct
 
 
 def best(candidates: Sequence[Choice]) -> Walk:
@@ -444,11 +470,13 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
     named: dict[str, Choice] = {}
     for choice in sorted(candidates, key=lambda choice: choice is not taken):
         named.setdefault(choice.name, choice)
+
     lines = []
     for name, choice in named.items():
         if choice.walk is None:
             lines.append(f"  {name} has no walk: {choice.why}")
             continue
+
         more = "" if not taken or not taken.seconds else f", {choice.seconds / taken.seconds:.2f} times as long"
         if choice is taken:
             more = ", taken"
@@ -458,6 +486,7 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
             more += ", but ranks come to hold more than their parts"
         if choice.note:
             more += f"; {choice.note}"
+
         if not lines:
             more = f" {on_machine(walk.machine)}{more}"
         lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
@@ -514,15 +543,18 @@ def compare(
         raise LayoutError(
             "FFTs are compared for ranks, or for nodes of a machine with a profile; give ranks=… or nodes=…"
         )
+
     if nodes is not None and times.network is not None:
         ranks = integer(nodes, "the number of nodes") * times.network.ranks_per_node
     extents, size = tensor_shape(shape), integer(ranks or 0, "the number of ranks")
     if not 1 <= size <= MOST_PROCESSES:
         hint = "\ngive each rank several threads, or compare fewer ranks" * (size > MOST_PROCESSES)
         raise LayoutError(f"FFTs are compared on 1 to {MOST_PROCESSES} ranks, not {size}{hint}")
+
     on = None if grid is None else Grid(grid_shape(grid, size))
     if on is not None and on.size != size:
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")
+
     request = planned_request(extents, dtype, axes, kinds, False, s, resample)
     arguments = as_arguments(extents, request, size, layout, on, output)
     return choices_for(arguments, times)
@@ -548,17 +580,20 @@ def _empty_ranks(walk: Walk) -> int:
         for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
             extents = part_extents(splits, extent)
             holding = holding * int(np.count_nonzero(extents)) // extents.size
+
         most = max(most, dist.grid.size - holding)
     return most
 
 
 def gathered_bytes(walk: Walk) -> int:
     """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is."""
-    before, own, most = copies(walk.source), prod(walk.source.max_local_shape()), 0
+    before, block, most = copies(walk.source), prod(walk.source.max_local_shape()), 0
+
     for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-        held = prod(stage.before.max_local_shape())
-        if held > own and _transforms(stage) and copies(stage.before) > before:
-            most = max(most, held * dtype.itemsize)
+        larger = prod(stage.before.max_local_shape())
+        if larger > block and _transforms(stage) and copies(stage.before) > before:
+            most = max(most, larger * dtype.itemsize)
+
     return most
 
 
@@ -567,10 +602,11 @@ def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: i
     nbytes = gathered_bytes(walk)
     if not nbytes or comm.rank:
         return
-    own = prod(walk.source.max_local_shape()) * walk.dtype.itemsize
+
+    block = prod(walk.source.max_local_shape()) * walk.dtype.itemsize
     warnings.warn(
         f"each of {counted(comm.size, 'rank')} comes to hold {in_bytes(nbytes)} of {walk.source}, a whole axis of "
-        f"it, in place of its {in_bytes(own)}; {_advice(walk.source, request)}",
+        f"it, in place of its {in_bytes(block)}; {_advice(walk.source, request)}",
         GatherWarning,
         stacklevel=depth + 2,
     )

@@ -50,23 +50,28 @@ def volumetric(name: str, source: Distribution, request: TransformRequest, outpu
             f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, pencil or "
             "rows"
         )
+
     if not is_plain(source.layout):
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
+
     axes, real, together = request.axes, request.real, name == "cyclic"
     split = [a for a in axes if source.splits[a]]
     others = [a for a in split if {s.kind for s in source.splits[a]} != {CYCLIC}]
-    if len(others) == len(split):
+
+    if len(others) == len(split):  # none is cyclic: one move deals them all
         modes = list(source.layout.modes)
         for a in split:
             modes[a] = tuple(Entry(e.grid_mode) for e in modes[a])
         start = Layout(tuple(modes)).on(source.shape, source.grid)
         return ending([StageSyntax(source.layout), *_cyclic(start, request, together)], output)
+
     if others and not request.forward and real is not None and real not in others:
         others.append(real)  # the real axis comes last in an inverse transform
     first = request.of(tuple(a for a in axes if a not in others))
     lines = _cyclic(source, first, together)
     if not others:
         return ending(lines, output)
+
     between = fitted(source, request.after(source.shape, first.axes))
     return [*lines, *transpose_to(between, request.of(tuple(others)), output)]
 
@@ -82,28 +87,36 @@ def _cyclic(source: Distribution, request: TransformRequest, together: bool) -> 
             f"a real transform in this family wants axis {real} whole on every rank, for half a spectrum does not lie "
             f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
         )
+
     dist, resizes = begin(source, request, [axis for axis in axes if source.splits[axis]])
     lines = [StageSyntax(source.layout, actions=resizes)] if resizes else []
     grids = _Grids(dist, axes)
     tracks = [_axis(dist, axis, axis in axes, grids) for axis in range(dist.order)]
     split = [axis for axis in tracks if axis.levels]
+
+    # All whole modes are transformed first, and of split axes the digits that each rank has; then come the rounds.
     first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
         first[real] = replace(first[real], transformed=())
     lines.append(_line(first, _transforms(tracks, first, dist, request), bool(split), grids.at(split)))
+
     for moving in _rounds(split, together):
-        ending = [axis for axis in moving if axis.at_last]
-        if ending:
-            lines.append(_line(_segments(tracks, ending, _Axis.cut)))
+        closing = [axis for axis in moving if axis.at_last]
+        if closing:
+            lines.append(_line(_segments(tracks, closing, _Axis.cut)))
+
         segments = _segments(tracks, moving, _Axis.move)
         due = any(axis.waits for axis in moving)
         lines.append(_line(segments, _transforms(tracks, segments, dist, request), due, grids.at(split)))
+
     if split:
         lines.append(_line([axis.close() for axis in tracks], grid=source.grid))
+
+    # Extents change where axes are whole again: spectra are cut, and the real axis of an inverse is sized.
     last: list[ActionSyntax] = []
-    for axis, kept in zip(axes, request.kept, strict=True):
+    for axis, points in zip(axes, request.kept, strict=True):
         if tracks[axis] in split and request.cut(axis):
-            last.append(ActionSyntax("resample", (axis,), (kept,)))
+            last.append(ActionSyntax("resample", (axis,), (points,)))
     if not request.forward and real is not None:
         last += sized(request.kind[real], (real,), {real: real}, dist.shape, request)
     lines[-1] = replace(lines[-1], actions=(*lines[-1].actions, *last))
@@ -127,17 +140,20 @@ class _Grids:
                     raise LayoutError(
                         f"axis {axis} of {source.layout} is not elementwise cyclic; write ({s.grid_mode}:cyclic)"
                     )
+
             try:
                 sizes = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
             except LayoutError as error:
                 raise LayoutError(f"axis {axis} of {source.layout}: {error}") from None
+
             if len(sizes) > 1:
-                if len(splits) > 1:
+                if len(splits) > 1:  # levels cut one grid mode
                     raise LayoutError(
                         f"axis {axis} of {source.shape[axis]} points is taken in {len(sizes)} levels, and split over "
                         f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; split it over one"
                     )
                 self.levels[splits[0].grid_mode] = sizes
+
         self._shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
         number = count()
         self.numbers = [tuple(islice(number, len(part))) for part in self._shape]
@@ -147,20 +163,22 @@ class _Grids:
         shape = list(self._shape)
         for axis in axes:
             if not axis.waits:
-                g = axis.own[0].grid_mode
+                g = axis.entries[0].grid_mode
                 shape[g] = shape[g][::-1]
         return Grid(tuple(chain(*shape)))
 
 
-def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Axis:
-    splits, own, letter = source.splits[axis], source.layout.modes[axis], chr(ord("a") + axis)
-    whole = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
-    if not wanted or not splits:
-        return _Axis(letter, own, whole, wanted)
+def _axis(source: Distribution, axis: int, transformed: bool, grids: _Grids) -> _Axis:
+    splits, entries, letter = source.splits[axis], source.layout.modes[axis], chr(ord("a") + axis)
+    whole = tuple(Entry(g, e.kind) for e in entries for g in grids.numbers[e.grid_mode])
+    if not transformed or not splits:
+        return _Axis(letter, entries, whole, transformed)
+
+    # The first entry of a mode deals the least significant digit, so digits read the entries from the back.
     grid_modes = tuple(g for s in reversed(splits) for g in grids.numbers[s.grid_mode])
     sizes = tuple(s.parts for s in reversed(splits))
     levels = grids.levels.get(splits[0].grid_mode, (prod(sizes),))
-    return _Axis(letter, own, whole, wanted, grid_modes, sizes, levels)
+    return _Axis(letter, entries, whole, transformed, grid_modes, sizes, levels)
 
 
 def _segments(tracks: Sequence[_Axis], moving: Sequence[_Axis], read: Callable[[_Axis], _Segment]) -> list[_Segment]:
@@ -177,9 +195,11 @@ def _transforms(
     for axis, segment in enumerate(segments):
         places |= {first + m: axis for m in segment.transformed}
         first += len(segment.modes)
+
     modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
         return ()
+
     row = KINDS[request.kind[places[modes[-1]]]]
     digits = tuple(m for m in modes if tracks[places[m]].levels)
     whole = tuple(m for m in modes if m not in digits)
@@ -221,8 +241,8 @@ class _Axis:
 
     Attributes:
         letter: the first letter of the names of its digits.
-        own, whole: the entries in the source, and the same on the grid of the walk, for an axis that has no digits.
-        wanted: whether it is transformed.
+        entries, whole: those in the source, and the same on the grid of the walk, for an axis that has no digits.
+        transformed: whether it is transformed.
         grid_modes, sizes: the grid modes of the walk that split it, and the parts of each entry, the last one first.
         levels: the sizes of the all-to-alls, in ranks; none if it is whole on every rank, or not transformed.
         digits: for each digit of the axis, the grid modes that split it.
@@ -231,9 +251,9 @@ class _Axis:
     """
 
     letter: str
-    own: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
     whole: tuple[Entry, ...]
-    wanted: bool
+    transformed: bool
     grid_modes: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     levels: tuple[int, ...] = ()
@@ -256,7 +276,8 @@ class _Axis:
 
     def first(self) -> _Segment:
         if not self.levels:
-            return replace(self.stay(), transformed=(0,) * self.wanted)
+            return replace(self.stay(), transformed=(0,) if self.transformed else ())
+
         parts = self.sizes if len(self.levels) == 1 else self.levels
         self.digits = [(), *((g,) for g in self.grid_modes)]
         self.rows = [[k] for k in range(len(self.digits))]
@@ -267,6 +288,7 @@ class _Axis:
         """The axis as the last line left it."""
         if not self.levels:
             return _Segment([Name(self.letter)], [self.whole])
+
         names = [tuple(map(self.name, row)) for row in self.rows]
         items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
         grid_modes = [chain(*(self.digits[k] for k in row)) for row in self.rows]
@@ -285,6 +307,7 @@ class _Axis:
         parts = self.sizes if len(self.levels) == 1 else self.levels[-1:]
         self.digits[at : at + 1] = [()] * (len(parts) + 1)
         self.rows = [[k] for k in range(len(self.digits))]
+
         names = [self.name(k) for k in range(len(self.digits))]
         tile = Tile(tuple(zip(names[at:], (None, *parts), strict=False)))
         items: list[ViewItem] = [*map(Name, names[:at]), tile, *map(Name, names[at + len(parts) + 1 :])]
@@ -297,13 +320,15 @@ class _Axis:
         if not last:  # the spectrum's digit before takes the grid mode of the signal's next digit
             self.digits[at], self.digits[at + 1] = self.digits[at + 1], ()
             return replace(self.stay(), transformed=(at + 1,))
+
         dealt = len(self.sizes) if len(self.levels) == 1 else 1
         b, r, s = at, range(at + 1, at + 1 + dealt), range(at + 1 + dealt, len(self.digits))
-        held = [*r, *range(at - 1, -1, -1)]  # the digits of k mod p, the slowest first
+        split = [*r, *range(at - 1, -1, -1)]  # the digits of k mod p, the slowest first
         self.digits = [()] * len(self.digits)
-        for k, g in zip(held, self.grid_modes, strict=True):
+        for k, g in zip(split, self.grid_modes, strict=True):
             self.digits[k] = (g,)
-        self.rows = [[*s], [b], *([k] for k in held)]
+
+        self.rows = [[*s], [b], *([k] for k in split)]
         moved = self.stay()
         sigma = s[0]
         self.digits = self.digits[: sigma + 1]  # the digits of s are one after its transform
@@ -312,8 +337,8 @@ class _Axis:
 
     def close(self) -> _Segment:
         if not self.levels:
-            return _Segment([Name(self.letter)], [self.own])
-        return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.own])
+            return _Segment([Name(self.letter)], [self.entries])
+        return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.entries])
 
 
 def levels(points: int, ranks: int) -> tuple[int, ...]:
@@ -328,12 +353,15 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
     sizes = _levels(points, ranks)
     if sizes is not None:
         return sizes
+
     rule = f"{ranks} ranks do not divide {points} points"
     if points % ranks == 0:
         rule = (
             f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
             "power of that times a divisor of it"
         )
+
+    # What would do: the nearest numbers of ranks for these points, and of points for these ranks.
     fits = [p for p in divisors(points) if _levels(points, p) is not None]
     below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
     multiple = points // ranks * ranks
@@ -348,15 +376,16 @@ def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
     """The result of `levels`; None if the ranks do not fit the points."""
     if ranks == 1:
         return ()
-    each, rest = divmod(points, ranks)
-    if rest or each < 2:
+    share, rest = divmod(points, ranks)
+    if rest or share < 2:
         return None
-    if each % ranks == 0:
+    if share % ranks == 0:
         return (ranks,)
+
     sizes: list[int] = []
-    while ranks > each:
-        ranks, rest = divmod(ranks, each)
+    while ranks > share:
+        ranks, rest = divmod(ranks, share)
         if rest:
             return None
-        sizes.append(each)
-    return (*sizes, ranks) if each % ranks == 0 else None
+        sizes.append(share)
+    return (*sizes, ranks) if share % ranks == 0 else None
