@@ -1,49 +1,38 @@
 """Plans bound to ranks: a plan becomes a program (`program`), which takes a rank's block before to its block after.
 
 Its messages travel by the usual methods of exchange, by named ones, or by those that are the fastest on these ranks.
-
-Plans of several tensors advance step by step, so that steps over the same ranks share their messages: many small
-tensors cost as many messages as one. The blocks after each plan are bit for bit those of a separate run. Tensors that a
-collective of MPI reduces, and large tensors, for which a message of their own is cheap, go separately.
+Plans of several tensors can share their messages: see `bundle`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
 from functools import partial
-from itertools import zip_longest
 from math import prod
 from operator import mul
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.cost import flow
 from ..compiler.plan import Plan
-from ..compiler.step import LOCAL, Step
+from ..compiler.step import Step
 from ..errors import CommError, LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import check_grid
 from .comm import segments
-from .comm.agreement import Difference, agree, floating_errors, floating_errors_raise
-from .comm.cache import DoubleBuffer, cached, shared_workspace
+from .comm.agreement import floating_errors, floating_errors_raise
+from .comm.cache import cached
 from .comm.protocol import Array, Comm, MpiHandle
-from .copies import Copy, run
+from .copies import Copy
 from .ends import PreparedRuns, is_small
-from .exchange.messages import WHOLE, Messages, Segment, Transfer
-from .exchange.registry import MemoryUse, alike, check_method, memory_use
+from .exchange.registry import MemoryUse, check_method, memory_use
 from .operations import lowered
 from .program import SentProgram
-from .regions import Region
 
-__all__ = ["BoundPlan", "BoundPlans", "bind"]
+__all__ = ["BoundPlan", "bind"]
 
 _KEPT = 64  # programs that one communicator keeps
-_ALIGNED = 16  # bytes; each message in a bundle starts at a multiple, which suits any dtype
-_SMALL = 1 << 18  # the most bytes of a tensor that shares messages
-_MOST = 1 << 24  # bytes of the tensors in one group, so that workspace does not grow with their number
 
 
 def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
@@ -214,211 +203,3 @@ def _buffers(step: Step, rank: int) -> tuple[int, int]:
         np.broadcast_to(each, step.ranks.shape)[at] for each in (moved.send_buffer, moved.receive_buffer)
     )
     return int(packed), int(arrived)
-
-
-# --- plans of several tensors -----------------------------------------------------------------------------------------
-
-# In a step, one message carries everything from one rank to another. Each rank packs the messages of all steps as
-# bytes, ordered by receiver and then by step. Both sides know all lengths, so no lengths are sent.
-
-
-class _Place(NamedTuple):
-    """A message of a bundle: the number of its plan, its own number, its region, and its place in packed memory."""
-
-    plan: int
-    number: int
-    region: Region
-    at: slice
-    dtype: np.dtype[np.generic]
-
-    def of(self, memory: Array) -> Array:
-        """The message, as a view of memory."""
-        return memory[self.at].view(self.dtype)
-
-
-class _Bundle:
-    """The messages of a step of several plans over one communicator, by the numbers of the plans. Collective."""
-
-    __slots__ = ("_coming", "_leaving", "_receives", "_sends", "_steps")
-
-    def __init__(self, steps: dict[int, Messages]) -> None:
-        self._steps, comm = steps, next(iter(steps.values())).comm
-        # A separate move of ranks that share memory would round nothing.
-        rounds = any(each.wire != each.dtype for each in steps.values()) and DoubleBuffer.of(comm, 1) is None
-        dtypes = {n: each.wire if rounds else each.dtype for n, each in steps.items()}
-        self._leaving, self._sends = _places({n: each.leaving for n, each in steps.items()}, dtypes, comm.size)
-        self._coming, self._receives = _places({n: each.coming for n, each in steps.items()}, dtypes, comm.size)
-
-    def __call__(self, blocks: Sequence[Array]) -> dict[int, list[Array]]:
-        """Send messages of the blocks, by the numbers of their plans; the messages that come. Collective."""
-        comm, sends = next(iter(self._steps.values())).comm, sum(self._sends)
-        workspace = shared_workspace(comm, sends + sum(self._receives))
-        packed, arrived = workspace[:sends], workspace[sends : sends + sum(self._receives)]
-        for place in self._leaving:
-            place.region.copy(blocks[place.plan], place.of(packed))
-        comm.alltoallv(packed, self._sends, arrived, self._receives)
-        received = {n: [arrived] * len(each.coming) for n, each in self._steps.items()}
-        for place in self._coming:
-            received[place.plan][place.number] = place.of(arrived)
-        return received
-
-
-def _places(
-    steps: dict[int, tuple[Segment, ...]], dtypes: dict[int, np.dtype[np.generic]], ranks: int
-) -> tuple[list[_Place], list[int]]:
-    """The places of the messages of all steps, ordered by peer, and the bytes per peer."""
-    places, counts, start = list[_Place](), [0] * ranks, 0
-    order = sorted((part.peer, plan, number) for plan, parts in steps.items() for number, part in enumerate(parts))
-    for peer, plan, number in order:
-        region = steps[plan][number].region
-        nbytes = region.size * dtypes[plan].itemsize
-        places.append(_Place(plan, number, region, slice(start, start + nbytes), dtypes[plan]))
-        padded = -(-nbytes // _ALIGNED) * _ALIGNED
-        counts[peer] += padded
-        start += padded
-    return places, counts
-
-
-class BoundPlans:
-    """Plans bound to a communicator, called with this rank's blocks before, for its blocks after. Collective.
-
-    Args:
-        plans: plans of tensors on these ranks, in the same order on all of them.
-        comm: the communicator of the ranks.
-
-    Raises:
-        CommError: the communicator and the grid of a plan differ in the number of ranks.
-        LayoutError: ranks bind different plans.
-    """
-
-    __slots__ = ("_alone", "_groups", "plans")
-
-    def __init__(self, plans: Sequence[Plan], comm: Comm) -> None:
-        self.plans: tuple[Plan, ...] = tuple(plans)
-        for plan in plans:
-            check_grid(plan.source.grid, comm.size)
-        _same_everywhere(plans, comm)
-        sharing = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan, comm)]
-        self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*sharing}}
-        self._groups = [_Group(numbers, plans, comm) for numbers in _groups(sharing, plans)]
-
-    def __call__(self, blocks: Sequence[Array]) -> list[Array]:
-        """Run the plans and return new blocks, in the same order; those of equal plans share one array.
-
-        Args:
-            blocks: this rank's blocks, one per plan, of its shape and dtype.
-        """
-        after = list(blocks)
-        for group in self._groups:
-            group(blocks, after)
-        for number, program in self._alone.items():
-            after[number] = program(blocks[number])
-        return after
-
-
-class _Group:
-    """Plans of these numbers, which share messages. Equal plans become one, of a field with as many components."""
-
-    __slots__ = ("_members", "_rounds")
-
-    def __init__(self, numbers: Sequence[int], plans: Sequence[Plan], comm: Comm) -> None:
-        equal: dict[Plan, list[int]] = {}
-        for n in numbers:
-            equal.setdefault(plans[n], []).append(n)
-        self._members = [*equal.values()]
-        columns = zip_longest(*(_steps(plan, len(members), comm.rank) for plan, members in equal.items()))
-        dtypes = [plan.dtype for plan in equal]
-        self._rounds = [_Round(steps, dtypes, comm) for steps in columns]
-
-    def __call__(self, blocks: Sequence[Array], after: list[Array]) -> None:
-        """Put the blocks after the plans into their places."""
-        current = []
-        for members in self._members:
-            block = np.stack([blocks[n] for n in members]) if len(members) > 1 else blocks[members[0]]
-            current.append(np.asarray(block, order="C"))  # a stack keeps the memory order of its blocks
-        for each in self._rounds:
-            each(current)
-        for members, block in zip(self._members, current, strict=True):
-            parts = block if len(members) > 1 else [block]
-            for n, part in zip(members, parts, strict=True):
-                after[n] = part
-
-
-_Bound = tuple[Step, tuple[int, ...], bool]
-"""A step, the shape of the block after it, and whether kept elements are carried."""
-
-
-def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
-    """The steps of a plan, for `count` tensors, as messages between pairs of ranks."""
-    components, bound = (count,) if count > 1 else (), list[_Bound]()
-    for step in plan.steps:
-        gathers = step.kind == "allgather"
-        sent = replace(step, kind="exchange") if gathers else step
-        shape = (*components, *step.after.local_shape(rank))
-        # The rank's own part of a gathered block is rounded like all copies.
-        bound.append((sent.of_field(components), shape, gathers and step.wire is not None))
-    return bound
-
-
-class _Round:
-    """One step of each of several plans; None for those that have no more. Collective."""
-
-    __slots__ = ("_bundles", "_messages", "_shapes")
-
-    def __init__(self, steps: Iterable[_Bound | None], dtypes: Sequence[np.dtype[Any]], comm: Comm) -> None:
-        self._messages, self._shapes = dict[int, Messages](), dict[int, tuple[int, ...]]()
-        by_ranks: dict[int, dict[int, Messages]] = {}  # a communicator is one object
-        for n, bound in enumerate(steps):
-            if bound is not None:
-                step, self._shapes[n], carried = bound
-                self._messages[n] = messages = Messages.of(step, dtypes[n], comm, carried)
-                if step.kind not in LOCAL:
-                    by_ranks.setdefault(id(messages.comm), {})[n] = messages
-        self._bundles = [_Bundle(each) for each in by_ranks.values()]  # in the same order on every rank
-
-    def __call__(self, current: list[Array]) -> None:
-        """Replace each block by the block after its step."""
-        received = dict[int, list[Array]]()
-        for bundle in self._bundles:
-            received |= bundle(current)
-        for n, messages in self._messages.items():
-            out, nothing = np.empty(self._shapes[n], messages.dtype), np.empty(0)
-            run(Transfer(messages, current[n], out, nothing, nothing).unpacking(received.get(n, [])))
-            current[n] = out
-
-
-def _shares(plan: Plan, comm: Comm) -> bool:
-    """Whether the messages of a plan are small, and all of them go between pairs of ranks."""
-    if any(alike("auto", step, comm) != "auto" for step in plan.steps):
-        return False
-    kinds = {step.kind for step in plan.steps}
-    return bool(plan.steps) and _nbytes(plan) <= _SMALL and not kinds & {*WHOLE, "reduce_scatter"}
-
-
-def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
-    """The numbers of plans in groups that run at once."""
-    groups, left = list[list[int]](), 0
-    for n in numbers:
-        nbytes = _nbytes(plans[n])
-        if not groups or nbytes > left:
-            groups.append([])
-            left = _MOST
-        groups[-1].append(n)
-        left -= nbytes
-    return groups
-
-
-def _nbytes(plan: Plan) -> int:
-    """Bytes of the tensor before the plan, on all ranks."""
-    return prod(plan.source.shape) * plan.dtype.itemsize
-
-
-def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
-    """Refuse lists that differ from rank to rank, with the same error on all."""
-    moves = [f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans]
-
-    def refusal(found: Difference) -> LayoutError:
-        both = f"the one at {found.at} is {found.first} on rank 0 and {found.other} on rank {found.rank}"
-        return LayoutError(f"tensors come in the same order on all ranks, but {both}")
-
-    agree(comm, "redistribute of several tensors", tuple(moves), refusal=refusal)

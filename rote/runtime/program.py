@@ -28,7 +28,7 @@ from .comm.segments import LINE
 from .copies import Copy, Factor, run
 from .exchange.messages import Messages, Method, Transfer
 from .exchange.point_to_point import Pipelined, Progress
-from .exchange.registry import alike, bind_method, make_method
+from .exchange.registry import bind_method, make_method, same_method
 from .exchange.shared import DirectRead
 from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
 
@@ -294,7 +294,7 @@ def _method(operation: Operation, comm: Comm, name: str, halved: bool) -> Method
     if operation.chunks is not None:
         return make_method("pipelined", messages, operation.chunks)
     if messages.step.wire is not None:
-        name = alike(name, messages.step, comm)
+        name = same_method(name, messages.step, comm)
     return bind_method(name, messages)
 
 

@@ -19,6 +19,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.refine import without_roots
+from ..runtime.bundle import BoundPlans
 from ..runtime.choose import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.agreement import CHECKS, agree, collective_errors, floating_errors, floating_errors_raise, gathered
@@ -27,7 +28,7 @@ from ..runtime.comm.protocol import BoundToRun, Comm
 from ..runtime.ends import bound_without_overlap, may_overlap, run_without_overlap
 from ..runtime.exchange.messages import sub_comm
 from ..runtime.placement import GridLike, place, same_everywhere
-from ..runtime.plans import BoundPlan, BoundPlans, bind
+from ..runtime.plans import BoundPlan, bind
 from ..runtime.tuning import tuned
 
 __all__ = ["BoundMove", "bound_move", "from_roots", "grid_comm", "move_into", "on_roots", "program_to", "redistribute"]

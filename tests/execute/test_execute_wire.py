@@ -18,7 +18,7 @@ import rote
 from rote.compiler.step import Step, error_of
 from rote.errors import PlanError
 from rote.runtime import copies
-from rote.runtime.exchange.registry import alike
+from rote.runtime.exchange.registry import same_method
 from rote.runtime.plans import BoundPlan, bind
 
 PROGRAM = Path(wire.__file__)
@@ -60,9 +60,9 @@ def test_groups_of_ranks_with_copies_go_one_way():
     texts = "block[(1),()] -> block[(),(1)]", "block[(0,1),()] -> block[(0),(1)]"
     for text, usual in zip(texts, ("alltoallv", "auto"), strict=True):
         step, entire = (rote.compile(text, shape=(4, 4), grid=(2, 2), wire=each).steps[0] for each in ("f4", None))
-        assert alike("auto", step, several) == usual
-        assert [alike("auto", step, together), alike("auto", entire, several)] == ["auto"] * 2
-        assert alike("nodes", step, several) == "nodes"
+        assert same_method("auto", step, several) == usual
+        assert [same_method("auto", step, together), same_method("auto", entire, several)] == ["auto"] * 2
+        assert same_method("nodes", step, several) == "nodes"
 
 
 def test_sums_of_what_travels_are_exact():

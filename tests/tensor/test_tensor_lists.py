@@ -13,7 +13,7 @@ from marks import parts_on
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.runtime import plans
+from rote.runtime import bundle
 
 
 @pytest.mark.parametrize(("ranks", "number"), parts_on(1, 2, 4, 6, some=4, rest=40))
@@ -27,7 +27,7 @@ def test_lists_are_redistributed_as_one_by_one(ranks, number):
 def test_large_tensors_go_by_themselves(monkeypatch, limits):
     """Law: where tensors are too large to share messages, or too many to go at once, they come out alike."""
     for name, nbytes in limits.items():
-        monkeypatch.setattr(plans, name, nbytes)
+        monkeypatch.setattr(bundle, name, nbytes)
     assert min(rote.run(lists.check, 3, (4,))) >= 3 * 4
 
 

@@ -26,7 +26,7 @@ from .messages import WHOLE, Messages, Method
 from .point_to_point import Isend, Pipelined, Waitsome
 from .shared import Direct, Nodes, Shared
 
-__all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "make_method", "methods"]
+__all__ = ["METHODS", "Method", "bind_method", "check_method", "make_method", "methods", "same_method"]
 __all__ += ["MemoryUse", "memory_use"]
 
 _AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
@@ -101,7 +101,7 @@ def memory_use(name: str, kind: str, comm: Comm) -> MemoryUse:
     return _USES.get(name, _USUAL)
 
 
-def alike(name: str, step: Step, comm: Comm) -> str:
+def same_method(name: str, step: Step, comm: Comm) -> str:
     """The method of a step over all ranks of a grid; not "auto" if that could make copies of an element differ.
 
     Shared memory rounds nothing. So on several nodes, all groups of ranks that hold copies must use one method.
