@@ -195,7 +195,7 @@ def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) ->
         scratch = at_line(needed), at_line(needed)
     for program in sent:
         program.bind(scratch)
-    return Workspace(2 * scratch[0].nbytes + max(program.held for program in sent), scratch)
+    return Workspace(2 * scratch[0].nbytes + max(program.method_bytes for program in sent), scratch)
 
 
 def _once(comm: Comm, walk: Walk, block: Array) -> Array:

@@ -109,7 +109,7 @@ class BoundPlan:
     @property
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beside the blocks before and after the plan; their sum is its peak."""
-        return sum(self._program.sizes) + self._program.held
+        return sum(self._program.sizes) + self._program.method_bytes
 
     def __call__(self, block: Array, out: Array | None = None) -> Array:
         """Run the plan and return the block after it, written into `out` if that is given.
@@ -154,8 +154,8 @@ class BoundPlan:
 
     def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
         if block.shape != shape or block.dtype != self.plan.dtype:
-            rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
-            raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+            what = f"{name} of rank {self._comm.rank} is {block.shape} {block.dtype}"
+            raise LayoutError(f"{what}, but {dist} wants {shape} {self.plan.dtype}")
 
 
 _BESIDE = 1 << 13
@@ -171,35 +171,36 @@ def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tup
     if not isinstance(comm, MpiHandle) or comm.size == 1:  # threads read from each other, and hold nothing
         return methods, True
     uses = [memory_use(name, step.kind, comm) for name, step in zip(methods, plan.steps, strict=True)]
-    most = np.array([_held(plan, comm.rank, uses, pieces) for pieces in (2, 1)])
+    most = np.array([_run_bytes(plan, comm.rank, uses, pieces) for pieces in (2, 1)])
     comm.allreduce_in_place(most, "max")
     fits = most <= plan.cost.peak_bytes + _BESIDE
     if not fits.any():
-        methods = tuple("alltoallv" if any(use.own) else name for name, use in zip(methods, uses, strict=True))
+        methods = tuple("alltoallv" if any(use.beyond) else name for name, use in zip(methods, uses, strict=True))
     return methods, bool(fits[0])
 
 
-def _held(plan: Plan, rank: int, uses: Sequence[MemoryUse], pieces: int) -> int:
-    """Bytes that a rank holds to run a plan by methods of these uses, where shared memory has so many pieces.
+def _run_bytes(plan: Plan, rank: int, uses: Sequence[MemoryUse], pieces: int) -> int:
+    """Bytes that a rank needs to run a plan by methods of these uses, where shared memory has so many pieces.
 
     Workspace is as large as the most demanding step needs it, and so is the memory that the same ranks share.
     """
     blocks = [prod(dist.local_shape(rank)) for dist in (plan.source, *(step.after for step in plan.steps))]
     between = [0, *blocks[1:-1], 0]
-    workspace, own = 0, dict[Hashable, int]()
+
+    workspace, memories = 0, dict[Hashable, int]()
     for number, (step, use) in enumerate(zip(plan.steps, uses, strict=True)):
         messages = _buffers(step, rank)
         packed_and_arrived = sum(map(mul, use.workspace, messages))
         workspace = max(workspace, between[number] + between[number + 1] + packed_and_arrived)
-        memory = step.grid_modes if use.shared else number
-        own[memory] = max(own.get(memory, 0), (pieces if use.shared else 1) * sum(map(mul, use.own, messages)))
-    return (blocks[0] + blocks[-1] + workspace + sum(own.values())) * plan.dtype.itemsize
+
+        memory, copies = (step.grid_modes, pieces) if use.shared else (number, 1)
+        memories[memory] = max(memories.get(memory, 0), copies * sum(map(mul, use.beyond, messages)))
+    return (blocks[0] + blocks[-1] + workspace + sum(memories.values())) * plan.dtype.itemsize
 
 
 def _buffers(step: Step, rank: int) -> tuple[int, int]:
     """The elements that a rank packs in a step, and those that arrive."""
     moved, at = flow(step), step.ranks.coordinates(rank)
-    packed, arrived = (
-        np.broadcast_to(each, step.ranks.shape)[at] for each in (moved.send_buffer, moved.receive_buffer)
-    )
+    packed = np.broadcast_to(moved.send_buffer, step.ranks.shape)[at]
+    arrived = np.broadcast_to(moved.receive_buffer, step.ranks.shape)[at]
     return int(packed), int(arrived)

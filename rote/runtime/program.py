@@ -7,12 +7,39 @@ wait for each other. `bound` then makes the Python calls for given blocks.
 
 Ranks that share memory read each other's blocks (`ReadProgram`). Other ranks send messages by the methods of exchange
 (`SentProgram`): then the packed and the arrived messages of a move need memory as well.
+
+An example: 4 x 4 numbers of 8 bytes move from rows to columns, on two ranks. Rank 0 has the rows a b c d and e f g h,
+and rank 1 has i j k l and m n o p. In the program that sends messages, rank 0 has 64 bytes of workspace, half of them
+for messages that leave, and half for those that arrive:
+
+    byte        0    16    32    48    64
+    input       | a b   c d   e f   g h |
+    workspace   | c d   g h | i j   m n |
+    output      | a b   e f   i j   m n |
+
+    1. pack       c d       from input 16         to workspace 0
+                  g h       from input 48         to workspace 16
+    2. exchange   c d g h   from workspace 0      to rank 1
+                  i j m n   from rank 1           to workspace 32
+    3. unpack     a b       from input 0          to output 0
+                  e f       from input 32         to output 16
+                  i j m n   from workspace 32     to output 32
+
+In the program that reads, each rank copies its 64 bytes into shared memory, and waits for the other. Then rank 0 copies
+bytes 0 to 16 and 32 to 48 of both ranks, a b and e f, i j and m n, to its output.
+
+>>> import rote
+>>> from rote.runtime.plans import bind
+>>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(4, 4), grid=2)
+>>> rote.run(lambda comm: bind(plan, comm, "alltoallv").workspace_bytes, ranks=2)
+[64, 64]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from functools import partial
 from itertools import chain
 from math import prod
@@ -32,11 +59,22 @@ from .exchange.registry import bind_method, make_method, same_method
 from .exchange.shared import DirectRead
 from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
 
-__all__ = ["Call", "Placement", "ReadProgram", "SentProgram", "listed", "placed"]
+__all__ = ["Allocation", "Call", "Memory", "ReadProgram", "SentProgram", "listed", "placed"]
 
-FIRST, SECOND, IN, OUT = 0, 1, -2, -1
-"""The memories of a run: two pieces of workspace, the user's input, and the user's output; they index `Memories`."""
 
+class Memory(IntEnum):
+    """The memories of a run: two pieces of workspace, the user's input, and the user's output; they index `Memories`.
+
+    The numbers of the input and of the output are also those of their places.
+    """
+
+    FIRST = 0
+    SECOND = 1
+    INPUT = -2
+    OUTPUT = -1
+
+
+FIRST, SECOND, INPUT, OUTPUT = Memory
 Memories = tuple[Array, Array, Array, Array]
 
 
@@ -51,10 +89,10 @@ class Call(NamedTuple):
     peers: tuple[int, ...] = ()  # places that it reads in the memory of all ranks
 
 
-class Placement(NamedTuple):
+class Allocation(NamedTuple):
     """The memories of places, and when ranks wait."""
 
-    pieces: dict[int, int]  # the memory of each place, by its number
+    memories: dict[int, int]  # of each place, by its number
     waits: list[bool]  # per call, whether all ranks wait for each other before it
     read: frozenset[int]  # the pieces that other ranks may be reading after the last call
 
@@ -65,12 +103,15 @@ def listed(swept: Sequence[Sweep]) -> list[Call]:
     After the last sweep that does not work in place, the block stays in the output.
     """
     last = max((n for n, sweep in enumerate(swept) if not sweep.in_place), default=0)
-    calls, source, new = list[Call](), IN, OUT
+    calls, source, new = list[Call](), int(INPUT), 0
     for n, sweep in enumerate(swept):
-        target = OUT
-        if n < last:
-            new += not (sweep.in_place and source != IN)
-            target = new
+        if n >= last:
+            target = int(OUTPUT)
+        elif sweep.in_place and source != INPUT:
+            target = source
+        else:
+            target, new = new, new + 1
+
         step = sweep.first.run
         if isinstance(step, Step) and step.kind not in LOCAL:
             calls.append(Call((), (target,), (source,)))
@@ -80,7 +121,7 @@ def listed(swept: Sequence[Sweep]) -> list[Call]:
     return calls
 
 
-def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -> Placement:
+def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -> Allocation:
     """Decide which piece of workspace each place is in, and before which calls all ranks wait for each other.
 
     A place keeps its piece from its first to its last use. Between two barriers, no piece that a rank writes is read
@@ -94,16 +135,17 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
 
     At the start, other ranks may be reading the pieces in `read`.
 
-    >>> copy, move, back = Call((IN,), (4,)), Call((), (5,), (4,)), Call((), (OUT,), (5,))
-    >>> found = placed([copy, move, back])
-    >>> found.pieces[4], found.pieces[5], found.waits, sorted(found.read)
+    >>> copy, move, back = Call((INPUT,), (4,)), Call((), (5,), (4,)), Call((), (OUTPUT,), (5,))
+    >>> first = placed([copy, move, back])
+    >>> first.memories[4], first.memories[5], first.waits, sorted(first.read)
     (0, 1, [False, True, True], [1])
-    >>> found = placed([copy, move, back], read=(0,))
-    >>> found.pieces[4], found.pieces[5], found.waits, sorted(found.read)
-    (1, 0, [False, True, True], [0])
+    >>> second = placed([copy, move, back], read=first.read)
+    >>> second.memories[4], second.memories[5], second.waits, sorted(second.read)
+    (0, 1, [False, True, True], [1])
     """
     last = {place: n for n, call in enumerate(calls) for place in chain(*call)}  # the last use
-    where, waits = {IN: IN, OUT: OUT}, list[bool]()
+    where: dict[int, int] = {INPUT: INPUT, OUTPUT: OUTPUT}
+    waits = list[bool]()
     reading, written = set(read), set[int]()  # pieces that others may be reading, and places written, since the barrier
     for n, call in enumerate(calls):
         free = set(range(pieces)) - {where[place] for place, end in last.items() if place in where and end >= n}
@@ -111,6 +153,7 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
         for place in new:  # it needs no barrier in a piece that nobody is reading
             where[place] = min(free - reading or free)
             free.discard(where[place])
+
         wait = not written.isdisjoint(call.peers) or any(where[place] in reading for place in call.writes)
         if wait:
             reading.clear()
@@ -118,7 +161,7 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
         waits.append(wait)
         written.update(call.writes)
         reading.update(where[place] for place in call.peers)
-    return Placement(where, waits, frozenset(reading))
+    return Allocation(where, waits, frozenset(reading))
 
 
 class ReadProgram:
@@ -151,12 +194,13 @@ class ReadProgram:
         double_buffer, calls = self._double_buffer, list[Copy]()
         memories = *double_buffer.halves[double_buffer.comm.rank], block, out
         reads = self._reads((), lambda _: [_Read(sweep, double_buffer) for sweep in self._sweeps])
-        pieces, waits, after = placed(self._list, double_buffer.reading)
-        for each, call, wait in zip(reads, self._list, waits, strict=True):
+
+        where, waits, after = placed(self._list, double_buffer.reading)
+        for read, call, wait in zip(reads, self._list, waits, strict=True):
             if wait:
                 calls.append(double_buffer.barrier)
             (source,), (target,) = call.reads or call.peers, call.writes
-            calls += each.bound(memories, pieces[source], pieces[target])
+            calls += read.bound(memories, where[source], where[target])
         double_buffer.reading = after
         return calls
 
@@ -190,6 +234,7 @@ class _Read:
         if sweep.move is not None and source not in self._views:
             blocks = [halves[source].view(first.dtype) for halves in self._halves]
             self._views[source] = blocks if sweep.reader is None else self._run.reads(blocks)
+
         copies: list[Copy]
         if sweep.move is None:
             copies = self._run.bound(Place(source, first.shape, first.dtype).of(memories), out)
@@ -229,7 +274,7 @@ class SentProgram:
 
     Attributes:
         sizes: bytes of the two pieces of workspace.
-        held: further bytes, which methods of exchange hold.
+        method_bytes: bytes of further memory, of the methods of exchange.
     """
 
     def __init__(
@@ -246,21 +291,24 @@ class SentProgram:
             sent, self.sizes = _in_two_pieces(swept, operations[-1].sizes[1], comm)
         else:
             sent, self.sizes = _in_one_piece(swept)
+
         self._comm = comm
-        self.moves: list[Method] = [each.sweep.move for each in sent if each.sweep.move is not None]
-        self.held: int = _held(self.moves)
+        self.moves: list[Method] = [sweep.move for sweep in sent if sweep.move is not None]
+        self.method_bytes: int = _method_bytes(self.moves)
         self._scratch: Scratch | None = None
+
+        # Work in steps, before a move whose messages overlap it, runs within that move.
         self._sweeps = list[_Sent]()
-        for each in sent:
-            if each.move is not None and each.move.overlaps and self._sweeps and self._sweeps[-1].in_steps:
-                each.before = self._sweeps.pop()
-            self._sweeps.append(each)
+        for sweep in sent:
+            if sweep.move is not None and sweep.move.overlaps and self._sweeps and self._sweeps[-1].in_steps:
+                sweep.before = self._sweeps.pop()
+            self._sweeps.append(sweep)
 
     def bind(self, scratch: Scratch) -> None:
         """Plan the work in this workspace for good; without this call, every start takes the communicator's."""
         self._scratch = scratch
-        for each in self._sweeps:
-            each.plan(scratch)
+        for sweep in self._sweeps:
+            sweep.plan(scratch)
 
     def __call__(self, block: Array, out: Array) -> None:
         """Run from `block` to `out`. Both are C-contiguous, and share no memory with each other or another rank's."""
@@ -274,17 +322,17 @@ class SentProgram:
         scratch, calls = self._scratch, list[Copy]()
         if scratch is None:
             scratch = (shared_workspace(self._comm, sum(self.sizes)),) * 2
-        for each in self._sweeps:
-            calls += each.bound((*scratch, block, out), once)
+        for sweep in self._sweeps:
+            calls += sweep.bound((*scratch, block, out), once)
         return calls
 
 
-def _held(moves: Sequence[Method]) -> int:
-    """The bytes that methods hold themselves, each memory as large as the most demanding of its methods needs it."""
+def _method_bytes(moves: Sequence[Method]) -> int:
+    """The bytes of the methods' memories, each as large as the most demanding of its methods needs it."""
     memories: dict[int, int] = {}
     for move in moves:
         key = id(move.memory)
-        memories[key] = max(memories.get(key, 0), move.held)
+        memories[key] = max(memories.get(key, 0), move.memory_bytes)
     return sum(memories.values())
 
 
@@ -307,7 +355,7 @@ def _with_kept(method: Method, comm: Comm) -> Method:
     return make_method(method.name, Messages.of(messages.step, messages.dtype, comm, True)) if method.name else method
 
 
-_Piece = tuple[int, int]  # of workspace or the output, and the bytes in front
+_Start = tuple[int, int]  # a memory, and the bytes in front
 
 
 class _Sent:
@@ -318,17 +366,19 @@ class _Sent:
     def __init__(
         self,
         sweep: Sweep,
-        source: _Piece,
-        target: _Piece,
-        packed: _Piece = (FIRST, 0),
-        arrived: _Piece = (FIRST, 0),
+        source: _Start,
+        target: _Start,
+        packed: _Start = (FIRST, 0),
+        arrived: _Start = (FIRST, 0),
     ) -> None:
         first, last = sweep.first, sweep.last
         self.sweep, self.before = sweep, cast("_Sent | None", None)
         self.move: Method | None = sweep.move
+
         before = [Factor.of(factor, first.shape) for factor in first.before]
         self._factors = before, [Factor.of(factor, first.out_shape) for factor in first.after]
         self._work: Any = None
+
         sizes, wire = ((0, 0), first.dtype) if self.move is None else (self.move.sizes, self.move.messages.wire)
         self._places = (
             Place(source[0], first.shape, first.dtype, source[1]),
@@ -356,17 +406,21 @@ class _Sent:
         move, (source, target, packed, arrived) = self.move, self._places
         if move is None and self._work is None:
             self.plan((memories[FIRST], memories[SECOND]))
+
         work = self._work
         block, out = source.of(memories), target.of(memories)
         if move is None:
             copies: list[Copy] = work.bound(block, out)
             return copies
+
         transfer = Transfer(move.messages, block, out, packed.of(memories), arrived.of(memories), *self._factors)
         reads = self.sweep.reader is not None
         if isinstance(move, Pipelined):
-            made = () if self.before is None else self.before.steps(memories)
-            found = [block.reshape(-1), *(transfer.arrived[part.at] for part in move.coming)]
-            return move.bound(transfer, made, work.steps(work.reads(found), out) if reads else None)
+            early = () if self.before is None else self.before.steps(memories)
+            if not reads:
+                return move.bound(transfer, early)
+            arrived_messages = [transfer.arrived[segment.at] for segment in move.coming]
+            return move.bound(transfer, early, work.steps(work.reads([block.reshape(-1), *arrived_messages]), out))
         if reads:
             flat = block.reshape(-1)
             transfer.unpacker = lambda received: work.bound(work.reads([flat, *received]), out)
@@ -385,33 +439,38 @@ def _in_two_pieces(swept: Sequence[Sweep], out_bytes: int, comm: Comm) -> tuple[
     is read no more when messages arrive, and they may take its place.
     """
     calls, sent = listed(swept), list[_Sent]()
-    pieces = placed(calls).pieces
-    ends = [(pieces[(call.reads or call.peers)[0]], pieces[call.writes[0]]) for call in calls]
+    where = placed(calls).memories
+    ends = [(where[(call.reads or call.peers)[0]], where[call.writes[0]]) for call in calls]
     largest = max(max(*sweep.first.sizes, *sweep.last.sizes) for sweep in swept)  # work is planned in the pieces, too
     size = largest
     for n, (sweep, (source, target)) in enumerate(zip(swept, ends, strict=True)):
-        move, messages = sweep.move, list[_Piece]()
-        if move is not None:
-            found = None if move.overlaps else _free_pieces(move, source, target, out_bytes)
-            if found is None and not move.overlaps and move.messages.step.wire is None:
-                if sweep.reader is not None:  # it would read kept elements from the block; so it becomes two sweeps
-                    return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], out_bytes, comm)
-                move = _with_kept(move, comm)
-                sweep = replace(sweep, move=move)
-                found = _free_pieces(move, source, target, out_bytes)
-            if found is None:  # messages travel while blocks are in use, or kept elements must not be rounded
-                before = ends[n - 1] if n and move.overlaps else ()
-                messages = _outside_blocks(move, {source, target, *before}, largest)
-            else:
-                messages = [(piece, 0) for piece in found]
-            for (piece, offset), nbytes in zip(messages, move.nbytes, strict=True):
-                size = max(size, (offset + nbytes) * (piece != OUT))
+        move = sweep.move
+        if move is None:
+            sent.append(_Sent(sweep, (source, 0), (target, 0)))
+            continue
+
+        free = None if move.overlaps else _free_memories(move, source, target, out_bytes)
+        if free is None and not move.overlaps and move.messages.step.wire is None:
+            if sweep.reader is not None:  # it would read kept elements from the block; so it becomes two sweeps
+                return _in_two_pieces([*swept[:n], *sweep.parted(), *swept[n + 1 :]], out_bytes, comm)
+            move = _with_kept(move, comm)
+            sweep = replace(sweep, move=move)
+            free = _free_memories(move, source, target, out_bytes)
+
+        if free is not None:
+            messages = [(memory, 0) for memory in free]
+        else:  # messages travel while blocks are in use, or kept elements must not be rounded
+            before = ends[n - 1] if n and move.overlaps else ()
+            messages = _outside_blocks(move, {source, target, *before}, largest)
+        for (memory, offset), nbytes in zip(messages, move.nbytes, strict=True):
+            if memory != OUTPUT:
+                size = max(size, offset + nbytes)
         sent.append(_Sent(sweep, (source, 0), (target, 0), *messages))
     return sent, (size, size)
 
 
-def _free_pieces(move: Method, source: int, target: int, out_bytes: int) -> tuple[int, int] | None:
-    """The pieces for the messages that leave and those that come, or the output for either; None if there are too few.
+def _free_memories(move: Method, source: int, target: int, out_bytes: int) -> tuple[int, int] | None:
+    """The memories for the messages that leave and those that come; None if there are too few.
 
     What is in use at the same time needs different memories; the old block is in use to the end if elements are kept:
 
@@ -420,17 +479,17 @@ def _free_pieces(move: Method, source: int, target: int, out_bytes: int) -> tupl
         unpack     (old block)          arrived   new block
     """
     packs, arrives = move.nbytes
-    for arrived in (FIRST, SECOND, OUT):
-        taken = arrived == target or (arrived == source and move.messages.kept is not None)
-        if arrives and (taken or (arrived == OUT and arrives > out_bytes)):
+    for arrived in (FIRST, SECOND, OUTPUT):
+        in_use = arrived == target or (arrived == source and move.messages.kept is not None)
+        if arrives and (in_use or (arrived == OUTPUT and arrives > out_bytes)):
             continue
-        for packed in (FIRST, SECOND, OUT):
-            if packed not in (source, arrived) and (packed != OUT or packs <= out_bytes):
+        for packed in (FIRST, SECOND, OUTPUT):
+            if packed not in (source, arrived) and (packed != OUTPUT or packs <= out_bytes):
                 return packed, arrived
     return None
 
 
-def _outside_blocks(move: Method, used: Collection[int], largest: int) -> list[_Piece]:
+def _outside_blocks(move: Method, used: Collection[int], largest: int) -> list[_Start]:
     """Places of messages that share no memory with blocks: in a piece without a block, or past the blocks."""
     for piece in (SECOND, FIRST):
         if piece not in used:
@@ -454,9 +513,10 @@ def _in_one_piece(swept: Sequence[Sweep]) -> tuple[list[_Sent], tuple[int, int]]
     between = [0, *(sweep.last.sizes[1] for sweep in swept[:-1]), 0]  # bytes of the blocks that are in the workspace
     messages = [(0, 0) if sweep.move is None else sweep.move.nbytes for sweep in swept]
     size = max(sum(pair) + between[n] + between[n + 1] for n, pair in enumerate(messages))
-    ends = [(FIRST, size - nbytes if nbytes and n % 2 else 0) for n, nbytes in enumerate(between)]
-    ends[0], ends[-1] = (IN, 0), (OUT, 0)
-    sent = []
+    ends: list[_Start] = [(FIRST, size - nbytes if nbytes and n % 2 else 0) for n, nbytes in enumerate(between)]
+    ends[0], ends[-1] = (INPUT, 0), (OUTPUT, 0)
+
+    sent = list[_Sent]()
     for n, (sweep, (packs, _)) in enumerate(zip(swept, messages, strict=True)):
         left = between[n + n % 2]  # bytes of the block at the left end
         sent.append(_Sent(sweep, ends[n], ends[n + 1], (FIRST, left), (FIRST, left + packs)))

@@ -7,8 +7,9 @@ from itertools import chain, pairwise
 
 import pytest
 
-from rote.runtime.program import IN, OUT, Call, placed
+from rote.runtime.program import Call, Memory, placed
 
+IN, OUT = Memory.INPUT, Memory.OUTPUT
 PIECES = 4
 LISTS = 400
 
@@ -48,8 +49,8 @@ def races(calls, found, waits, read):
     for n, (call, wait) in enumerate(zip(calls, waits, strict=True)):
         if wait:
             written, reading = set(), set()
-        written |= {found.pieces[place] for place in call.writes} - {OUT}
-        reading |= {found.pieces[place] for place in call.peers}
+        written |= {found.memories[place] for place in call.writes} - {OUT}
+        reading |= {found.memories[place] for place in call.peers}
         if written & reading:
             amiss.append(n)
     return amiss
@@ -92,10 +93,10 @@ def test_places_in_use_at_once_lie_apart():
                 uses.setdefault(place, []).append(n)
         lives = sorted((min(each), max(each), place) for place, each in uses.items() if place not in (IN, OUT))
         for k, (_, end, place) in enumerate(lives):
-            assert 0 <= found.pieces[place] < pieces
+            assert 0 <= found.memories[place] < pieces
             for begin, _, other in lives[k + 1 :]:
-                assert begin > end or found.pieces[place] != found.pieces[other]
-        assert (found.pieces[IN], found.pieces[OUT]) == (IN, OUT)
+                assert begin > end or found.memories[place] != found.memories[other]
+        assert (found.memories[IN], found.memories[OUT]) == (IN, OUT)
 
 
 def test_what_is_read_at_the_end_is_known():

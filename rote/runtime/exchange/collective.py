@@ -133,18 +133,19 @@ class Alltoallw(Method):
         self._ends = list[_Datatypes]()  # of the old block and the new one
         places = offsets(messages.step.movement, messages.rank, messages.dtype.itemsize)
         for parts, of_ranks in zip((messages.leaving, messages.coming), places, strict=True):
-            found = {part.peer: of_ranks[part.region.peer] for part in parts if part.region.size}
-            self._ends.append(_Datatypes.of(comm, messages.dtype, found))
+            of_peers = {part.peer: of_ranks[part.region.peer] for part in parts if part.region.size}
+            self._ends.append(_Datatypes.of(comm, messages.dtype, of_peers))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        block, out, kept = transfer.block, transfer.out, transfer.messages.kept
+        block, out = transfer.block, transfer.out
         copies = list[Copy]()
         if transfer.before:
             block = np.empty_like(block)
             copies += whole(block.shape).bound(transfer.block, block, before=transfer.before)
         copies.append(partial(self._handle.Alltoallw, [block, *self._ends[0][:2]], [out, *self._ends[1][:2]]))
-        if kept is not None:
-            copies += kept[1].bound(block, out)
+        if self.messages.kept is not None:
+            _, region = self.messages.kept
+            copies += region.bound(block, out)
         if transfer.after:
             copies += whole(out.shape).bound(out, out, after=transfer.after)
         return copies
@@ -184,9 +185,9 @@ class Persistent(Method):
         super().__init__(messages)
         comm = messages.mpi
         kind = comm.datatype(messages.wire)
-        self.held: int = sum(messages.sizes) * messages.wire.itemsize
+        self.memory_bytes: int = sum(messages.sizes) * messages.wire.itemsize
         self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
-        self._found = [arrived[part.at] for part in messages.coming]
+        self._arrived = [arrived[segment.at] for segment in messages.coming]
         try:
             self._request = comm.handle.Alltoallv_init(
                 [self._packed, (messages.sends, None), kind], [arrived, (messages.receives, None), kind]
@@ -197,7 +198,7 @@ class Persistent(Method):
             ) from None
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        unpacking = transfer.unpacking_after(self._request.Wait, self._found)
+        unpacking = transfer.unpacking_after(self._request.Wait, self._arrived)
         return [*transfer.packing(self._packed), self._request.Start, *unpacking]
 
 
@@ -239,8 +240,9 @@ class Whole(Method):
         super().__init__(messages)
         step, comm = messages.step, messages.comm
         self._root = place(step.before.grid, step.grid_modes, _root(step))
-        lost = step.kind == "reduce" and comm.rank != self._root  # the block is reduced elsewhere and must not change
-        self.sizes: tuple[int, int] = prod(step.before.local_shape(messages.rank)) * lost, 0
+        # A block that is reduced elsewhere must not change, so a copy of it takes part.
+        is_copied = step.kind == "reduce" and comm.rank != self._root
+        self.sizes: tuple[int, int] = (prod(step.before.local_shape(messages.rank)) if is_copied else 0), 0
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         step, comm = self.messages.step, self.messages.comm
@@ -291,8 +293,8 @@ class Put(Method):
         comm, (packed, arrived) = messages.mpi, messages.sizes
         self._kind = comm.datatype(messages.wire)
         self.sizes: tuple[int, int] = packed, 0
-        self.held: int = arrived * messages.wire.itemsize
-        _grow_window(comm, self.held)
+        self.memory_bytes: int = arrived * messages.wire.itemsize
+        _grow_window(comm, self.memory_bytes)
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
@@ -317,7 +319,7 @@ class Put(Method):
         self.messages.comm.barrier()  # all messages have arrived
         window.Sync()
         window.Unlock_all()
-        arrived = memory[: self.held].view(dtype)
+        arrived = memory[: self.memory_bytes].view(dtype)
         run(transfer.unpacking([arrived[part.at] for part in messages.coming]))
 
 
@@ -326,9 +328,9 @@ def _grow_window(comm: Any, nbytes: int) -> None:
 
     All methods share it: messages in it are unpacked before the next barrier.
     """
-    window, held = comm.cache.get("window", (None, np.empty(0)))
-    if any(comm.allgather_object(window is None or nbytes > held.nbytes)):
+    window, memory = comm.cache.get("window", (None, np.empty(0)))
+    if any(comm.allgather_object(window is None or nbytes > memory.nbytes)):
         if window is not None:
             del comm.cache["window"]
             window.Free()
-        comm.cache["window"] = comm.window(max(nbytes, held.nbytes, 1))
+        comm.cache["window"] = comm.window(max(nbytes, memory.nbytes, 1))

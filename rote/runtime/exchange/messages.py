@@ -86,14 +86,16 @@ class Messages:
             outgoing, incoming = direct_regions(move, rank)
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
-        kept = None
+
+        staying = None
         for position, region in enumerate(incoming):
             if region.peer == rank and not carried:
-                kept = position, region
+                staying = position, region
                 incoming = (*incoming[:position], *incoming[position + 1 :])
+
         leaving, coming = _segments(step, grid, outgoing), _segments(step, grid, incoming)
         sends, receives = counts(leaving, sub.size), counts(coming, sub.size)
-        return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives, halved)
+        return cls(step, dtype, sub, rank, leaving, coming, staying, sends, receives, halved)
 
     def cut(self, ranges: Callable[[Region], dict[int, tuple[int, int]]], starts: tuple[int, int]) -> Messages:
         """The part of every message that lies in some ranges of its modes, without the elements that the rank keeps.
@@ -183,8 +185,8 @@ class Transfer:
         for part, message in zip(messages.coming, received, strict=False):
             parts.append((part.region, message, ()))
         if messages.kept is not None:
-            position, kept = messages.kept
-            parts.insert(position, (kept, self.block, self.before))
+            position, region = messages.kept
+            parts.insert(position, (region, self.block, self.before))
         return assembled(messages.step, parts, self.out, self.after)
 
     def unpacking_after(
@@ -211,8 +213,10 @@ class Transfer:
 
     def keeping(self) -> list[Copy]:
         """The calls that copy the kept elements to their places."""
-        kept = self.messages.kept
-        return [] if kept is None else kept[1].bound(self.block, self.out, self._op, self.before, self._factors)
+        if self.messages.kept is None:
+            return []
+        _, region = self.messages.kept
+        return region.bound(self.block, self.out, self._op, self.before, self._factors)
 
     def scaling(self) -> list[Copy]:
         """The calls that multiply the block by factors that must wait until the last message is unpacked."""
@@ -296,7 +300,7 @@ class Method:
         messages: the messages of the step.
         name: its name in `METHODS`; empty for MPI's own collectives and for local steps.
         sizes: elements of workspace for packed messages, and for messages that arrive.
-        held: bytes of memory that the method itself holds, such as shared memory.
+        memory_bytes: the bytes that it needs in memory beyond the workspace, such as shared memory.
         packs: whether messages are packed in workspace; else `sizes` are 0.
         unpacks: whether it unpacks only by the transfer's `unpacking` or `unpacking_after`.
         overlaps: whether messages travel while work on blocks goes on, so that they need memory where no block is.
@@ -306,7 +310,7 @@ class Method:
     """
 
     name: str = ""
-    held: int = 0
+    memory_bytes: int = 0
     packs: ClassVar[bool] = True
     unpacks: ClassVar[bool] = True
     overlaps: ClassVar[bool] = False
@@ -318,7 +322,7 @@ class Method:
 
     @property
     def memory(self) -> object:
-        """What the bytes that it holds are part of: methods may have one memory in common."""
+        """What its `memory_bytes` are part of: methods may have one memory in common."""
         return self
 
     @property
@@ -335,16 +339,23 @@ class Method:
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
         """The regions to read, of messages and of the block (memory 0), as in `Move`; None if no kernel can."""
-        kept = self.messages.kept
-        if not self.unpacks or self.messages.ordered or (scaled and kept is not None):
+        staying = self.messages.kept
+        if not self.unpacks or self.messages.ordered or (scaled and staying is not None):
             return None  # elements read from the block are not packed, which would multiply them by its factors
         regions = [(number, segment.region) for number, segment in enumerate(self.coming, 1)]
-        return regions if kept is None else [*regions, (0, kept[1])]
+        return regions if staying is None else [*regions, (0, staying[1])]
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        """Calls that run the step between the given blocks of a transfer, repeatedly. Each run is collective.
+        """Calls that run the step between the blocks of a transfer, repeatedly. Each run is collective.
 
-        To make the calls is collective only if the method `reads_blocks`.
+        1. Pack: elements for other ranks are copied from `block` to `packed`, where those for one rank are contiguous,
+           and are multiplied by the factors `before`.
+        2. Exchange: `carry` takes each message of `packed` to its receiver, which finds it in `arrived`.
+        3. Unpack: the messages in `arrived`, and from `block` the elements that this rank keeps, are copied to `out`,
+           or reduced there in the order of ranks, and are multiplied by the factors `after`.
+
+        Other methods leave steps out (`packs`, `unpacks`), or let them run at once: they keep or unpack elements while
+        messages travel. To make the calls is collective only if the method `reads_blocks`.
         """
         return [*transfer.packing(transfer.packed), partial(self.carry, transfer), *transfer.unpacking()]
 

@@ -61,14 +61,16 @@ _COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
 
 
 class MemoryUse(NamedTuple):
-    """The memory of a method, in packed messages and in arrived ones: of the workspace, and of its own.
+    """The memory of a method, in packed messages and in arrived ones.
 
     Attributes:
-        shared: whether the ranks share its own memory, which may have two halves.
+        workspace: in the workspace of the program.
+        beyond: in memory of the method itself.
+        shared: whether the ranks share the latter, which may have two halves.
     """
 
     workspace: tuple[int, int]
-    own: tuple[int, int] = (0, 0)
+    beyond: tuple[int, int] = (0, 0)
     shared: bool = False
 
 

@@ -152,7 +152,7 @@ class Shared(Method):
         super().__init__(messages)
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         nbytes = sum(messages.sends) * dtype.itemsize
-        self.held: int = nbytes * (1 + messages.halved)
+        self.memory_bytes: int = nbytes * (1 + messages.halved)
         double_buffer = DoubleBuffer.of(comm, nbytes, messages.halved)
         if double_buffer is None:
             raise CommError(
@@ -311,7 +311,7 @@ class Nodes(Method):
             self._incoming = [_Mail(r, starts[r], messages.receives[r]) for r in far if messages.receives[r]]
 
         nbytes = self._sizes[me] * messages.wire.itemsize
-        self.held: int = nbytes * (1 + messages.halved)
+        self.memory_bytes: int = nbytes * (1 + messages.halved)
         double_buffer = DoubleBuffer.of(node, nbytes, messages.halved)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
