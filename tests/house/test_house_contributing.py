@@ -111,7 +111,7 @@ def section(title: str) -> str:
 
 
 NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
-MPI4PY = {"rote/runtime/comm/threads.py"}  # which has mpi4py's calls by their names
+MPI4PY = {"rote/runtime/comm/mpi4py_calls.py"}  # which has mpi4py's calls by their names
 RECIPES = [("distribution kind", "floor"), ("method of exchange", "waitsome"), ("step kind", "scatter")]
 
 

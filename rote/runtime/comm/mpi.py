@@ -34,6 +34,7 @@ from ...layout.layout import Op
 from . import segments
 from .agreement import in_package, name_ranks
 from .cache import CachingComm, cached
+from .mpi4py_calls import MPI4PY_CALLS, UFUNCS, checked_operation
 from .protocol import Array
 from .reductions import (
     chunks,
@@ -43,7 +44,6 @@ from .reductions import (
     reduce_in_turn,
     reduce_scatter_in_order,
 )
-from .threads import MPI4PY_CALLS, UFUNCS, checked_operation
 
 # MPI is loaded without being started: one that the launcher cannot start ends the process that tries.
 _initialize, _finalize = mpi4py.rc.initialize, mpi4py.rc.finalize

@@ -5,15 +5,12 @@ meetings: each rank of a group brings the name of its call and a value, and leav
 checks that all made the same call. If ranks can no longer meet (one has ended or raised, or all wait), the run ends
 with an error, so that a wrong program does not hang.
 
-Beside the calls of `Comm`, ranks have mpi4py's, so that a program for mpi4py runs on `rote.run`, too: lower-case calls
-take and return objects, which are pickled, and upper-case calls fill buffers. mpi4py is not imported: operations and
-constants of MPI are recognised if the program has imported it.
+Beside the calls of `Comm`, ranks have mpi4py's (`mpi4py_calls`), which are built in the same way.
 """
 
 from __future__ import annotations
 
 import linecache
-import operator
 import os
 import pickle
 import sys
@@ -21,55 +18,25 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from functools import reduce
 from itertools import accumulate
 from types import FrameType
 from typing import Any, TypeVar
-
-import numpy as np
 
 from ...errors import CommError
 from ...layout.grid import MOST_PROCESSES, integer
 from ...layout.layout import Op
 from .agreement import RemoteError, in_package, name_ranks
-from .cache import CachingComm
+from .mpi4py_calls import Mpi4pyCalls
 from .protocol import Array, inside
 from .reductions import combine
 from .segments import at_line
 
-__all__ = ["MPI4PY_CALLS", "UFUNCS", "LocalComm", "alone", "check_threads", "checked_operation", "run_threads"]
+__all__ = ["LocalComm", "alone", "check_threads", "run_threads"]
 
 T = TypeVar("T")
 
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _MOMENT = 1.0  # seconds that an interrupted run waits for all its ranks together
-
-MPI4PY_CALLS = (
-    *("Get_rank", "Get_size", "bcast", "gather", "allgather", "scatter", "reduce", "allreduce", "alltoall"),
-    *("Barrier", "Bcast", "Gather", "Allgather", "Scatter", "Reduce", "Allreduce", "Alltoall"),
-)
-"""The calls whose meaning is mpi4py's on every communicator of Rote."""
-
-UFUNCS: dict[str, np.ufunc] = {
-    "SUM": np.add,
-    "PROD": np.multiply,
-    "MAX": np.maximum,
-    "MIN": np.minimum,
-    "LAND": np.logical_and,
-    "LOR": np.logical_or,
-    "LXOR": np.logical_xor,
-    "BAND": np.bitwise_and,
-    "BOR": np.bitwise_or,
-    "BXOR": np.bitwise_xor,
-}
-"""NumPy's functions for MPI's operations on buffers, by the names of the latter."""
-
-
-def is_mpi(value: object, name: str) -> bool:
-    """Whether a value is the object of this name in mpi4py.MPI, if the program has imported that."""
-    module = sys.modules.get("mpi4py.MPI")
-    known = getattr(module, name, None)
-    return known is not None and type(value) is type(known) and bool(value == known)
 
 
 def check_threads(threads: int, call: str) -> None:
@@ -91,41 +58,7 @@ def check_threads(threads: int, call: str) -> None:
         )
 
 
-def checked_operation(call: str, op: Any) -> Any:
-    """The operation of a call that reduces; refused if it is none.
-
-    Raises:
-        CommError: it is a text, as for Rote's own calls, or cannot be called.
-    """
-    if callable(op):
-        return op
-    own, root = ("reduce", ", root=0") if call.lower() == "reduce" else ("allreduce", "")
-    raise CommError(
-        f"comm.{call} combines as mpi4py's does, which returns the result; its op is an operation, not {op!r}\n"
-        f"write op=MPI.MAX, or op=max where mpi4py is not imported (np.maximum for buffers); "
-        f'Rote\'s own call, in place on an array, is comm.{own}_in_place(array, "max"{root})'
-    )
-
-
-def ufunc_of(call: str, op: Any) -> np.ufunc:
-    """NumPy's function of two buffers for an operation, which is mpi4py's or such a function.
-
-    Raises:
-        CommError: it is neither.
-    """
-    checked_operation(call, op)
-    if isinstance(op, np.ufunc):
-        return op
-    for name, ufunc in UFUNCS.items():
-        if is_mpi(op, name):
-            return ufunc
-    raise CommError(
-        f"comm.{call} combines buffers by MPI's {', '.join(UFUNCS)} or NumPy's functions, as np.maximum; not {op!r}\n"
-        f"write comm.{call.lower()}(value, op), which calls op(a, b) for objects"
-    )
-
-
-class LocalComm(CachingComm):
+class LocalComm(Mpi4pyCalls):
     """The `Comm` of one in-process rank. Only that rank's thread may use it; any thread may if it is the only rank."""
 
     __slots__ = ("_group",)
@@ -140,6 +73,11 @@ class LocalComm(CachingComm):
     def split(self, color: int, key: int) -> LocalComm:
         group, rank = self._group.split(self.rank, int(color), int(key))
         return LocalComm(group, rank)
+
+    def Split(self, color: int = 0, key: int = 0) -> LocalComm | None:
+        """mpi4py's call: None for a rank whose color is MPI.UNDEFINED, which is negative."""
+        part = self.split(max(int(color), -1), key)
+        return None if color < 0 else part
 
     def barrier(self) -> None:
         self._exchange("barrier")
@@ -177,7 +115,7 @@ class LocalComm(CachingComm):
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         theirs = self._exchange(f"reduce_scatter {op}", send)
         ends = _ends(counts)
-        self._combine([each[ends[self.rank] : ends[self.rank + 1]] for each in theirs], op, [recv])
+        self._combine([buffer[ends[self.rank] : ends[self.rank + 1]] for buffer in theirs], op, [recv])
         self._exchange("reduce_scatter")
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
@@ -193,85 +131,7 @@ class LocalComm(CachingComm):
         if self.size == 1:
             return [value]
         # Pickled, as under MPI: every rank gets its own copy, and a value that MPI cannot carry fails here too.
-        return [pickle.loads(each) for each in self._exchange("allgather_object", pickle.dumps(value))]
-
-    # mpi4py's calls, by its names, with its arguments and results. On MPI ranks they are mpi4py's own.
-
-    def Get_rank(self) -> int:
-        return self.rank
-
-    def Get_size(self) -> int:
-        return self.size
-
-    def Split(self, color: int = 0, key: int = 0) -> Any:
-        """The communicator of the ranks that give this color, ordered by key; None if the color is MPI.UNDEFINED."""
-        part = self.split(max(int(color), -1), key)
-        return None if color < 0 else part
-
-    def Barrier(self) -> None:
-        self._exchange("Barrier")
-
-    # Objects. They are pickled, as under MPI: every rank gets its own copy.
-
-    def bcast(self, obj: Any, root: int = 0) -> Any:
-        data = self._exchange(f"bcast from {root}", pickle.dumps(obj) if self.rank == root else b"")
-        return pickle.loads(data[self._root(root)])
-
-    def allgather(self, sendobj: Any) -> list[Any]:
-        return [pickle.loads(data) for data in self._exchange("allgather", pickle.dumps(sendobj))]
-
-    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        data = self._exchange(f"gather to {root}", pickle.dumps(sendobj))
-        return [pickle.loads(each) for each in data] if self.rank == self._root(root) else None
-
-    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        data = self._exchange(f"scatter from {root}", self._pickles("scatter", sendobj) if self.rank == root else [])
-        return pickle.loads(data[self._root(root)][self.rank])
-
-    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        return [
-            pickle.loads(data[self.rank]) for data in self._exchange("alltoall", self._pickles("alltoall", sendobj))
-        ]
-
-    def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add, root: int = 0) -> Any:
-        checked_operation("reduce", op)
-        values = self.gather(sendobj, root)
-        return None if values is None else reduce(op, values)
-
-    def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add) -> Any:
-        checked_operation("allreduce", op)
-        return reduce(op, self.allgather(sendobj))
-
-    # Buffers: contiguous arrays, or lists that begin with one. All ranks give one dtype, and MPI.IN_PLACE as in MPI.
-
-    def Bcast(self, buf: Any, root: int = 0) -> None:
-        mine = _flat(buf)
-        self._fill(mine, self._exchange(f"Bcast from {root}", mine)[self._root(root)])
-
-    def Reduce(self, sendbuf: Any, recvbuf: Any, op: Any = np.add, root: int = 0) -> None:
-        self._reduce_buffers(
-            f"Reduce to {root}", sendbuf, recvbuf, ufunc_of("Reduce", op), self.rank == self._root(root)
-        )
-
-    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any = np.add) -> None:
-        self._reduce_buffers("Allreduce", sendbuf, recvbuf, ufunc_of("Allreduce", op), True)
-
-    def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        self._gather_buffers(f"Gather to {root}", sendbuf, recvbuf, self.rank == self._root(root))
-
-    def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
-        self._gather_buffers("Allgather", sendbuf, recvbuf, True)
-
-    def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        from_root = self.rank == self._root(root)
-        theirs = self._exchange(f"Scatter from {root}", _flat(sendbuf) if from_root else None)
-        part = self._part(theirs[root], self.rank)
-        self._fill(None if from_root and is_mpi(recvbuf, "IN_PLACE") else _flat(recvbuf), part)
-
-    def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
-        target = _flat(recvbuf)
-        theirs = self._exchange("Alltoall", target if is_mpi(sendbuf, "IN_PLACE") else _flat(sendbuf))
-        self._fill(target, np.concatenate([self._part(each, self.rank) for each in theirs]))
+        return [pickle.loads(data) for data in self._exchange("allgather_object", pickle.dumps(value))]
 
     def _exchange(self, call: str, value: Any = None) -> list[Any]:
         return self._group.exchange(self.rank, call, value)
@@ -294,7 +154,7 @@ class LocalComm(CachingComm):
         """Combine one part of all buffers on each rank, and write it into the buffers that need the result."""
         theirs = self._exchange(call, buffer)
         start, end = (buffer.size * rank // self.size for rank in (self.rank, self.rank + 1))
-        parts = [each[start:end] for each in theirs]
+        parts = [contribution[start:end] for contribution in theirs]
         self._combine(parts, op, parts if root is None else [parts[root]])  # no other rank reads or writes this part
         self._exchange(call)
 
@@ -303,71 +163,9 @@ class LocalComm(CachingComm):
             self._expect(targets[0].size, part.size, rank)
         combine(parts, op, targets)
 
-    def _reduce_buffers(self, call: str, sendbuf: Any, recvbuf: Any, ufunc: np.ufunc, receives: bool) -> None:
-        in_place = is_mpi(sendbuf, "IN_PLACE")
-        target = _flat(recvbuf) if receives or in_place else None
-        theirs = self._exchange(f"{call} by {ufunc.__name__}", target if in_place else _flat(sendbuf))
-        total = None
-        if receives:
-            total = theirs[0].copy()
-            for each in theirs[1:]:  # in rank order, so that the result does not depend on timing
-                self._same(total, each)
-                ufunc(total, each, out=total, casting="unsafe")  # logical functions give bool
-        self._fill(target if receives else None, total)
-
-    def _gather_buffers(self, call: str, sendbuf: Any, recvbuf: Any, receives: bool) -> None:
-        target, in_place = _flat(recvbuf) if receives else None, is_mpi(sendbuf, "IN_PLACE")
-        mine = self._part(target, self.rank) if in_place and target is not None else _flat(sendbuf)
-        theirs = self._exchange(call, mine)
-        self._fill(target, np.concatenate(theirs) if receives else None)
-
-    def _root(self, root: int) -> int:
-        if 0 <= root < self.size:
-            return root
-        raise CommError(f"there is no rank {root} of {self.size}\nwrite root=0 to {self.size - 1}")
-
-    def _pickles(self, call: str, objects: Sequence[Any] | None) -> list[bytes]:
-        if objects is None or len(objects) != self.size:
-            given = "None" if objects is None else f"{len(objects)}"
-            raise CommError(f"comm.{call} sends one object to each of {self.size} ranks, not {given}")
-        return [pickle.dumps(each) for each in objects]
-
-    def _fill(self, target: Array | None, result: Array | None) -> None:
-        """Fill a buffer of this rank as soon as no rank reads any of the buffers that all have given."""
-        result = None if target is None or result is None else np.array(result)
-        self._exchange("the end of a call of mpi4py's")
-        if target is not None and result is not None:
-            self._same(target, result)
-            target[...] = result
-
-    def _part(self, buffer: Array, rank: int) -> Array:
-        count = buffer.size // self.size
-        if count * self.size != buffer.size:
-            raise CommError(f"a buffer of {buffer.size} elements has no equal parts for {self.size} ranks")
-        return buffer[count * rank : count * (rank + 1)]
-
-    def _same(self, mine: Array, other: Array) -> None:
-        if (mine.size, mine.dtype) != (other.size, other.dtype):
-            raise CommError(
-                f"rank {self.rank} has a buffer of {mine.size} {mine.dtype}, for {other.size} {other.dtype}\n"
-                "give buffers of one dtype whose sizes fit each other"
-            )
-
 
 def _ends(counts: Sequence[int]) -> list[int]:
     return list(accumulate(counts, initial=0))
-
-
-def _flat(spec: Any) -> Array:
-    """The elements of a buffer: of an array, or of a list that begins with one and may have a count and MPI's type."""
-    parts = list(spec) if isinstance(spec, list | tuple) else [spec]
-    array = np.asarray(parts[0]) if parts and hasattr(parts[0], "__array_interface__") else None
-    if array is None or not (array.flags.c_contiguous or array.flags.f_contiguous):
-        what = "None" if spec is None else type(parts[0]).__name__ if array is None else "an array with gaps"
-        text = f"a buffer is a contiguous array, or [array, MPI.TYPE]; not {what}"
-        raise CommError(f"{text}\nsend np.ascontiguousarray(x)")
-    flat = array.reshape(-1, order="A")
-    return flat[: parts[1]] if len(parts) > 1 and isinstance(parts[1], int) else flat
 
 
 def alone() -> LocalComm:
