@@ -358,7 +358,7 @@ class Staging:
             if prod(piece.rows.shape):
                 bind(compile(piece.blocks, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
             part = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
-            comm.write(path, offset, self.dist.shape, *part)
+            transfer(comm, partial(FilePart.at, path, offset, self.dist.shape, *part, writing=True))
             advance(block[piece.place].nbytes)
 
     def _pieces(self, comm: Comm, dtype: np.dtype[Any]) -> Iterator[_Piece]:

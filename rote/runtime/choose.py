@@ -164,7 +164,7 @@ class TimeRatio:
         return {name: float(f"{value:.4g}") for name, value in asdict(self).items() if 0 < value < inf}
 
     @classmethod
-    def of(cls, kept: Any) -> TimeRatio:
+    def of(cls, decision: Any) -> TimeRatio:
         """The ratio of a JSON object from `as_json`.
 
         Raises:
@@ -173,11 +173,11 @@ class TimeRatio:
         >>> TimeRatio.of(TimeRatio(0.5, 0.4, 0.6).as_json()), TimeRatio.of({})
         (TimeRatio(ratio=0.5, low=0.4, high=0.6), TimeRatio(ratio=1.0, low=0.0, high=inf))
         """
-        if not isinstance(kept, Mapping) or not kept.keys() <= {"ratio", "low", "high"}:
+        if not isinstance(decision, Mapping) or not decision.keys() <= {"ratio", "low", "high"}:
             raise ValueError("a ratio of times has bounds")
-        if not all(type(value) in (int, float) and 0 < value < inf for value in kept.values()):
+        if not all(type(value) in (int, float) and 0 < value < inf for value in decision.values()):
             raise ValueError("ratios are positive numbers")
-        return cls(**kept)
+        return cls(**decision)
 
 
 UNKNOWN = TimeRatio()
@@ -469,25 +469,26 @@ def decided(
             found again, together with all decisions that this involves.
     """
     limit = _within.get()
-    own = tune if limit is None else f"{tune} within {limit[0]:g} s"
-    keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune, own))}
+    here = tune if limit is None else f"{tune} within {limit[0]:g} s"
+    keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune, here))}
     renewed = _renewed.get()
-    if renewed is not None and keys[own] not in renewed:
-        comm.cache.get("decisions", {}).pop(keys[own], None)
+    if renewed is not None and keys[here] not in renewed:
+        comm.cache.get("decisions", {}).pop(keys[here], None)
 
-    def checked(kept: Any) -> Any:
-        read(kept)
-        return kept
+    def checked(decision: Any) -> Any:
+        read(decision)
+        return decision
 
     def make() -> T:
         recollections = {name: recalled(comm, key, checked) for name, key in keys.items()}
-        known = {name: kept for name, kept in recollections.items() if kept is not None}
+        known = {name: decision for name, decision in recollections.items() if decision is not None}
         fresh = renewed
         if known and fresh is None:  # else this is part of a decision that did not stand, and is found anew, too
             decision = read(next(iter(known.values())))
             if stands(decision):
                 return decision
             fresh = set()
+
         token = _renewed.set(fresh)
         try:
             value = comm.allgather_object(find())[0]
@@ -496,12 +497,12 @@ def decided(
         if value is None:
             raise _NothingFound
         if fresh is not None:
-            fresh.add(keys[own])
-        for name in dict.fromkeys([own, *known]):
+            fresh.add(keys[here])
+        for name in dict.fromkeys([here, *known]):
             remembered(comm, keys[name], value)
         return read(value)
 
     try:
-        return cached(comm, "decisions", keys[own], make, _KEPT)
+        return cached(comm, "decisions", keys[here], make, _KEPT)
     except _NothingFound:
         return None

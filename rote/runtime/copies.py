@@ -152,7 +152,7 @@ class StridedCopy:
         extent. The digits are in the order of that array.
         """
         steps, others = self.located(side)[1], self.located(1 - side)[1]
-        digits = [each for each in sorted(zip(steps, others, self.shape, strict=True), reverse=True) if each[2] > 1]
+        digits = sorted([digit for digit in zip(steps, others, self.shape, strict=True) if digit[2] > 1], reverse=True)
         length = 1
         while digits and digits[-1][:2] == (length, length):  # both go on by as many elements as lie below
             length *= digits.pop()[2]
@@ -375,8 +375,8 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
 def pieces(components: Sequence[CopiedFactor], strides: tuple[Shape, Shape]) -> tuple[Piece, ...]:
     """The pieces of the product of some components, in arrays of these strides; each element is in one piece."""
     number = 1
-    for each in components:
-        number *= 0 if each[0].lattice.listed else len(each)
+    for component in components:
+        number *= 0 if component[0].lattice.listed else len(component)
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod(map(size_of, components)):
         return tuple([_strided(parts, strides) for parts in product(*components)])
     lists = []
@@ -470,7 +470,7 @@ def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
     _, stride, n = outer[0]
     starts = [into.__array_interface__["data"][0] for _, into in pairs]
     length = max(1, _PART // max(stride, 1))
-    if any(each[1:] != (stride, n) for each in outer) or max(starts) - min(starts) >= stride or n < 2 * length:
+    if any(axis[1:] != (stride, n) for axis in outer) or max(starts) - min(starts) >= stride or n < 2 * length:
         return None
     views = []
     for (values, into), (axis, _, _) in zip(pairs, outer, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, product, repeat
+from itertools import accumulate, chain, pairwise, product, repeat
 from math import prod
 from typing import Any
 
@@ -45,9 +45,9 @@ class IndexedMove:
 
     Args:
         source: the distribution of the tensor; not partial.
-        wanted: per mode of the layout, the global indices that this rank requests, in the order of the result. They may
-            repeat; at negative ones the result has a fill value. An array of several rows requests points in as many
-            consecutive modes, which are one mode of the result.
+        indices: per mode of the layout, the global indices that this rank requests, in the order of the result. They
+            may repeat; at negative ones the result has a fill value. An array of several rows requests points in as
+            many consecutive modes, which are one mode of the result.
         comm: the communicator of the tensor's ranks.
 
     Attributes:
@@ -64,39 +64,40 @@ class IndexedMove:
     [[13.0, 10.0, 0.0], [13.0, 10.0, 0.0]]
     """
 
-    __slots__ = ("_blanks", "_comm", "_held", "_incoming", "_outgoing", "_own", "received", "shape")
+    __slots__ = ("_blanks", "_comm", "_extents", "_incoming", "_local", "_outgoing", "received", "shape")
 
-    def __init__(self, source: Distribution, wanted: Sequence[Ints], comm: Comm) -> None:
+    def __init__(self, source: Distribution, indices: Sequence[Ints], comm: Comm) -> None:
         self._comm = comm
-        axes = [np.atleast_2d(each) for each in wanted]
+        axes = [np.atleast_2d(rows) for rows in indices]
         self.shape: tuple[int, ...] = tuple([axis.shape[1] for axis in axes])
-        requests: list[tuple[_Selected, Selection]] = []
         starts = [0, *accumulate(map(len, axes))]
         extents = source.local_shape(comm.rank)
-        self._held = tuple([prod(extents[start:stop]) for start, stop in pairwise(starts)])
-        groups = list(map(_groups, repeat(source), starts, axes))
-        mine = list(source.grid.coordinates(comm.rank))
-        for g, at in source.layout.rooted:
-            mine[g] = at
-        for parts in product(*groups):
-            peer = list(mine)
-            for coordinates, _, _ in parts:
-                for g, c in coordinates:
-                    peer[g] = c
-            positions, held = [part[1] for part in parts], [part[2] for part in parts]
+        self._extents = tuple([prod(extents[start:stop]) for start, stop in pairwise(starts)])
+
+        # Elements of the result, and their local indices on the rank that has them. Their order is that of the ranks.
+        requests = list[tuple[_Selected, list[Ints]]]()
+        for groups in product(*map(_groups, repeat(source), starts, axes)):
+            positions = [places for _, places, _ in groups]
             shape = tuple(map(len, positions))
-            requests.append((_Selected(source.grid.rank(peer), selection(positions), shape), tuple(held)))
-        requests = sorted([each for each in requests if each[0].size], key=lambda each: each[0].peer)
-        own = [(segment, held) for segment, held in requests if segment.peer == comm.rank]
-        self._own = [(segment.selection, selection(held)) for segment, held in own]
-        self._incoming = [segment for segment, _ in requests if segment.peer != comm.rank]
-        every = (slice(None),)
-        negative = [(axis < 0).any(axis=0) for axis in axes]
-        self._blanks = [every * m + (np.flatnonzero(each),) for m, each in enumerate(negative) if each.any()]
-        counts = gathered(comm, "an indexed move", [(s.peer, *s.shape) for s in self._incoming])
-        self.received: int = max(sum(prod(shape) for _, *shape in each) for each in counts)
-        foreign = [held for segment, held in requests if segment.peer != comm.rank]
-        self._outgoing = _requests(comm, counts, foreign) if self.received else []
+            if prod(shape):
+                peer = _owner(source, comm.rank, [coordinates for coordinates, _, _ in groups])
+                requests.append((_Selected(peer, selection(positions), shape), [local for _, _, local in groups]))
+        requests.sort(key=lambda request: request[0].peer)
+
+        from_others = [request for request in requests if request[0].peer != comm.rank]
+        from_itself = [request for request in requests if request[0].peer == comm.rank]
+        self._local = [(segment.selection, selection(local)) for segment, local in from_itself]
+        self._incoming = [segment for segment, _ in from_others]
+
+        self._blanks = list[tuple[slice | Ints, ...]]()
+        for mode, axis in enumerate(axes):
+            negative = (axis < 0).any(axis=0)
+            if negative.any():
+                self._blanks.append((*[slice(None)] * mode, np.flatnonzero(negative)))
+
+        shapes = gathered(comm, "an indexed move", [(s.peer, *s.shape) for s in self._incoming])
+        self.received: int = max(sum(prod(shape) for _, *shape in of_rank) for of_rank in shapes)
+        self._outgoing = _requests(comm, shapes, [local for _, local in from_others]) if self.received else []
 
     def __call__(self, block: Array, fill: Any = 0, out: Array | None = None) -> Array:
         """Fetch this rank's elements. Collective if any rank receives some.
@@ -110,9 +111,9 @@ class IndexedMove:
         result = np.empty(self.shape, block.dtype) if out is None else out
         for blank in self._blanks:
             result[blank] = fill
-        if len(self._held) < block.ndim and self._held:
-            block = block.reshape(self._held)  # with the modes of points fused
-        for target, source in self._own:
+        if len(self._extents) < block.ndim and self._extents:
+            block = block.reshape(self._extents)  # with the modes of points fused
+        for target, source in self._local:
             result[target] = block[source]
         for segment, part in self._exchange(block, self._outgoing, self._incoming):
             result[segment.selection] = part
@@ -127,7 +128,7 @@ class IndexedMove:
             values: an array of `shape`; all ranks give the same dtype.
             block: this rank's block of the tensor, of this dtype, to which the values are added.
         """
-        for target, source in self._own:
+        for target, source in self._local:
             _add(block, source, values[target])
         for segment, part in self._exchange(values, self._incoming, self._outgoing):
             _add(block, segment.selection, part)
@@ -144,10 +145,12 @@ class IndexedMove:
             send_counts[segment.peer] += segment.size
         for segment in incoming:
             receive_counts[segment.peer] += segment.size
+
         parts = [array[segment.selection].reshape(-1) for segment in outgoing]
         packed = np.concatenate(parts) if parts else np.empty(0, array.dtype)
         arrived = np.empty(sum(receive_counts), array.dtype)
         self._comm.alltoallv(packed, send_counts, arrived, receive_counts)
+
         start = 0
         for segment in incoming:
             yield segment, arrived[start : start + segment.size].reshape(segment.shape)
@@ -156,16 +159,27 @@ class IndexedMove:
 
 def _add(block: Array, selection: Selection, part: Array) -> None:
     """Add to selected elements of a block; elements selected several times are added to as often."""
-    if all(isinstance(each, slice) for each in selection):
+    if all(isinstance(index, slice) for index in selection):
         block[selection] += part
     else:
         np.add.at(block, selection, part)
 
 
-def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tuple[int, int], ...], Ints, Ints]]:
+Coordinates = tuple[tuple[int, int], ...]  # pairs of a grid mode and the coordinate along it
+
+
+def _owner(source: Distribution, rank: int, parts: Sequence[Coordinates]) -> int:
+    """The rank at some coordinates; along other grid modes it is that of the root, or of this rank, as a replica."""
+    coordinates = list(source.grid.coordinates(rank))
+    for g, at in (*source.layout.rooted, *chain(*parts)):
+        coordinates[g] = at
+    return source.grid.rank(coordinates)
+
+
+def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[Coordinates, Ints, Ints]]:
     """Group indices along modes by the coordinates that hold them, with their places and their local indices.
 
-    The coordinates are pairs (grid mode, coordinate). Local indices in several modes are fused to one number.
+    Local indices in several modes are fused to one number.
     """
     places = np.flatnonzero((rows >= 0).all(axis=0))
     where: dict[int, Ints] = {}
@@ -175,20 +189,22 @@ def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tup
         coordinates, local = source.locate(m, indices[places])
         where |= coordinates
         locals_.append(local)
+
     if not where:
         local = _ravel(locals_, source.view_shape[mode : modes.stop])
         return [((), places[run], local[run]) for run in _runs(places, local, np.arange(len(places)))]
+
     parts = [source.grid.shape[g] for g in where]
     keys = np.ravel_multi_index(tuple(where.values()), parts)
     groups = []
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         at = dict(zip(where, map(int, np.unravel_index(key, parts)), strict=True))
-        held = []
+        extents = []
         for m in modes:
             coordinates_of = tuple([at[split.grid_mode] for split in source.splits[m]])
-            held.append(len(mode_set(source.splits[m], source.view_shape[m], coordinates_of)))
-        local = _ravel(locals_, held)
+            extents.append(len(mode_set(source.splits[m], source.view_shape[m], coordinates_of)))
+        local = _ravel(locals_, extents)
         groups += [(tuple(at.items()), places[run], local[run]) for run in _runs(places, local, chosen)]
     return groups
 
@@ -210,26 +226,34 @@ def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
 
 
 def _requests(
-    comm: Comm, counts: Sequence[Sequence[tuple[int, ...]]], lists: Sequence[Sequence[Ints]]
+    comm: Comm, shapes: Sequence[Sequence[tuple[int, ...]]], lists: Sequence[Sequence[Ints]]
 ) -> list[_Selected]:
-    """Send each rank the lists of its elements that others request; return the segments that this rank must send."""
-    numbers: list[list[Ints]] = [[] for _ in range(comm.size)]
-    for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
-        numbers[peer].extend(held)
-    ordered = [np.concatenate(each) if each else np.empty(0, np.int64) for each in numbers]
+    """Send each rank the lists of its elements that others request; return the segments that this rank must send.
+
+    Args:
+        shapes: per rank, the other ranks that it requests elements from, and the extents of these.
+        lists: of each request of this rank, the local indices per mode, as many as the extents say.
+    """
+    by_peer: list[list[Ints]] = [[] for _ in range(comm.size)]
+    for (peer, *_), indices in zip(shapes[comm.rank], lists, strict=True):
+        by_peer[peer].extend(indices)
+    sent = [np.concatenate(indices) if indices else np.empty(0, np.int64) for indices in by_peer]
+
     requests: list[tuple[int, tuple[int, ...]]] = []
     receive_counts = [0] * comm.size
-    for rank, each in enumerate(counts):
-        for peer, *extents in each:
+    for rank, of_rank in enumerate(shapes):
+        for peer, *extents in of_rank:
             if peer == comm.rank:
                 requests.append((rank, tuple(extents)))
                 receive_counts[rank] += sum(extents)
+
     arrived = np.empty(sum(receive_counts), np.int64)
-    comm.alltoallv(np.concatenate(ordered), [len(each) for each in ordered], arrived, receive_counts)
+    comm.alltoallv(np.concatenate(sent), list(map(len, sent)), arrived, receive_counts)
+
     segments, start = [], 0
     for rank, shape in requests:
         end = start + sum(shape)
-        held = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
-        segments.append(_Selected(rank, selection(held), shape))
+        indices = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
+        segments.append(_Selected(rank, selection(indices), shape))
         start = end
     return segments

@@ -205,7 +205,7 @@ def _factors(
     shape, factors = dist.local_shape(rank), []
     for number, array in enumerate(map(np.asarray, arrays)):
         fault = ""
-        if not (np.can_cast(array.dtype, dtype, "same_kind")):
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
             fault = f"is no factor of {dtype}; convert it first"
         elif not _broadcasts(array.shape, shape):
             fault = f"does not broadcast to the block of {shape} in {dist}"
@@ -215,8 +215,8 @@ def _factors(
     return tuple(factors)
 
 
-def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False))
+def _broadcasts(shape: tuple[int, ...], block: tuple[int, ...]) -> bool:
+    return len(shape) <= len(block) and all(n in (1, m) for n, m in zip(shape[::-1], block[::-1], strict=False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

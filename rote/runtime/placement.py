@@ -95,9 +95,10 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
     return block, dist, ranks
 
 
-def _different_arrays(found: Difference) -> LayoutError:
+def _different_arrays(difference: Difference) -> LayoutError:
+    ranks = f"ranks 0 and {difference.rank}"
     return LayoutError(
-        f"from_global takes one array that is the same on all ranks, but those of ranks 0 and {found.rank} differ\n"
+        f"from_global takes one array that is the same on all ranks, but those of {ranks} differ\n"
         "give the array of one rank, comm.bcast(array), or blocks by from_local"
     )
 
@@ -140,16 +141,16 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
         block = block.astype(as_dtype(block.dtype), copy=False)
         extents = tensor_shape(shape)
         runs = as_runs(slices, extents)
-        wanted = tuple(length for _, length, _ in runs)
-        if block.shape != wanted and (block.size or 0 not in wanted):
-            raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
+        lengths = tuple(length for _, length, _ in runs)
+        if block.shape != lengths and (block.size or 0 not in lengths):
+            raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {lengths}")
     runs_of_ranks = gathered(ranks, "from_slices", (extents, runs))
     with collective_errors(ranks):
         if len({shape for shape, _ in runs_of_ranks}) > 1:
             raise LayoutError(
                 f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in runs_of_ranks]}"
             )
-        layout, own_grid = find_layout(extents, [held for _, held in runs_of_ranks])
+        layout, own_grid = find_layout(extents, [slices_of for _, slices_of in runs_of_ranks])
         dist = layout.on(extents, own_grid)
         block = block.reshape(dist.local_shape(ranks.rank))  # this changes only an empty block
     same_everywhere(ranks, dist, block.dtype)
@@ -159,8 +160,8 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
     """Refuse a tensor that is not the same on all ranks, with the same error on all."""
 
-    def refusal(found: Difference) -> LayoutError:
-        both = f"rank 0 has {found.first} and rank {found.rank} has {found.other}"
+    def refusal(difference: Difference) -> LayoutError:
+        both = f"rank 0 has {difference.first} and rank {difference.rank} has {difference.other}"
         return LayoutError(f"a tensor is one thing on all ranks, but {both}")
 
     agree(ranks, "a new tensor", (f"{dist} of {dtype}",), refusal=refusal)

@@ -229,25 +229,26 @@ def indexed_region(index: Sequence[IndexSet], shape: Shape, writing: bool) -> Re
     """The region from the elements at `index` of an array of this shape to a block of them; or back, if `writing`."""
     extents = tuple(map(len, index))
     parts = list[CopiedFactor]()
-    for mode, held in enumerate(index) if all(extents) else ():
+    for mode, indices in enumerate(index) if all(extents) else ():
         lattices = []
-        for lattice in lattices_of(held):
+        for lattice in lattices_of(indices):
             rows = lattice.rows[::-1] if writing else lattice.rows
             lattices.append(CopiedLattice(Lattice(lattice.shape, rows).join(), (mode,), (mode,)))
         parts.append(tuple(lattices))
+    if not all(extents):
+        return Region(0, extents, False, ())
     strides = row_major(shape), row_major(extents)
-    found = pieces(parts, strides[::-1] if writing else strides) if all(extents) else ()
-    return Region(0, extents, False, found)
+    return Region(0, extents, False, pieces(parts, strides[::-1] if writing else strides))
 
 
-def lattices_of(held: IndexSet) -> Iterator[Lattice]:
+def lattices_of(indices: IndexSet) -> Iterator[Lattice]:
     """The elements of a set by the runs of its period, with two rows: the integers, and their places in the set.
 
     >>> [(lattice.shape, lattice.rows) for lattice in lattices_of(IndexSet(0, 9, 4, ((0, 2),)))]
     [((2, 2), ((0, 4, 1), (0, 2, 1))), ((1, 1), ((8, 4, 1), (4, 1, 1)))]
     """
     first = 0
-    for start, count, period, runs in held.cycles():
+    for start, count, period, runs in indices.cycles():
         width = sum([b - a for a, b in runs])
         for a, b in runs:
             yield Lattice((count, b - a), ((start + a, period, 1), (first, width, 1)))
@@ -265,7 +266,7 @@ def offsets(move: Movement, rank: int, itemsize: int) -> tuple[Offsets, Offsets]
         message: Message, modes: Sequence[tuple[int, ...]], shape: Shape
     ) -> tuple[tuple[Strided, ...] | Ints, ...]:
         strides = tuple([itemsize * n for n in row_major(shape)])
-        return tuple([_offsets(each, along, strides) for each, along in zip(message.groups, modes, strict=True)])
+        return tuple([_offsets(group, along, strides) for group, along in zip(message.groups, modes, strict=True)])
 
     before, after = [part.before for part in move.parts], [part.after for part in move.parts]
     shapes = move.source.local_shape(rank), move.target.local_shape(rank)
@@ -316,15 +317,16 @@ def placed(group: Group, source: End, target: End) -> CopiedFactor:
                 break
         else:
             lattices.append(lattice)
-    found, first, listed = list[CopiedLattice](), 0, group.listed
+
+    copied, first, listed = list[CopiedLattice](), 0, group.listed
     for lattice in lattices:
         steps: Sequence[Any] = (np.arange(lattice.size),) if listed else row_major(lattice.shape)
         message = (first, *steps)  # in a message, elements follow each other
         rows = lattice.rows[group.own], lattice.rows[group.opposite], (message,)
         both = Lattice(lattice.shape, rows[source[1]] + rows[target[1]]).join()
-        found.append(CopiedLattice(both if listed else shared(both.shape, both.rows), source[0], target[0]))
+        copied.append(CopiedLattice(both if listed else shared(both.shape, both.rows), source[0], target[0]))
         first += lattice.size
-    return tuple(found)
+    return tuple(copied)
 
 
 def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
@@ -333,27 +335,30 @@ def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
     Args:
         region: from a block to the message if it `packs`, else from the message to a block.
     """
-    extents, found = list(region.shape), list[Piece]()
+    extents = list(region.shape)
     for mode, (start, stop) in ranges.items():
         extents[mode] = stop - start
     shape = tuple(extents)
+
+    cut_pieces = list[Piece]()
     for piece in region.pieces if prod(shape) else ():
         strides = (piece.strides[0], row_major(shape)) if packs else (row_major(shape), piece.strides[1])
         parts = [[part] for part in piece.parts]
         for mode, ends in ranges.items():
             parts[mode] = _between(piece.parts[mode], *ends, -1 if packs else 0)
-        found += [type(piece)(each, strides) for each in product(*parts)]
-    return replace(region, shape=shape, pieces=tuple(found))
+        cut_pieces += [type(piece)(lattices, strides) for lattices in product(*parts)]
+    return replace(region, shape=shape, pieces=tuple(cut_pieces))
 
 
 def _between(part: CopiedLattice, start: int, stop: int, row: int) -> list[CopiedLattice]:
     """The elements of a component in a range of a message, whose indices a row has, counted from the range's start."""
-    found = []
+    parts = []
     for lattice in part.lattice.between(row, start, stop):
-        rows = list(lattice.rows)
-        rows[row] = (rows[row][0] - start, *rows[row][1:])
-        found.append(part._replace(lattice=Lattice(lattice.shape, tuple(rows))))
-    return [part for part in found if part.lattice.size]
+        if lattice.size:
+            rows = list(lattice.rows)
+            rows[row] = (rows[row][0] - start, *rows[row][1:])
+            parts.append(part._replace(lattice=Lattice(lattice.shape, tuple(rows))))
+    return parts
 
 
 def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:

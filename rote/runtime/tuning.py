@@ -99,6 +99,8 @@ def measure(
     (True, True, True)
     """
     ranks, bound = comm.size, transform or _with_numpy
+
+    # What is timed: moves, transforms, short moves, copies of several sizes, a product.
     swap_text = "block[(0),()] -> block[(),(0)]"
     swap, near, far = (_Move(comm, swap_text, elements) for elements in (_LITTLE, _NEAR, _LARGE))
     reduction = _Move(comm, "[(),()]+(0) -> block[(0),()]", _LARGE // ranks)
@@ -111,6 +113,7 @@ def measure(
     often = _Often(step), _Often(swap)  # whose fastest runs say how busy the cores are
     copies = [*[_copy(nbytes, 1) for nbytes in _SIZES], _copy(_SIZES[-1], _ROWS_COPIED)]
     transforms = [bound(shape, axes) for shape, axes in (_SMOOTH, _ROUGH, _PAGES)]
+
     # Ranks wake up faster after many short calls, and threads of BLAS keep the cores for a while, so these come later.
     groups: tuple[tuple[Sequence[Callable[[], object]], float, float], ...] = (
         ((step, swap, near, far, reduction), 0.0, 0.4),
@@ -121,26 +124,32 @@ def measure(
     readings = list[list[float]]()
     for calls, begun, part in groups:
         readings += rounds(comm, calls, part * seconds, _share_of(progress, begun, part))
+
     short, swapped, swapped_near, swapped_far, reduced, smooth, rough, pages, *times = map(middle, readings)
     _, _, *copied, by_rows, multiplied = times
     rates = [time / nbytes for time, nbytes in zip(copied, _SIZES, strict=True)]
-    found = {**_NOTHING, "step_time": min(short, swapped), "copy_time": by_rows / _SIZES[-1]}
+
+    # Each number is solved for with those before it, so their order matters.
+    numbers = {**_NOTHING, "step_time": min(short, swapped), "copy_time": by_rows / _SIZES[-1]}
     if ranks > 1:  # ranks that read each other's blocks copy less often than the model counts
-        found["copy_time"] = min(found["copy_time"], _solved(found, "copy_time", far, swapped_far))
-    found["latency"] = _solved(found, "latency", swap, swapped)
-    found["byte_time"] = _solved(found, "byte_time", far, swapped_far)
-    found["reduce_time"] = _solved(found, "reduce_time", reduction, reduced)
-    quick = rates[0] if ranks == 1 else _solved(found, "copy_time", near, swapped_near)
-    found["cache"] = 2.0 * max(n for n, rate in zip(_SIZES, rates, strict=True) if rate <= sqrt(rates[0] * rates[-1]))
-    found["cache_factor"] = min(max(found["copy_time"] / quick, 1.0), _FASTEST)
-    found["page_factor"] = max(pages / (16 * prod(_PAGES[0]) * found["copy_time"]), 1.0)
-    found["flop_time"] = multiplied / (2 * _ROWS**3)
-    found["fft_time"] = smooth / _operations(*_SMOOTH)
-    found["rough_factor"] = max(rough / (_operations(*_ROUGH) * found["fft_time"]), 1.0)
+        numbers["copy_time"] = min(numbers["copy_time"], _solved(numbers, "copy_time", far, swapped_far))
+    numbers["latency"] = _solved(numbers, "latency", swap, swapped)
+    numbers["byte_time"] = _solved(numbers, "byte_time", far, swapped_far)
+    numbers["reduce_time"] = _solved(numbers, "reduce_time", reduction, reduced)
+
+    quick = rates[0] if ranks == 1 else _solved(numbers, "copy_time", near, swapped_near)
+    numbers["cache"] = 2.0 * max(n for n, rate in zip(_SIZES, rates, strict=True) if rate <= sqrt(rates[0] * rates[-1]))
+    numbers["cache_factor"] = min(max(numbers["copy_time"] / quick, 1.0), _FASTEST)
+    numbers["page_factor"] = max(pages / (16 * prod(_PAGES[0]) * numbers["copy_time"]), 1.0)
+
+    numbers["flop_time"] = multiplied / (2 * _ROWS**3)
+    numbers["fft_time"] = smooth / _operations(*_SMOOTH)
+    numbers["rough_factor"] = max(rough / (_operations(*_ROUGH) * numbers["fft_time"]), 1.0)
+
     fastest = np.array([inf] * len(readings))
-    fastest[8:10] = [_OFTEN * each.fastest for each in often]
+    fastest[8:10] = [_OFTEN * call.fastest for call in often]
     comm.allreduce_in_place(fastest, "max")
-    return _rounded(found), max(map(_spread, readings, fastest.tolist()))
+    return _rounded(numbers), max(map(_spread, readings, fastest.tolist()))
 
 
 def _share_of(progress: Progress | None, begun: float, part: float) -> Progress | None:
@@ -168,14 +177,14 @@ class _Move:
         self._run(*self._ends)
 
 
-def _solved(found: Mapping[str, float], name: str, move: _Move, seconds: float) -> float:
+def _solved(known: Mapping[str, float], name: str, move: _Move, seconds: float) -> float:
     """The time of a name, in which the model is linear, for which a move takes so many seconds on a machine."""
 
     def priced(times: Mapping[str, float], time: float) -> float:
         return task_seconds(move.plan.tasks().every, _machine({**times, name: time}))
 
     unit = priced(_NOTHING, 1.0)
-    return max((seconds - priced(found, 0.0)) / unit, _LEAST) if unit else _LEAST
+    return max((seconds - priced(known, 0.0)) / unit, _LEAST) if unit else _LEAST
 
 
 def _copy(nbytes: int, rows: int) -> Callable[[], object]:
@@ -282,7 +291,7 @@ def as_machine(decision: Any) -> Machine:
     Raises:
         ValueError, PlanError: the decision is not a machine.
     """
-    names, every = DEFAULT.as_dict().keys(), [each.name for each in fields(Machine)[:-3]]
+    names, every = DEFAULT.as_dict().keys(), [number.name for number in fields(Machine)[:-3]]
     right = isinstance(decision, Mapping) and names <= decision.keys() <= {*every}
     times = decision.values() if right else [None]
     if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):

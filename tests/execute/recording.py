@@ -119,14 +119,6 @@ class Recording:
         self._note("allgather_object")
         return self.comm.allgather_object(value)
 
-    def read(self, path, offset, shape, index, out):
-        self._note("read")
-        self.comm.read(path, offset, shape, index, out)
-
-    def write(self, path, offset, shape, index, data):
-        self._note("write")
-        self.comm.write(path, offset, shape, index, data)
-
     def _all(self, count):
         """So many elements to or from every rank."""
         return [count] * self.size

@@ -41,7 +41,7 @@ def check_moves(comm, number):
         array, blocks = blocks_of(source, dtype, seed)
         segments.expect(blocks[comm.rank].nbytes)
         mine = blocks[comm.rank] = placed(blocks[comm.rank], draw.random() < 0.7)
-        lasting[segments.place_of(mine) is not None] += mine.size > 0
+        lasting[segments.address_of(mine) is not None] += mine.size > 0
         return array, blocks
 
     with patch.object(moves, "blocks_of", some):

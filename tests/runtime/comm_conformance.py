@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rote.errors import CommError
 from rote.layout.indexset import IndexSet
 from rote.runtime import Comm, as_comm, collective_errors, world
+from rote.runtime.comm.rawfile import FilePart, transfer
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
 OPS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -223,6 +224,16 @@ def index_sets(comm: Comm, shape: tuple[int, ...]) -> Iterator[Index]:
         yield (np.arange(row, shape[0], size // columns), np.arange(shape[1])[column::columns], *whole[2:])
 
 
+def read(comm: Comm, path: Path | str, offset: int, shape: Any, index: Any, out: NDArray[Any]) -> None:
+    """Read this rank's part of an array in a raw file."""
+    transfer(comm, lambda: FilePart.at(path, offset, shape, index, out, writing=False))
+
+
+def write(comm: Comm, path: Path | str, offset: int, shape: Any, index: Any, data: NDArray[Any]) -> None:
+    """Write this rank's part of an array into a raw file of its full size."""
+    transfer(comm, lambda: FilePart.at(path, offset, shape, index, data, writing=True))
+
+
 def check_files(comm: Comm, folder: Path) -> None:
     """What ranks write is what the whole array says; what they read back is their part, at any offset and order."""
     path = folder / "file:raw"  # a colon, which some MPIs take for the end of a file system's name
@@ -236,11 +247,11 @@ def check_files(comm: Comm, folder: Path) -> None:
             comm.barrier()
             mine = np.ascontiguousarray(wanted[np.ix_(*index)])
             sets = tuple([held(indices) for indices in index])
-            comm.write(path, offset, shape, sets, mine)
+            write(comm, path, offset, shape, sets, mine)
             comm.barrier()
             assert path.read_bytes() == bytes(offset) + wanted.tobytes() + b"end", (shape, index)
             out = np.zeros_like(mine)
-            comm.read(str(path), offset, shape, sets, out)
+            read(comm, str(path), offset, shape, sets, out)
             same(out, mine)
             comm.barrier()
 
@@ -252,13 +263,13 @@ def check_files_of_order_0(comm: Comm, folder: Path) -> None:
         path.write_bytes(bytes(10))
     comm.barrier()
     last = comm.rank == comm.size - 1
-    comm.write(path, 2, (), (), np.array(2.5) if last else np.empty(0))
+    write(comm, path, 2, (), (), np.array(2.5) if last else np.empty(0))
     comm.barrier()
     out = np.zeros(())
-    comm.read(path, 2, (), (), out)
+    read(comm, path, 2, (), (), out)
     assert out == 2.5
     alone = np.zeros(()) if last else np.empty(0)
-    comm.read(path, 2, (), (), alone)
+    read(comm, path, 2, (), (), alone)
     assert alone.tolist() == (2.5 if last else [])
 
 
@@ -278,17 +289,17 @@ def check_file_errors(comm: Comm, folder: Path) -> None:
     comm.barrier()
     index = (held(np.arange(comm.rank, 10, comm.size)),)
     out = np.zeros(len(index[0]))
-    assert isinstance(raised(lambda: comm.read(folder / "none", 0, (10,), index, out)), FileNotFoundError)
-    assert isinstance(raised(lambda: comm.write(folder / "none", 0, (10,), index, out)), FileNotFoundError)
-    assert isinstance(raised(lambda: comm.read(folder, 0, (10,), index, out)), IsADirectoryError)
+    assert isinstance(raised(lambda: read(comm, folder / "none", 0, (10,), index, out)), FileNotFoundError)
+    assert isinstance(raised(lambda: write(comm, folder / "none", 0, (10,), index, out)), FileNotFoundError)
+    assert isinstance(raised(lambda: read(comm, folder, 0, (10,), index, out)), IsADirectoryError)
     for error in (
-        raised(lambda: comm.read(path, 0, (10,), index, out)),
-        raised(lambda: comm.write(path, 0, (10,), index, out)),
+        raised(lambda: read(comm, path, 0, (10,), index, out)),
+        raised(lambda: write(comm, path, 0, (10,), index, out)),
     ):
         assert isinstance(error, CommError) and "79 bytes" in str(error) and "byte 80" in str(error)
     # One rank alone gives a block that does not fit: all raise.
     wrong = np.zeros(99) if comm.rank == comm.size - 1 else np.zeros(len(index[0]), "b")
-    error = raised(lambda: comm.read(path, 0, (10,), index, wrong))
+    error = raised(lambda: read(comm, path, 0, (10,), index, wrong))
     assert "does not fit" in str(error) or "too short" in str(error)
     comm.barrier()
 

@@ -37,7 +37,7 @@ def test_only_what_will_be_read_lies_in_a_segment(pool):
     """Small blocks never; others if one of their size was packed, or if they last and blocks are read here at all."""
 
     def lies(shape, lasting=False):
-        return segments.place_of(segments.empty(shape, DTYPE, lasting)) is not None
+        return segments.address_of(segments.empty(shape, DTYPE, lasting)) is not None
 
     assert [lies(SHAPE), lies(SHAPE, True)] == [False, False]
     segments.expect()
@@ -57,12 +57,12 @@ def test_views_are_found_and_copies_are_not(pool):
     assert type(block) is np.ndarray and block.flags.c_contiguous and block.flags.writeable
     block[...] = np.arange(block.size).reshape(SHAPE)
     for part in (block, block[3:7], block.reshape(-1)[5:], block.view("u1")):
-        place = segments.place_of(part)
+        place = segments.address_of(part)
         seen = segments.reach(place)[: part.nbytes].view(part.dtype)
         assert np.array_equal(seen, part.reshape(-1)) and not np.may_share_memory(seen, part)
         assert segments._pool.pid == place.pid
     for other in (block.copy(), np.empty(SHAPE), np.frombuffer(bytes(80))):
-        assert segments.place_of(other) is None
+        assert segments.address_of(other) is None
     with pytest.raises(OSError, match="not what another rank has made"):
         segments.reach(place._replace(mark=place.mark ^ 1))
     with pytest.raises(OSError):
@@ -93,7 +93,7 @@ def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
     assert third.ctypes.data == address and (second == 1).all()
     blocks = [take() for _ in range(8)]
     assert pool.number == 10 and len({block.ctypes.data for block in blocks}) == 8
-    places = [segments.place_of(block) for block in blocks]
+    places = [segments.address_of(block) for block in blocks]
     seen = segments.reach(places[-1])
     blocks[-1][...] = 7
     assert seen[:8].view("f8")[0] == 7
@@ -112,14 +112,14 @@ def test_segments_are_so_many_at_most(pool, monkeypatch):
     monkeypatch.setattr(segments, "_MOST", 2)
     segments.expect()
     blocks = [segments.empty(SHAPE, DTYPE, lasting=True) for _ in range(4)]
-    assert [segments.place_of(block) is not None for block in blocks] == [True, True, False, False]
+    assert [segments.address_of(block) is not None for block in blocks] == [True, True, False, False]
 
     def refuse(*args):
         raise OSError(errno.EMFILE, "refused by the test")
 
     monkeypatch.setattr(segments, "_MOST", 9)
     monkeypatch.setattr(os, "memfd_create", refuse)
-    assert segments.place_of(segments.empty(SHAPE, DTYPE, lasting=True)) is None and pool.refused
+    assert segments.address_of(segments.empty(SHAPE, DTYPE, lasting=True)) is None and pool.refused
 
 
 def test_a_forked_process_takes_none_of_its_parents(pool):
@@ -132,14 +132,14 @@ def test_a_forked_process_takes_none_of_its_parents(pool):
     child = os.fork()
     if not child:
         try:
-            right = (block == 5).all() and segments.place_of(block) is None
+            right = (block == 5).all() and segments.address_of(block) is None
             del block
             gc.collect()
             segments.expect()
             own = [segments.empty(SHAPE, DTYPE, lasting=True) for _ in range(3)]
             for each in own:
                 each[...] = 9
-            right = right and segments.place_of(own[0]).pid == os.getpid()
+            right = right and segments.address_of(own[0]).pid == os.getpid()
             os._exit(0 if right else 1)
         finally:
             os._exit(2)
@@ -155,7 +155,7 @@ def test_blocks_begin_at_a_cache_line(pool, monkeypatch):
     kept = []
     for shape, lasting in (((3, 200), False), ((40, 511), False), ((40, 513), False), (SHAPE, True)):
         kept.append(segments.empty(shape, DTYPE, lasting))
-    assert [segments.place_of(block) is not None for block in kept] == [False, False, False, True]
+    assert [segments.address_of(block) is not None for block in kept] == [False, False, False, True]
 
     plan = rote.compile("block[(0),(),()] -> block[(),(),(0)]", shape=(16, 18, 20), grid=3)
 
@@ -181,15 +181,15 @@ def test_large_blocks_of_one_process_take_up_memory_too(pool, monkeypatch):
     """One lies where the last one did, unset; no other process is shown it, and nothing shown lies there."""
     monkeypatch.setattr(segments, "_LARGE", NBYTES)
     small = segments.empty((NBYTES // 8 - 1,), DTYPE)
-    assert segments.place_of(small) is None and pool.in_use == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
+    assert segments.address_of(small) is None and pool.in_use == 0 and pool.cache_info() == (0, 0, segments._IDLE, 0)
     first = segments.empty(SHAPE, DTYPE)
     first[...] = 3
     address = first.ctypes.data
-    assert segments.place_of(first) is None and pool.in_use >= NBYTES
+    assert segments.address_of(first) is None and pool.in_use >= NBYTES
     del first
     segments.expect()
     shown = segments.empty(SHAPE, DTYPE, lasting=True)
-    assert segments.place_of(shown) is not None and shown.ctypes.data != address
+    assert segments.address_of(shown) is not None and shown.ctypes.data != address
     again = segments.empty(SHAPE, DTYPE)
     assert again.ctypes.data == address and pool.cache_info()[:2] == (1, 2)
     del again

@@ -39,7 +39,7 @@ CHECKS: bool = os.environ.get("ROTE_CHECK", "") not in ("", "0")
 """Whether ranks compare every call, not only the first with its arguments, and replicas of new tensors."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
+_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + name for name in ("fft", "grammar")), os.path.dirname(np.__file__))
 INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)
 """The beginnings of the names of the files of this package, and of NumPy, whose functions call it."""
 
@@ -99,7 +99,7 @@ def agree(
         return
     numbers = _values(what, messages)
     rank = next(rank for rank, number in enumerate(numbers) if number != numbers[0])
-    texts = comm.allgather_object([str(each) for each in key] if detail else None)
+    texts = comm.allgather_object([str(argument) for argument in key] if detail else None)
     if texts[0] is None or texts[rank] is None:
         raise LayoutError(
             f"{what} is one call of all ranks, but not all give it the same arguments\n"
@@ -253,7 +253,7 @@ class collective_errors(AbstractContextManager[None]):
         if comm.size == 1 or not (error is None or isinstance(error, Exception)):
             return
         reports = comm.allgather_object(None if error is None else _Report.of(error))
-        if not all(each is None or isinstance(each, _Report) for each in reports):
+        if not all(isinstance(report, _Report | None) for report in reports):
             raise ranks_apart(reports) from error
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
@@ -321,8 +321,8 @@ def floating_errors(comm: Comm, name: str) -> Iterator[None]:
     FloatingPointError: divide by zero encountered in log
     raised on rank 0 of 3
     """
-    own, others = np.geterr(), np.geterrcall()
-    raising: dict[str, Any] = {kind: "call" for kind, answer in own.items() if answer == "raise"}
+    others = np.geterrcall()
+    raising: dict[str, Any] = {kind: "call" for kind, answer in np.geterr().items() if answer == "raise"}
     if comm.size == 1 or not raising:
         yield
         return

@@ -15,16 +15,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from ...layout.indexset import IndexSet
 from .agreement import CHECKS, agree, gathered
-from .protocol import Array, BoundToRun, Comm, Path
-from .rawfile import FilePart, transfer
+from .protocol import Array, BoundToRun, Comm
 from .segments import LINE, at_line
 
 __all__ = ["AtAddresses", "CachingComm", "DoubleBuffer", "cached", "in_halves", "shared_workspace"]
@@ -49,16 +46,8 @@ class CachingComm(BoundToRun):
     @property
     def cache(self) -> Cache:
         """Objects that belong to this communicator and are freed with it."""
-        found: Cache = self._caches.cache
-        return found
-
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        """See `Comm.read`."""
-        transfer(cast(Comm, self), partial(FilePart.at, path, offset, shape, index, out, writing=False))
-
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        """See `Comm.write`."""
-        transfer(cast(Comm, self), partial(FilePart.at, path, offset, shape, index, data, writing=True))
+        cache: Cache = self._caches.cache
+        return cache
 
     def Dup(self) -> Any:
         """A communicator of the same ranks."""
@@ -123,20 +112,21 @@ def cached(
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept: OrderedDict[Hashable, T] | None = comm.cache.get(kind)
-    if kept is None:
-        kept = comm.cache[kind] = OrderedDict()
-    value: Any = kept.get(key, _UNKNOWN)
+    values: OrderedDict[Hashable, T] | None = comm.cache.get(kind)
+    if values is None:
+        values = comm.cache[kind] = OrderedDict()
+    value: Any = values.get(key, _UNKNOWN)
     if call is not None and (CHECKS or value is _UNKNOWN):
         agree(comm, *call())
-    if value is not _UNKNOWN:
-        kept.move_to_end(key)
+
+    if value is _UNKNOWN:
+        value = values[key] = make()
+        if len(values) > most:
+            values.popitem(last=False)
     else:
-        value = kept[key] = make()
-        if len(kept) > most:
-            kept.popitem(last=False)
-    found: T = value
-    return found
+        values.move_to_end(key)
+    typed: T = value  # `cast` would be a call more
+    return typed
 
 
 def shared_workspace(comm: Comm, nbytes: int) -> Array:
@@ -184,10 +174,11 @@ class DoubleBuffer:
         If not `halved`, both halves together have so many. None on all ranks, now and later, if they cannot share
         memory.
         """
-        kept = comm.cache.get("double buffer", lambda: None)
-        if kept is None:
+        reference = comm.cache.get("double buffer", lambda: None)
+        if reference is None:
             return None
-        double_buffer: DoubleBuffer = kept() or cls(comm)
+
+        double_buffer: DoubleBuffer = reference() or cls(comm)
         comm.cache["double buffer"] = weakref.ref(double_buffer)
         lines = -(-nbytes // (LINE if halved else 2 * LINE))
         sizes = gathered(comm, "shared memory", (max(lines, 1) * LINE, double_buffer.nbytes))

@@ -84,7 +84,7 @@ class MpiComm(CachingComm):
         super().__init__(owned.Get_rank(), owned.Get_size())
         self._owned = owned
         self._family = [] if family is None else family  # all that descend from one communicator of the user
-        self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
+        self._family[:] = [*(member for member in self._family if member() is not None), weakref.ref(self)]
         self._gone = _when_gone(self, (owned,))
         self._windows: list[MPI.Win] = []
         if self.size > 1:
@@ -107,8 +107,8 @@ class MpiComm(CachingComm):
 
     def close(self) -> None:
         """Free the communicator and its whole family: its splits, and theirs."""
-        for each in self._family:
-            living = each()
+        for member in self._family:
+            living = member()
             if living is not None:
                 living.cache.clear()
                 _free_windows(living._windows)
@@ -282,7 +282,7 @@ def _abort_on_uncaught() -> None:
     def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
         rank, size, text = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size(), f"{kind.__name__}: {error}"
         if not name_ranks(error, rank, size):  # ranks in different lines have different errors of one text
-            text += str([(each.filename, each.lineno) for each in extract_tb(at) if not in_package(each.filename)])
+            text += str([(line.filename, line.lineno) for line in extract_tb(at) if not in_package(line.filename)])
         if rank == 0:
             before(kind, error, at)
             sys.stderr.flush()
@@ -340,10 +340,9 @@ def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
 def _reduced(name: str, call: Callable[..., Any], sent: Any, *args: Any, **options: Any) -> Any:
     """Make a call of mpi4py's that reduces; of buffers also by NumPy's functions, for which it takes MPI's."""
     place = int(name[0].isupper())  # of the operation, behind the buffer that is filled
-    given = options.get("op", args[place] if len(args) > place else MPI.SUM)
-    op = checked_operation(name, given)
+    op = checked_operation(name, options.get("op", args[place] if len(args) > place else MPI.SUM))
     if place:
-        op = next((getattr(MPI, each) for each, ufunc in UFUNCS.items() if ufunc is op), op)
+        op = next((getattr(MPI, mpi_name) for mpi_name, ufunc in UFUNCS.items() if ufunc is op), op)
     if "op" in options or len(args) <= place:
         options["op"] = op
     else:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...layout.indexset import IndexSet, Strided
+from ...layout.indexset import Strided
 from ...layout.layout import Op
 
 __all__ = ["Array", "BoundToRun", "Comm", "MpiHandle", "Path", "inside"]
@@ -227,46 +227,6 @@ class Comm(Protocol):
         >>> from rote import run
         >>> run(lambda comm: comm.allgather_object(f"rank {comm.rank}"), ranks=2)
         [['rank 0', 'rank 1'], ['rank 0', 'rank 1']]
-        """
-        ...
-
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
-        """Read this rank's part of the array of `shape` that lies in C order from byte `offset` of a raw file.
-
-        index[m] is the set of positions along mode m that this rank reads. `out` is C-contiguous, in the order of these
-        positions, of shape `tuple(len(i) for i in index)` and of the file's dtype. A rank that reads nothing (an empty
-        index, or an empty `out` if the order is 0) must make the call too.
-
-        Raises: OSError if the file cannot be opened, CommError if it is too short; the same on all ranks.
-
-        >>> from rote import run
-        >>> from rote.layout.indexset import IndexSet
-        >>> np.arange(6.0).tofile("numbers.raw")
-        >>> def column(comm):
-        ...     out = np.empty((2, 1))
-        ...     index = [IndexSet.interval(0, 2), IndexSet.interval(comm.rank, comm.rank + 1)]
-        ...     comm.read("numbers.raw", 0, (2, 3), index, out)
-        ...     return out.ravel().tolist()
-        >>> run(column, ranks=3)
-        [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
-        """
-        ...
-
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
-        """Write this rank's part into a file that already has its full size; the arguments are those of `read`.
-
-        The ranks write disjoint elements. Raises the errors of `read`.
-
-        >>> from rote import run
-        >>> from rote.layout.indexset import IndexSet
-        >>> np.zeros(6).tofile("ranks.raw")
-        >>> def mark(comm):
-        ...     own = np.full((2, 1), comm.rank + 1.0)
-        ...     index = [IndexSet.interval(0, 2), IndexSet.interval(comm.rank, comm.rank + 1)]
-        ...     comm.write("ranks.raw", 0, (2, 3), index, own)
-        >>> numbered = run(mark, ranks=3)
-        >>> np.fromfile("ranks.raw").tolist()
-        [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
         """
         ...
 

@@ -77,11 +77,28 @@ class FilePart:
         writing: bool,
         file: int | None = None,
     ) -> FilePart:
-        """The part at the positions `index` of an array in C order; for the arguments, see `Comm.read`.
+        """The part at some positions of an array in C order.
+
+        Args:
+            path, offset, shape: the file, the byte at which the array begins, and its shape.
+            index: per mode, the positions that this rank reads or writes. Ranks write disjoint elements, and a rank may
+                have none: an empty index, or an empty block if the order is 0.
+            block: C-contiguous, in the order of these positions, of the file's dtype.
+            writing: whether the block is written, into a file that already has its full size.
+            file: the descriptor of the open file.
 
         Raises: CommError when the block does not fit.
+
+        >>> from rote import run
+        >>> np.arange(6.0).tofile("numbers.raw")
+        >>> def column(comm):
+        ...     index, out = [IndexSet.interval(0, 2), IndexSet.interval(comm.rank, comm.rank + 1)], np.empty((2, 1))
+        ...     transfer(comm, lambda: FilePart.at("numbers.raw", 0, (2, 3), index, out, writing=False))
+        ...     return out.ravel().tolist()
+        >>> run(column, ranks=3)
+        [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
         """
-        picked = tuple(len(held) for held in index)
+        picked = tuple(len(positions) for positions in index)
         nothing = not shape and block.size == 0  # order 0 has no index to say that a rank holds nothing
         if len(picked) != len(shape) or (block.shape != picked and not nothing) or not block.flags.c_contiguous:
             raise CommError(
@@ -233,7 +250,7 @@ def transfer(comm: Comm, make: Callable[[], FilePart], advance: Callable[[int], 
     shared = comm.share_reference(pages)
     with collective_errors(comm):
         if pages is not None and shared is not None:
-            pages = next(each for each in shared if each is not None)
+            pages = next(mapping for mapping in shared if mapping is not None)
         part.move(pages, advance)
 
 

@@ -64,9 +64,9 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
         rows[me][:n] = chunk
         comm.barrier()
         ends = [n * rank // size for rank in range(size + 1)]
-        own = slice(ends[me], ends[me + 1])
+        column = slice(ends[me], ends[me + 1])
         with _quiet():
-            combine([row[own] for row in rows], op, [rows[me][own]])
+            combine([row[column] for row in rows], op, [rows[me][column]])
         comm.barrier()
         if receives:
             for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):

@@ -138,9 +138,10 @@ def _check_program(fn: Any, args: tuple[Any, ...]) -> None:
     try:
         called.bind(None, *args)
     except TypeError as error:
-        name, given = getattr(fn, "__name__", type(fn).__name__), [f"args[{n}]" for n in range(len(args))]
+        name = getattr(fn, "__name__", type(fn).__name__)
+        call = ", ".join(["comm", *(f"args[{n}]" for n in range(len(args)))])
         raise TypeError(
-            f"rote.run calls {name}({', '.join(['comm', *given])}), but {name}{called} does not take that: {error}\n"
+            f"rote.run calls {name}({call}), but {name}{called} does not take that: {error}\n"
             "write a function whose first argument is comm, as in lambda comm: …, and whose others are args=(…,)"
         ) from None
 
@@ -188,7 +189,7 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
                 "return arrays and plain values, as x.local and x.layout of a tensor"
             ) from error
     results = comm.allgather_object(data)
-    return [result if rank == comm.rank else pickle.loads(each) for rank, each in enumerate(results)]
+    return [result if rank == comm.rank else pickle.loads(pickled) for rank, pickled in enumerate(results)]
 
 
 def _mpi_world() -> Comm:

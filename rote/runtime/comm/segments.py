@@ -34,7 +34,7 @@ import numpy as np
 from ...caches import memoized, register
 from .protocol import Array, Comm
 
-__all__ = ["LEAST", "LINE", "BlockPlace", "at_line", "empty", "expect", "place_of", "reach", "share"]
+__all__ = ["LEAST", "LINE", "BlockAddress", "address_of", "at_line", "empty", "expect", "reach", "share"]
 
 LEAST = 1 << 16
 """Bytes from which on it pays to read a block directly: the second meeting costs as much as copying so many bytes."""
@@ -55,8 +55,8 @@ _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not
 _FAILED = ctypes.c_void_p(-1).value  # the result of an mmap that fails
 
 
-class BlockPlace(NamedTuple):
-    """The place of a block, for other processes. It consists of integers only, so that `allgatherv` can carry it.
+class BlockAddress(NamedTuple):
+    """The address of a block, for other processes. It consists of integers only, so that `allgatherv` can carry it.
 
     Attributes:
         pid, fd: the process that owns the segment, and its descriptor there; 0 if the block is in no segment.
@@ -75,10 +75,10 @@ class BlockPlace(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Memory:
-    """A segment of a process: its place, if other processes can map it, and its bytes."""
+    """A segment of a process: its address, if other processes can map it, and its bytes."""
 
     pid: int
-    place: BlockPlace | None
+    address: BlockAddress | None
     memory: Array
 
     @classmethod
@@ -88,7 +88,7 @@ class _Memory:
         text = os.urandom(_MARK.size)
         mark, more = _MARK.unpack(text)
         fd, memory = _make_part(text, size)
-        return cls(os.getpid(), BlockPlace(os.getpid(), fd, mark, more, size), memory)
+        return cls(os.getpid(), BlockAddress(os.getpid(), fd, mark, more, size), memory)
 
 
 class _BlockBase:
@@ -121,8 +121,11 @@ class _Pool:
         with self.lock:
             self._settle()
             size = -(-nbytes // _GRAIN) * _GRAIN
-            alike = [n for n, segment in enumerate(self.idle) if (segment.place is not None) == mappable]
-            fits = [n for n in alike if size <= self.idle[n].memory.size <= size + size // 4]
+            fits = list[int]()
+            for n, segment in enumerate(self.idle):
+                if (segment.address is not None) == mappable and size <= segment.memory.size <= size + size // 4:
+                    fits.append(n)
+
             if fits:
                 segment = self.idle.pop(fits[-1])
             elif mappable and (self.refused or self.number >= _MOST):
@@ -135,8 +138,10 @@ class _Pool:
                     return None
                 except MemoryError:
                     return None
-                self.number += mappable
-            self._calls[not fits] += 1
+                if mappable:
+                    self.number += 1
+
+            self._calls[0 if fits else 1] += 1
             self.in_use += segment.memory.size
             self._recent.append(self.in_use)
             return segment
@@ -177,14 +182,14 @@ class _Pool:
             self.in_use -= segment.memory.size
         if most is None:
             most = self._most
-        kept = sum(segment.memory.size for segment in self.idle)
-        while kept > most:
+        idle_bytes = sum(segment.memory.size for segment in self.idle)
+        while idle_bytes > most:
             segment = self.idle.pop(0)
-            kept -= segment.memory.size
-            if segment.place is not None:
+            idle_bytes -= segment.memory.size
+            if segment.address is not None:
                 self.number -= 1
                 _discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
-                os.close(segment.place.fd)
+                os.close(segment.address.fd)
 
 
 _NAME = f"{__name__}.empty"  # in the register of caches
@@ -253,31 +258,31 @@ def expect(nbytes: int = 0) -> None:
         _pool.sizes.append(nbytes)
 
 
-def place_of(block: Array) -> BlockPlace | None:
-    """The place of a C-contiguous block; None if other processes cannot read it."""
+def address_of(block: Array) -> BlockAddress | None:
+    """The address of a C-contiguous block; None if other processes cannot read it."""
     base: Any = block
     while type(base) is np.ndarray:
         base = base.base
     if type(base) is not _BlockBase:
         return None
     segment = base.segment
-    if segment.place is None or segment.pid != _pool.pid:
+    if segment.address is None or segment.pid != _pool.pid:
         return None
     offset = block.__array_interface__["data"][0] - segment.memory.__array_interface__["data"][0]
-    return segment.place._replace(offset=offset)
+    return segment.address._replace(offset=offset)
 
 
-def reach(place: BlockPlace) -> Array:
+def reach(address: BlockAddress) -> Array:
     """The bytes of another process's segment, from the start of a block on.
 
     Raises:
         OSError: the segment cannot be mapped.
     """
-    return _reached(place._replace(offset=0))[place.offset :]
+    return _reached(address._replace(offset=0))[address.offset :]
 
 
 @memoized(256)
-def _reached(segment: BlockPlace) -> Array:
+def _reached(segment: BlockAddress) -> Array:
     return _map_part(segment.pid, segment.fd, _MARK.pack(segment.mark, segment.more), segment.size)
 
 

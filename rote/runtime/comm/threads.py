@@ -63,7 +63,7 @@ class LocalComm(Mpi4pyCalls):
 
     __slots__ = ("_group",)
 
-    def __init__(self, group: RankGroup, rank: int) -> None:
+    def __init__(self, group: ThreadedRanks, rank: int) -> None:
         super().__init__(rank, group.size)
         self._group = group
 
@@ -174,7 +174,7 @@ def alone() -> LocalComm:
     >>> alone().size
     1
     """
-    return LocalComm(RankGroup(ThreadedRun(1), (0,)), 0)
+    return LocalComm(ThreadedRanks(ThreadedRun(1), (0,)), 0)
 
 
 def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
@@ -194,7 +194,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
         )
     check_threads(size, f"rote.run(…, ranks={size})")
     job = ThreadedRun(size)
-    group = RankGroup(job, tuple(range(size)))
+    group = ThreadedRanks(job, tuple(range(size)))
     results: dict[int, T] = {}
 
     def program(rank: int) -> None:
@@ -259,7 +259,7 @@ class ThreadedRun:
         for gate in self._gates:
             gate.acquire()
         self.threads: dict[int, int] = {}  # per rank, the number of its thread
-        self._waiting: dict[int, tuple[RankGroup, str]] = {}
+        self._waiting: dict[int, tuple[ThreadedRanks, str]] = {}
         self._gone: set[int] = set()
         self._errors: dict[int, BaseException] = {}
         self._refusal: CommError | None = None
@@ -277,7 +277,7 @@ class ThreadedRun:
         """Wait at the rank's gate. Called outside the lock."""
         self._gates[rank].acquire()
 
-    def waits(self, rank: int, group: RankGroup, call: str) -> None:
+    def waits(self, rank: int, group: ThreadedRanks, call: str) -> None:
         """Note that a rank is about to wait. Called under the lock."""
         self._waiting[rank] = (group, call)
         if self._gone or len(self._waiting) == self.size:
@@ -363,7 +363,7 @@ class _Rendezvous:
         self.held: bool = False
 
 
-class RankGroup:
+class ThreadedRanks:
     """The ranks of one communicator; `members` are their numbers in the run."""
 
     __slots__ = ("_meeting", "_run", "members", "size")
@@ -374,11 +374,11 @@ class RankGroup:
         self.size: int = len(members)
         self._meeting = _Rendezvous(self.size)
 
-    def split(self, rank: int, color: int, key: int) -> tuple[RankGroup, int]:
+    def split(self, rank: int, color: int, key: int) -> tuple[ThreadedRanks, int]:
         """The group of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
         pairs = self.exchange(rank, "split", (color, key))
         ranks = sorted((r for r in range(self.size) if pairs[r][0] == color), key=lambda r: pairs[r][1])
-        mine = RankGroup(self._run, tuple(self.members[r] for r in ranks)) if rank == ranks[0] else None
+        mine = ThreadedRanks(self._run, tuple(self.members[r] for r in ranks)) if rank == ranks[0] else None
         groups = self.exchange(rank, "split", mine)
         return groups[ranks[0]], ranks.index(rank)
 

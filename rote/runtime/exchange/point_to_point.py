@@ -62,8 +62,8 @@ def rounds(messages: Messages, at_once: int | None) -> Rounds:
     def within(pairs: list[tuple[int, int]], start: int) -> list[int]:
         return [n for distance, n in pairs if start <= distance < start + step]
 
-    found = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
-    return [each for each in found if any(each)]
+    every = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
+    return [numbers for numbers in every if any(numbers)]
 
 
 class Isend(Method):
@@ -191,17 +191,18 @@ class Pipelined(Method):
             starts = starts[0] + cut[-1].sizes[0], starts[1] + cut[-1].sizes[1]
         lows = [0] * len(cut)
         if late is not None:
-            for k, each in enumerate(cut):
-                lows[k] = min([reach(part.region, late, False)[0] for part in each.coming], default=_END)
+            for k, chunk in enumerate(cut):
+                lows[k] = min([reach(segment.region, late, False)[0] for segment in chunk.coming], default=_END)
+
         # Work goes on up to the first element of any chunk that is still to come, so minima are taken from the end.
         untils = [*accumulate(reversed(lows), min, initial=_END)][::-1]
         self._begun: int = untils[0]
         self._chunks: list[_Chunk] = []
-        for each, until in zip(cut, untils[1:], strict=True):
-            ready = _END if each.leaving else 0
+        for chunk, until in zip(cut, untils[1:], strict=True):
+            ready = _END if chunk.leaving else 0
             if early is not None:
-                ready = max([reach(part.region, early, True)[1] for part in each.leaving], default=0)
-            self._chunks.append(_Chunk(each, ready, until))
+                ready = max([reach(segment.region, early, True)[1] for segment in chunk.leaving], default=0)
+            self._chunks.append(_Chunk(chunk, ready, until))
 
     @property
     def coming(self) -> Sequence[Segment]:

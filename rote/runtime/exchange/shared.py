@@ -152,7 +152,7 @@ class Shared(Method):
         super().__init__(messages)
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         nbytes = sum(messages.sends) * dtype.itemsize
-        self.memory_bytes: int = nbytes * (1 + messages.halved)
+        self.memory_bytes: int = 2 * nbytes if messages.halved else nbytes
         double_buffer = DoubleBuffer.of(comm, nbytes, messages.halved)
         if double_buffer is None:
             raise CommError(
@@ -179,9 +179,9 @@ class Shared(Method):
         return self._double_buffer
 
     def __call__(self, transfer: Transfer) -> None:
-        places = self._shown(transfer)  # takes the place of the barrier before reading
-        if places is not None:
-            blocks = self._reached(places)
+        addresses = self._shown(transfer)  # takes the place of the barrier before reading
+        if addresses is not None:
+            blocks = self._reached(addresses)
             if blocks is not None:
                 peers = tuple(blocks)
                 run(self._kept(transfer, peers, partial(self._reads, peers), blocks.values()))
@@ -189,14 +189,15 @@ class Shared(Method):
                 return
         waits, memories = self._double_buffer.next_piece(self.messages.halved)
         state = len(waits), self._double_buffer.reading
-        run(self._kept(transfer, state, lambda kept, _: self._packs(kept, waits, memories)))
+        run(self._kept(transfer, state, lambda between, _: self._packs(between, waits, memories)))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        places, barrier, double_buffer = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
-        if places is not None:
-            blocks = self._reached(places)
+        addresses, barrier, double_buffer = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
+        if addresses is not None:
+            blocks = self._reached(addresses)
             if self._all(blocks is not None) and blocks is not None:
                 return [barrier, *self._reads(tuple(blocks), transfer, blocks.values()), barrier]
+
         halved = self.messages.halved
         return [in_halves(double_buffer, lambda: self._packs(transfer, *double_buffer.next_piece(halved)))]
 
@@ -213,32 +214,34 @@ class Shared(Method):
         """
 
         def made(arrays: list[Array]) -> list[Copy]:
-            kept = copy(transfer)
-            kept.block, kept.out, *others = arrays
-            return make(kept, others)
+            between = copy(transfer)
+            between.block, between.out, *others = arrays
+            return make(between, others)
 
         return self._prepared([transfer.block, transfer.out, *blocks], made, state)
 
-    def _shown(self, transfer: Transfer) -> list[segments.BlockPlace] | None:
-        """The places of all ranks' blocks; None if some must be packed. The same on all ranks, and collective."""
-        comm, width = self.messages.comm, len(segments.BlockPlace._fields)
+    def _shown(self, transfer: Transfer) -> list[segments.BlockAddress] | None:
+        """The addresses of all ranks' blocks; None if some must be packed. The same on all ranks, and collective."""
+        comm, width = self.messages.comm, len(segments.BlockAddress._fields)
         if self._reading is None or _REFUSED in comm.cache:
             return None
-        own = None if transfer.before else segments.place_of(transfer.block)
-        if own is None:
+        address = None if transfer.before else segments.address_of(transfer.block)
+        if address is None:
             segments.expect(transfer.block.nbytes)
-        rows = np.empty((comm.size, width), np.int64)
-        comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), rows.reshape(-1), [width] * comm.size)
-        places = [segments.BlockPlace(*row) for row in rows.tolist()]
-        return places if all(found.pid or not n for found, n in zip(places, self._sizes, strict=True)) else None
 
-    def _reached(self, places: Sequence[segments.BlockPlace]) -> dict[int, Array] | None:
+        rows = np.empty((comm.size, width), np.int64)
+        comm.allgatherv(np.array(address or segments.BlockAddress(), np.int64), rows.reshape(-1), [width] * comm.size)
+        addresses = [segments.BlockAddress(*row) for row in rows.tolist()]
+        can_be_read = [bool(address.pid) or not size for address, size in zip(addresses, self._sizes, strict=True)]
+        return addresses if all(can_be_read) else None
+
+    def _reached(self, addresses: Sequence[segments.BlockAddress]) -> dict[int, Array] | None:
         """The blocks of others that this rank reads, by rank in the whole grid; None if one cannot be mapped."""
         messages, blocks = self.messages, dict[int, Array]()
         try:
             for peer, at in self._places.items():
                 if peer != messages.rank:
-                    blocks[peer] = segments.reach(places[at])[: self._sizes[at]].view(messages.dtype)
+                    blocks[peer] = segments.reach(addresses[at])[: self._sizes[at]].view(messages.dtype)
         except OSError:
             return None
         return blocks
@@ -311,7 +314,7 @@ class Nodes(Method):
             self._incoming = [_Mail(r, starts[r], messages.receives[r]) for r in far if messages.receives[r]]
 
         nbytes = self._sizes[me] * messages.wire.itemsize
-        self.memory_bytes: int = nbytes * (1 + messages.halved)
+        self.memory_bytes: int = 2 * nbytes if messages.halved else nbytes
         double_buffer = DoubleBuffer.of(node, nbytes, messages.halved)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
