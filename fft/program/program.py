@@ -17,6 +17,7 @@ from rote.functions.distributed import changed, check_out, comm_of
 from rote.functions.moves import announce
 from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
+from rote.runtime.chunking import CHUNKS, chunked
 from rote.runtime.comm import segments
 from rote.runtime.comm.agreement import CHECKS, agree, gathered
 from rote.runtime.comm.cache import DoubleBuffer
@@ -24,7 +25,7 @@ from rote.runtime.comm.protocol import Array, Comm, MpiHandle
 from rote.runtime.comm.segments import at_line
 from rote.runtime.copies import Copy
 from rote.runtime.ends import PreparedRuns, bound_without_overlap, is_small, run_without_overlap
-from rote.runtime.operations import CHUNKS, LocalWork, Operation, Scratch, chunked
+from rote.runtime.operations import LocalWork, Operation, Scratch
 from rote.runtime.program import ReadProgram, SentProgram
 from rote.runtime.tuning import chosen, known_links
 from rote.tensor import DistTensor

@@ -6,26 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod, sqrt
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.cost import flow
 from ..compiler.plan import Plan
-from ..compiler.step import LOCAL, Step
+from ..compiler.step import Step
 from ..errors import LayoutError, PlanError
 from ..layout.distribution import Distribution
-from ..machines.machine import Machine
 from .comm.protocol import Array
 from .copies import Copy, run, times
-from .exchange.messages import WHOLE
 from .exchange.point_to_point import Chunks
 from .regions import Region
 
 __all__ = [
-    "CHUNKS",
     "BlockWork",
     "Factors",
     "LocalWork",
@@ -34,7 +30,6 @@ __all__ = [
     "Operation",
     "Reader",
     "Sweep",
-    "chunked",
     "lowered",
     "sweeps",
 ]
@@ -272,75 +267,3 @@ def sweeps(
         elif n - 1 not in fused:
             swept.append(Sweep(operation, operation, moves.get(n), after_move=n - 1 in moves))
     return swept
-
-
-CHUNKS = (4, 8)
-"""The fewest chunks that are worth their messages, and the most."""
-
-_LEAST = 1 << 20  # bytes that a rank receives; fewer fit into the buffers of the link before any work is done
-
-_BUSY = 1.3e-9
-"""Seconds for which TCP keeps a core busy with a byte that is sent and received; the core does no other work meanwhile.
-
-Measured for 128 cubed on two hosts of two ranks each, two to a core, without a limit of the network.
-"""
-
-_BESIDE = 4
-"""The time of the work before a move, or of that after it, in copies of the block: half a transform."""
-
-_PIECES = 2
-"""How much longer work takes because it goes by pieces while a move goes on, in copies of the block.
-
-Measured in the same way, where chunks hid nothing: 7 ms for two moves, each of 8 MiB per rank.
-"""
-
-_WHOLE = (*LOCAL, *WHOLE, "allgather", "reduce_scatter")
-
-
-def chunked(operations: Sequence[Operation], machine: Callable[[], Machine], least: int = 0) -> list[Operation]:
-    """The operations, with the messages of each move cut into chunks if the model of the machine says that this pays.
-
-    If a link is slower than the cores that feed it, the cores wait, and can work meanwhile. With n chunks, only an n-th
-    of the shorter of the wait and the work still counts, and each chunk costs a message to every peer. So n is the root
-    of that time over the cost of a chunk. Work in pieces takes longer, so nothing is cut if that costs what is saved.
-    A move with work before or after it has at least `least` chunks.
-    """
-    run_list = list(operations)
-    for n, operation in enumerate(operations):
-        step = operation.run
-        if not isinstance(step, Step) or step.kind in _WHOLE or step.before.partial or step.after.partial:
-            continue
-        early = None
-        if n and not (n > 1 and isinstance(operations[n - 2].run, Step)):  # else the earlier move has taken the work
-            early = _along(operations[n - 1], operations[n - 1].out_shape == operation.shape)
-        late = None
-        if n + 1 < len(operations):
-            late = _along(operations[n + 1], operations[n + 1].shape == operation.out_shape)
-        if (early, late) == (None, None):
-            continue
-        nbytes = int(flow(step).elements.max()) * step.sent(operation.dtype.itemsize)
-        works = (early is not None) + (late is not None)
-        number = _number(step, operation.dtype.itemsize, nbytes, works, machine()) if nbytes >= _LEAST else 0
-        if max(least, number):
-            run_list[n] = replace(operation, chunks=Chunks(early, late, max(least, number)))
-    return run_list
-
-
-def _along(operation: Operation, fits: bool) -> int | None:
-    return operation.run.along if fits and isinstance(operation.run, LocalWork) else None
-
-
-def _number(step: Step, itemsize: int, nbytes: int, works: int, machine: Machine) -> int:
-    """The number of chunks that pays by the model, 0 for none; the same on all ranks.
-
-    A rank receives at most `nbytes`; `works` is 1 for work before or after the move, and 2 for both.
-    """
-    times = machine.along(step.before.grid)
-    peers = prod(step.before.grid.shape[g] for g in step.grid_modes) - 1
-    copied = prod(step.before.max_local_shape()) * itemsize * max(times.copy_time)
-    idle = max(times.byte_time) - _BUSY
-    hidden = min(nbytes * idle, works * _BESIDE * copied)
-    cost = peers * max(times.latency)
-    best = int(sqrt(hidden / cost)) if hidden > 0 and cost else CHUNKS[1]
-    number = min(max(best, CHUNKS[0]), CHUNKS[1])
-    return number if hidden / number + number * cost + _PIECES * copied < hidden else 0

@@ -73,6 +73,7 @@ _NOTHING = dict.fromkeys(DEFAULT.as_dict(), 0.0)  # the times of a machine on wh
 
 _KEPT = 256  # plans whose methods a communicator remembers
 _BY_NAME = ("put",)  # not timed: one-sided calls of MPI are no faster, and may complain of a missing network
+_BETWEEN_NODES = ("persistent", "pipelined", "nodes", "two-level")  # not timed on one node: they save network time
 _TOGETHER = 32  # up to so many ranks, methods by blocks equal those without
 
 
@@ -340,7 +341,7 @@ def _checked(decision: Any) -> str:
 
 
 def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
-    """The fastest method, by timing all that these ranks support on blocks of the step's own sizes."""
+    """The fastest method, by timing those that may pay on these ranks, on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
@@ -349,11 +350,18 @@ def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> st
 
 
 def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
-    """A plan of one step, bound by each method that these ranks support, the usual one first."""
+    """A plan of one step, bound by each method that may pay on these ranks, the usual one first."""
     usual = BoundPlan(plan, comm).methods[0]
     for name in sorted(METHODS, key=lambda name: name != usual):
-        if name not in _BY_NAME and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
+        if name == usual or _may_pay(name, comm):
             with suppress(CommError):
                 program = BoundPlan(plan, comm, name)
                 if program.methods == (name,):
                     yield program
+
+
+def _may_pay(name: str, comm: Comm) -> bool:
+    """Whether a method may be faster than others on these ranks. The rest can be asked for by name."""
+    if name in _BY_NAME or (name in _BETWEEN_NODES and len(set(comm.nodes())) == 1):
+        return False
+    return comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))

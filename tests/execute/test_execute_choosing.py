@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from execute import methods
 from hurry import hurry
 
 import rote
@@ -82,11 +83,57 @@ with patch.dict(choose.SECONDS["method"], measure=0.1):
 """
 
 
+BETWEEN_NODES = {"persistent", "pipelined", "nodes", "two-level"}
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (3,), indirect=True)
 def test_mpi_ranks_choose_alike(job, tmp_path):
-    """Of all methods but MPI's one-sided calls, which are asked for by name."""
+    """Of all methods that may pay on one node."""
     done = job.run(MPI, env={"ROTE_WISDOM": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     (found,) = {*done.stdout.splitlines()}
-    assert found in {f"('{name}',)" for name in METHODS if name != "put"}
+    assert found in {f"('{name}',)" for name in {*METHODS} - BETWEEN_NODES - {"put"}}
+
+
+TRIED = f"""
+import sys
+from contextlib import ExitStack
+from unittest.mock import patch
+sys.path.insert(0, {str(Path(methods.__file__).parents[1])!r})
+from execute import methods
+import rote
+from rote.runtime import choose, tuning, world
+from rote.runtime.exchange.registry import METHODS
+
+plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(30, 20), grid=2)
+for ranks_each in (2, 1):
+    made = set()
+
+    def recorded(name, make):
+        def method(*args):
+            made.add(name)
+            return make(*args)
+        return method
+
+    changes = [patch.dict(METHODS, {{name: recorded(name, make) for name, make in METHODS.items()}})]
+    changes += [patch.dict(choose.SECONDS["method"], measure=0.02), methods.on_nodes(ranks_each)]
+    with ExitStack() as changed:
+        for change in changes:
+            changed.enter_context(change)
+        comm = world().split(0, 0)
+        tuning.tuned(plan, comm, "measure")
+    if comm.rank == 0:
+        print(*sorted(made))
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_methods_for_a_network_are_tried_between_nodes_only(job):
+    """Law: on one node tuning times no method whose gain is in the network; between two it times them as well."""
+    done = job.run(TRIED, env={"ROTE_WISDOM": ""})
+    assert (done.returncode, done.stderr) == (0, "")
+    near, far = (set(line.split()) for line in done.stdout.splitlines())
+    assert near == {*METHODS} - BETWEEN_NODES - {"put", "isend-32", "waitsome-32"}
+    assert BETWEEN_NODES - {"persistent"} <= far  # MPI before 4 has no persistent collectives

@@ -9,7 +9,8 @@ import pytest
 
 import rote
 from rote import Machine
-from rote.runtime.operations import CHUNKS, Multiply, Operation, chunked, lowered
+from rote.runtime.chunking import CHUNKS, chunked
+from rote.runtime.operations import Multiply, Operation, lowered
 
 # as measured under 4 ranks of 2 hosts with one link, and what chunks of 128 cubed took there of the time without any
 TWO_GBITS = Machine(3.191e-04, 5.602e-09, 8.441e-10, 6.542e-10, 1.626e-03)  # 0.77; of real numbers 0.86
