@@ -131,10 +131,9 @@ class _Exchange:
         rounds = any(step.wire != step.dtype for step in messages.values()) and DoubleBuffer.of(comm, 1) is None
         self._dtypes = {n: step.wire if rounds else step.dtype for n, step in messages.items()}
 
-        leaving = {n: step.leaving for n, step in messages.items()}
-        coming = {n: step.coming for n, step in messages.items()}
-        self._packed, self._sends = _slices(leaving, self._dtypes, comm.size)
-        self._arrived, self._receives = _slices(coming, self._dtypes, comm.size)
+        dtypes, ranks = self._dtypes, comm.size
+        self._packed, self._sends = _slices({n: step.leaving for n, step in messages.items()}, dtypes, ranks)
+        self._arrived, self._receives = _slices({n: step.coming for n, step in messages.items()}, dtypes, ranks)
 
     def __call__(self, blocks: Sequence[Array]) -> dict[int, list[Array]]:
         """Send the messages of the blocks; those that come, by the numbers of their plans. Collective."""

@@ -231,6 +231,7 @@ def _by_tiles(
     if item is None and sweeps < 2:
         compute(arrays, into)
         return
+
     for tile in _tiles(into.shape):
         parts, out = [array[tile] for array in arrays], into[tile]
         if item is None:
@@ -414,20 +415,24 @@ def transposed(source: Array, target: Array) -> Callable[[], object] | None:
     size = target.itemsize
     if target.nbytes < SMALL or size > 16:
         return None
+
     source, target = source.squeeze(), target.squeeze()
     axes = range(target.ndim)
     inner = min(axes, key=lambda axis: source.strides[axis])
     last = min(axes, key=lambda axis: target.strides[axis])
+
     stride, rows = source.strides[last], source.shape[last]
     crowded = rows > max(_WAYS * _ALIKE // max(gcd(stride, _ALIKE), _LINE), _TRACKED)
     far = stride >= _LINE and (crowded or (rows > _TRACKED and target.nbytes >= _FAR and size == 16))
     runs = source.strides[inner] == target.strides[last] == size and source.shape[inner] * size >= 2 * _LINE
     if inner == last or not far or not runs:
         return None
+
     order = sorted(axes, key=lambda axis: source.strides[axis], reverse=True)
     lengths = [1] * target.ndim
     lengths[inner] = _even(source.shape[inner], _ROW)
     left = min(_TURNED // size, _ELEMENTS) // lengths[inner]
+
     pad = _LINE // size if 2 * lengths[inner] > _ROW else 1
     for axis in sorted(axes, key=lambda axis: target.strides[axis]):
         if axis != inner:
@@ -444,6 +449,7 @@ def _even(number: int, most: int) -> int:
 def _run_tiles(source: Array, target: Array, lengths: list[int], pad: int) -> None:
     """Copy tile by tile; axes are in the order of the source's strides."""
     scratch = np.empty((*lengths[:-1], lengths[-1] + pad), source.dtype)
+
     starts = [range(0, n, length) for n, length in zip(source.shape, lengths, strict=True)]
     for corner in product(*starts):
         tile = tuple([slice(start, start + length) for start, length in zip(corner, lengths, strict=True)])

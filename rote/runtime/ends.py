@@ -65,6 +65,7 @@ def may_overlap(comm: Comm, block: Array, out: Array, number: int = 0) -> bool |
 def _overlap(spans: Sequence[tuple[Span, Span]]) -> bool:
     """Whether some output overlaps some input; each pair has the spans of an input and an output."""
     inputs = sorted(span for span, _ in spans if span[0] < span[1])
+
     # reach[k] is the furthest end of the first k + 1 inputs: an input that begins early may end late.
     begins, reach = [begin for begin, _ in inputs], list(accumulate((end for _, end in inputs), max))
     for begin, end in (span for _, span in spans):
@@ -91,6 +92,7 @@ def bound_without_overlap(
     """The calls that read a block and write an output, even if the two overlap: those of `bind` if not. Collective."""
     if not overlaps:
         return bind(block, out)
+
     values = np.empty(out.shape, out.dtype)
     all_have_read = partial(comm.share_reference, None)  # in-process ranks wait here for each other
     return [*bind(block, values), all_have_read, partial(out.__setitem__, ..., values)]
@@ -100,6 +102,7 @@ def _span(array: Array) -> Span:
     begin: int = array.__array_interface__["data"][0]
     if array.flags.c_contiguous or not array.size:
         return begin, begin + array.nbytes
+
     reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
     low = sum(reach for reach in reaches if reach < 0)
     return begin + low, begin + sum(reaches) - low + array.itemsize
@@ -149,6 +152,7 @@ class PreparedRuns(Generic[R]):
             if self._newest[old] == oldest:
                 del self._newest[old]
                 self.runs.pop(old, None)
+
         forget = partial(self.runs.pop, key)  # the weak reference is passed as the default of `pop`
         self._watches[self.kept] = key, weakref.ref(x, forget), weakref.ref(out, forget)
         self._newest[key] = self.kept

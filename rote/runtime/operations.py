@@ -21,19 +21,8 @@ from .copies import Copy, run, times
 from .exchange.point_to_point import Chunks
 from .regions import Region
 
-__all__ = [
-    "BlockWork",
-    "Factors",
-    "LocalWork",
-    "MakeReader",
-    "Multiply",
-    "Operation",
-    "Reader",
-    "Sweep",
-    "lowered",
-    "sweeps",
-]
-
+__all__ = ["BlockWork", "Factors", "LocalWork", "MakeReader", "Multiply", "Operation", "Reader", "Sweep", "lowered"]
+__all__ += ["sweeps"]
 
 Factors = tuple[Array, ...]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
@@ -171,14 +160,17 @@ def lowered(
     dtype, source, target = plan.dtype, plan.source, plan.target
     first = _factors(before, source, dtype, rank, "before")
     last = _factors(after, target, dtype, rank, "after")
+
     if not plan.steps:  # the same elements in the same order, but views may number their modes otherwise
         shape, out_shape = source.local_shape(rank), target.local_shape(rank)
         first = tuple(np.broadcast_to(factor, shape).reshape(out_shape) for factor in first)
         return [Operation.multiply(out_shape, dtype, (*first, *last))]
+
     operations = []
     for step in plan.steps:
         shapes = step.before.local_shape(rank), step.after.local_shape(rank)
         operations.append(Operation(step, *shapes, dtype, dtype))
+
     operations[0] = replace(operations[0], before=first)
     operations[-1] = replace(operations[-1], after=last)
     return operations
@@ -197,6 +189,7 @@ def _factors(
             f"`{name}` multiplies each contribution, which is right for sums only, and {dist.layout} is not one; "
             "multiply where the tensor is not partial"
         )
+
     shape, factors = dist.local_shape(rank), []
     for number, array in enumerate(map(np.asarray, arrays)):
         fault = ""
@@ -259,7 +252,9 @@ def sweeps(
             reader = None if regions is None else then.run.reader(regions)
             if reader is not None:
                 readers[n] = reader
+
     fused = agree(readers.keys())
+
     swept = list[Sweep]()
     for n, operation in enumerate(operations):
         if n in fused:

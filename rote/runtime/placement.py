@@ -45,6 +45,7 @@ def place(
             raise LayoutError(f"{layout} says shape and grid itself\nleave shape= and grid= out, or give its .layout")
         check_grid(layout.grid, ranks.size)
         return layout
+
     if shape is None:
         raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
     try:
@@ -53,6 +54,7 @@ def place(
         if isinstance(shape, str | Layout):
             raise _exchanged("shape", shape, layout) from None
         raise
+
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
     dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
@@ -89,6 +91,7 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
         block = new_block(dist, ranks.rank, as_dtype(whole.dtype))
         cut(whole, dist, ranks.rank, block)  # the array may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
+
     if CHECKS and ranks.size > 1:
         number = crc32(np.ascontiguousarray(whole).reshape(-1).view(np.uint8).data)
         agree(ranks, "from_global", (number,), refusal=_different_arrays)
@@ -117,6 +120,7 @@ def compute_block(
         values = as_array(function(*dist.tensor_indices(ranks.rank)))
         if dtype is not None:
             values = values.astype(dtype)
+
         element = as_dtype(values.dtype)
         block = new_block(dist, ranks.rank, element)
         try:
@@ -128,6 +132,7 @@ def compute_block(
             ) from None
         if not dist.contributes(ranks.rank):
             block[...] = identity(dist.layout.op, element)
+
     same_everywhere(ranks, dist, element)
     return block, dist, ranks
 
@@ -144,6 +149,7 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
         lengths = tuple(length for _, length, _ in runs)
         if block.shape != lengths and (block.size or 0 not in lengths):
             raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {lengths}")
+
     runs_of_ranks = gathered(ranks, "from_slices", (extents, runs))
     with collective_errors(ranks):
         if len({shape for shape, _ in runs_of_ranks}) > 1:

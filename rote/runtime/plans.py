@@ -87,10 +87,13 @@ class BoundPlan:
             names *= len(plan.steps)
         if len(names) != len(plan.steps):
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
+
         names, halved = _within_claim(plan, comm, names)
+
         following = iter(names)  # by position, because a step may occur twice
         self.plan, self._comm = plan, comm
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
+
         operations = lowered(plan, comm.rank, before, after)
         self._program = SentProgram(operations, comm, lambda _: next(following), tight=False, halved=halved)
         self.computes: bool = bool(plan.source.partial)
@@ -129,6 +132,7 @@ class BoundPlan:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         start = np.asarray(block, order="C")
+
         if self.computes and floating_errors_raise():
             with floating_errors(self._comm, "a move"):
                 self._program(start, end)
@@ -173,6 +177,7 @@ def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tup
     uses = [memory_use(name, step.kind, comm) for name, step in zip(methods, plan.steps, strict=True)]
     most = np.array([_run_bytes(plan, comm.rank, uses, pieces) for pieces in (2, 1)])
     comm.allreduce_in_place(most, "max")
+
     fits = most <= plan.cost.peak_bytes + _BESIDE
     if not fits.any():
         methods = tuple("alltoallv" if any(use.beyond) else name for name, use in zip(methods, uses, strict=True))

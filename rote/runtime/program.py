@@ -341,9 +341,7 @@ def _method(operation: Operation, comm: Comm, name: str, halved: bool) -> Method
     messages = Messages.of(operation.step, operation.dtype, comm, halved=halved)
     if operation.chunks is not None:
         return make_method("pipelined", messages, operation.chunks)
-    if messages.step.wire is not None:
-        name = same_method(name, messages.step, comm)
-    return bind_method(name, messages)
+    return bind_method(same_method(name, messages.step, comm), messages)
 
 
 def _with_kept(method: Method, comm: Comm) -> Method:
@@ -364,12 +362,7 @@ class _Sent:
     __slots__ = ("_factors", "_places", "_work", "before", "move", "sweep")
 
     def __init__(
-        self,
-        sweep: Sweep,
-        source: _Start,
-        target: _Start,
-        packed: _Start = (FIRST, 0),
-        arrived: _Start = (FIRST, 0),
+        self, sweep: Sweep, source: _Start, target: _Start, packed: _Start = (FIRST, 0), arrived: _Start = (FIRST, 0)
     ) -> None:
         first, last = sweep.first, sweep.last
         self.sweep, self.before = sweep, cast("_Sent | None", None)

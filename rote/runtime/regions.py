@@ -111,6 +111,7 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
     """
     if target.nbytes >= LARGE and not after and (copy := _interleaved(parts, target)) is not None:
         return [copy]
+
     copies, number = list[Copy](), 0
     while number < len(parts):
         region, source, before = parts[number]
@@ -139,6 +140,7 @@ def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
             if item is not None:
                 values, into = values.view(item), into.view(item)
             pairs.append((values, into))
+
     turned = any(transposed(*pair) is not None for pair in pairs)
     return None if turned or len(pairs) < 2 else interleaved(pairs)
 
@@ -174,6 +176,7 @@ def direct_regions(move: Movement, rank: int) -> tuple[tuple[Region, ...], tuple
     parts = move.parts
     before, after = row_major(move.source.local_shape(rank)), row_major(move.target.local_shape(rank))
     leaving, coming, staying = _ends(parts, _OWN, _MESSAGE), _ends(parts, _MESSAGE, _OWN), _ends(parts, _OTHER, _OWN)
+
     outgoing, incoming = list[Region](), list[Region]()
     for message in move.messages(rank, SENDS):
         if message.peer != rank:
@@ -209,6 +212,7 @@ def file_region(dist: Distribution, rank: int, fortran_order: bool, writing: boo
     shape = dist.shape
     if not fortran_order and not is_reordered(dist):  # the file is read by the same view, of which few lattices are
         whole, shape = Layout(((),) * len(dist.digits), dist.layout.view), dist.view_shape
+
     move = movement(whole.on(dist.shape, dist.grid), dist)
     strides = row_major(shape[::-1])[::-1] if fortran_order else row_major(shape)
     ends, block = _ends(move.parts, _OTHER, _OWN), row_major(dist.local_shape(rank))
@@ -389,9 +393,11 @@ def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
     piece = region.pieces[0] if len(region.pieces) == 1 else None
     if not isinstance(piece, StridedCopy):
         return None
+
     digits, run = piece.outer_digits(int(packs))  # in the order of the message
     if run * itemsize < _LONG or prod([n for _, _, n in digits]) > _FEW:
         return None
+
     digits.append((1, 1, run))
     shape, steps = tuple([n for _, _, n in digits]), tuple([itemsize * step for _, step, _ in digits])
     return Strided(itemsize * piece.located(1 - packs)[0], shape, steps)

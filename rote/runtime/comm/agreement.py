@@ -97,14 +97,17 @@ def agree(
     messages = comm.allgather_object(message)
     if messages.count(message) == comm.size:
         return
+
     numbers = _values(what, messages)
     rank = next(rank for rank, number in enumerate(numbers) if number != numbers[0])
+
     texts = comm.allgather_object([str(argument) for argument in key] if detail else None)
     if texts[0] is None or texts[rank] is None:
         raise LayoutError(
             f"{what} is one call of all ranks, but not all give it the same arguments\n"
             "give every rank the same, and take what differs from x.local"
         )
+
     pairs = enumerate(zip_longest(texts[0], texts[rank], fillvalue="nothing"))
     at, (first, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, ("", "")))
     if refusal is not None:
@@ -255,6 +258,7 @@ class collective_errors(AbstractContextManager[None]):
         reports = comm.allgather_object(None if error is None else _Report.of(error))
         if not all(isinstance(report, _Report | None) for report in reports):
             raise ranks_apart(reports) from error
+
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
             return
@@ -262,9 +266,11 @@ class collective_errors(AbstractContextManager[None]):
         if error is not None and failed[0] == comm.rank:
             error.add_note(note)
             return  # which raises it
+
         first = reports[failed[0]]
         cause = RemoteError(first.trace)
         cause.__context__ = error  # this rank's own error is not lost: it is printed above
+
         shared = first.error()
         shared.add_note(note)
         raise shared from cause

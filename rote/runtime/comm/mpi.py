@@ -36,14 +36,7 @@ from .agreement import in_package, name_ranks
 from .cache import CachingComm, cached
 from .mpi4py_calls import MPI4PY_CALLS, UFUNCS, checked_operation
 from .protocol import Array
-from .reductions import (
-    chunks,
-    gather_in_turn,
-    no_operation,
-    reduce_in_order,
-    reduce_in_turn,
-    reduce_scatter_in_order,
-)
+from .reductions import chunks, gather_in_turn, no_operation, reduce_in_order, reduce_in_turn, reduce_scatter_in_order
 
 # MPI is loaded without being started: one that the launcher cannot start ends the process that tries.
 _initialize, _finalize = mpi4py.rc.initialize, mpi4py.rc.finalize
@@ -191,14 +184,18 @@ class MpiComm(CachingComm):
         # All frames travel in one message. Whole pickles follow in a second one only if some rank's is longer.
         data = pickle.dumps(value)  # of most calls a name and a number, which fit
         length = len(data)
+
         frame = (length.to_bytes(8, sys.byteorder) + data[: _FRAME - 8]).ljust(_FRAME, b"\0")
         frames = bytearray(_FRAME * self.size)
         self.handle.Allgather([frame, MPI.BYTE], [frames, MPI.BYTE])
+
         if length <= _FRAME - 8 and frames == frame * self.size:
             return [pickle.loads(data)] * self.size
+
         lengths = np.frombuffer(frames, np.int64)[:: _FRAME // 8].tolist()
         if max(lengths) <= _FRAME - 8:
             return [pickle.loads(frames[at : at + _FRAME - 8]) for at in range(8, len(frames), _FRAME)]
+
         whole = bytearray(sum(lengths))
         self.handle.Allgatherv([data, length, MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
         view, ends = memoryview(whole), accumulate(lengths)

@@ -105,6 +105,7 @@ class FilePart:
                 f"a block of shape {block.shape} does not fit an index of shape {picked} into an array of shape "
                 f"{tuple(shape)}\ngive one index per mode, and a C-contiguous block of the index's shape"
             )
+
         region = indexed_region(index, tuple(shape), writing) if block.size else Region(0, (0,), False, ())
         return cls(path, offset, shape, region, block, writing, file)
 
@@ -151,6 +152,7 @@ class FilePart:
         if pages is None:
             self._move_runs(advance)
             return
+
         arrays = (self.block, pages) if self.writing else (pages, self.block)
         for piece in self.region.pieces:
             if isinstance(piece, IndexedCopy):
@@ -201,6 +203,7 @@ class FilePart:
         if not self.region.pieces:
             return
         data = memoryview(cast(Any, self.block.reshape(-1).view(np.uint8)))
+
         with plainly(self.path), self._open() as file:
             for place, at, length in self.runs():
                 file.seek(self.offset + place)
@@ -240,6 +243,7 @@ def transfer(comm: Comm, make: Callable[[], FilePart], advance: Callable[[int], 
     with collective_errors(comm):
         part = make()
         part.check()
+
         mappable = one_node and part.block.nbytes < SMALL_PART if part.writing else True
         if mappable and not part.in_long_runs:
             pages = part.map()
@@ -247,6 +251,7 @@ def transfer(comm: Comm, make: Callable[[], FilePart], advance: Callable[[int], 
             part.move(pages, advance)
     if part.nbytes < SMALL_PART:
         return
+
     shared = comm.share_reference(pages)
     with collective_errors(comm):
         if pages is not None and shared is not None:
@@ -269,8 +274,10 @@ def _runs_of(piece: Piece, writing: bool) -> Iterator[tuple[int, int, int]]:
         order = np.argsort(places)
         yield from ((place, at, 1) for place, at in zip(places[order].tolist(), ats[order].tolist(), strict=True))
         return
+
     digits, length = piece.outer_digits(sides[0])  # in the order of the file, so that the disk is read forwards
     (start, _), (first, _) = map(piece.located, sides)
+
     for values in product(*[range(n) for _, _, n in digits]):
         place, at = start, first
         for (step, block_step, _), value in zip(digits, values, strict=True):
@@ -289,11 +296,13 @@ def _windows(file: Array, block: Array) -> Iterator[tuple[Any, ...]]:
     if file.nbytes <= _WINDOW:
         yield (...,)
         return
+
     steps = [max(_WINDOW * n // file.nbytes, 1) for n in file.shape]
     axes = range(file.ndim)
     long = [axis for axis in axes if _WINDOW * file.shape[axis] >= file.nbytes]
     long = [axis for axis in long if steps[axis] * file.strides[axis] >= LONG_RUN]
     outermost = max(axes, key=lambda axis: file.strides[axis])
     cut = max([outermost, *long], key=lambda axis: steps[axis] * block.strides[axis])
+
     for start in range(0, file.shape[cut], steps[cut]):
         yield (*(slice(None),) * cut, slice(start, start + steps[cut]), ...)

@@ -44,6 +44,7 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
     if not _depends_on_order(comm, buffer.dtype, op):
         return False
     size, me, receives = comm.size, comm.rank, root is None or root == comm.rank
+
     if buffer.nbytes * size <= _FEW:
         gathered = np.empty((size, buffer.size), buffer.dtype)
         comm.allgatherv(buffer, gathered.reshape(-1), [buffer.size] * size)
@@ -51,9 +52,11 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
             with _quiet():
                 combine(list(gathered), op, [buffer])
         return True
+
     memory = _memory_of(comm, buffer.nbytes)
     if memory is None:
         return False
+
     # Each rank writes its row and combines one column, which then holds the result for all to read:
     #
     #   rank 0   | a0  b0  c0 |            | a   b0  c0 |
@@ -63,6 +66,7 @@ def reduce_in_order(comm: Comm, buffer: Array, op: Op, root: int | None = None) 
         rows, n = _next_rows(memory, buffer.dtype), chunk.size
         rows[me][:n] = chunk
         comm.barrier()
+
         ends = [n * rank // size for rank in range(size + 1)]
         column = slice(ends[me], ends[me + 1])
         with _quiet():
@@ -84,6 +88,7 @@ def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequen
     memory = _memory_of(comm, max(counts) * comm.size * send.itemsize) if ordered else None
     if memory is None:
         return False
+
     # The memory of a rank holds `most` elements for each rank, of which there may be fewer:  | for 0 | for 1 | … |
     most = memory.nbytes // send.itemsize // comm.size
     starts = [0, *accumulate(counts)]
@@ -93,6 +98,7 @@ def reduce_scatter_in_order(comm: Comm, send: Array, recv: Array, counts: Sequen
             n = min(max(count - first, 0), most)
             rows[comm.rank][rank * most : rank * most + n] = send[starts[rank] + first : starts[rank] + first + n]
         comm.barrier()
+
         part, at = recv[first : first + most], comm.rank * most
         with _quiet():
             combine([row[at : at + part.size] for row in rows], op, [part])
@@ -112,6 +118,7 @@ def _memory_of(comm: Comm, nbytes: int) -> DoubleBuffer | None:
     if "in order" not in comm.cache:
         comm.cache["in order"] = DoubleBuffer(comm)
     memory: DoubleBuffer | None = comm.cache["in order"]
+
     size = min(max(-(-nbytes // _GRAIN), 1) * _GRAIN, _TILE)
     if memory is not None and memory.nbytes < size and not memory.grow([size] * comm.size):
         memory = comm.cache["in order"] = None

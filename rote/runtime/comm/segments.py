@@ -180,6 +180,7 @@ class _Pool:
             segment = self._returned.popleft()
             self.idle.append(segment)
             self.in_use -= segment.memory.size
+
         if most is None:
             most = self._most
         idle_bytes = sum(segment.memory.size for segment in self.idle)
@@ -239,6 +240,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
     nbytes, segment = prod(shape) * dtype.itemsize, None
     if nbytes >= LEAST and (nbytes in _pool.sizes or (lasting and _pool.expected)):
         segment = _pool.take(nbytes, mappable=True)
+
     if segment is None and nbytes >= _LARGE:
         segment = _pool.take(nbytes, mappable=False)
     if segment is None and nbytes < _ANYWHERE:
@@ -309,6 +311,7 @@ def share(comm: Comm, nbytes: int) -> list[Array] | None:
                 parts = [mine if rank == comm.rank else _map_part(*offer) for rank, offer in enumerate(offers)]
         except OSError as error:
             fault = str(error)
+
         faults = comm.allgather_object(fault)
     finally:
         if fd is not None:

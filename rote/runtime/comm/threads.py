@@ -192,6 +192,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
         raise CommError(
             f"there are at most {MOST_PROCESSES:,} ranks, not {size:,}\nwrite about as many as there are cores"
         )
+
     check_threads(size, f"rote.run(…, ranks={size})")
     job = ThreadedRun(size)
     group = ThreadedRanks(job, tuple(range(size)))
@@ -227,6 +228,7 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
             if thread.ident is not None:
                 thread.join(timeout=max(until - time.monotonic(), 0.0))
         raise
+
     error = job.error()
     try:
         if error is not None:
@@ -393,10 +395,12 @@ class ThreadedRanks:
                 )
             if run.failed:
                 raise Released
+
             meeting = self._meeting
             meeting.calls[rank] = call
             meeting.values[rank] = value
             meeting.missing -= 1
+
             last = not meeting.missing
             if not last:
                 run.waits(self.members[rank], self, call)
@@ -410,6 +414,7 @@ class ThreadedRanks:
                 run.release(self.members)
         if not last:
             run.wait(self.members[rank])
+
         # A meeting that was held counts, even if the run has failed since: a rank that learnt of its own error in it
         # must still raise that error.
         if not meeting.held:

@@ -20,17 +20,7 @@ from ..copies import Copy, run
 from ..regions import identity, long_runs, offsets, whole
 from .messages import Messages, Method, Segment, Transfer, place
 
-__all__ = [
-    "Allgather",
-    "Alltoallv",
-    "Alltoallw",
-    "Local",
-    "Nonblocking",
-    "Persistent",
-    "Put",
-    "ReduceScatter",
-    "Whole",
-]
+__all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "Put", "ReduceScatter", "Whole"]
 
 
 class _Datatypes(NamedTuple):
@@ -72,6 +62,7 @@ class Alltoallv(Method):
             return
         if prod(messages.step.before.view_shape) * size * comm.size > comm.most:  # bytes are counted, not elements
             return
+
         self._handle, kinds = comm.handle, [comm.datatype(messages.dtype)] * comm.size
         self._packed = _with_offsets(messages.sends, size), kinds
         self._arrived = _with_offsets(messages.receives, size), kinds
@@ -95,6 +86,7 @@ class Alltoallv(Method):
             return super().bound(transfer)
         block, out, packed, arrived = transfer.block, transfer.out, transfer.packed, transfer.arrived
         fills = self._in_new_block is not None and transfer.unpacker is None and not transfer.after
+
         leaves = self._in_block is not None and not transfer.before
         leaves = leaves and not np.may_share_memory(block, out if fills else arrived)
         fills = fills and not np.may_share_memory(out, block if leaves else packed)
@@ -130,6 +122,7 @@ class Alltoallw(Method):
                 f"alltoallw sends elements out of the blocks themselves, and cannot round them to {messages.wire}\n"
                 "write method='auto' or 'alltoallv', or leave wire out"
             )
+
         self._ends = list[_Datatypes]()  # of the old block and the new one
         places = offsets(messages.step.movement, messages.rank, messages.dtype.itemsize)
         for parts, of_ranks in zip((messages.leaving, messages.coming), places, strict=True):
@@ -250,11 +243,13 @@ class Whole(Method):
         copies = list[Copy]()
         if step.after.partial:
             copies.append(partial(out.fill, identity(op, self.messages.dtype)))
+
         receives = kind == "allreduce" or kind == "broadcast" or comm.rank == self._root
         sends = kind != "broadcast" or comm.rank == self._root
         work = out if receives else transfer.packed.reshape(block.shape)
         if sends:
             copies += whole(block.shape).bound(block, work, before=transfer.before)
+
         flat = work.reshape(-1)
         if kind == "allreduce":
             copies.append(partial(comm.allreduce_in_place, flat, op))
@@ -295,6 +290,7 @@ class Put(Method):
         self.sizes: tuple[int, int] = packed, 0
         self.memory_bytes: int = arrived * messages.wire.itemsize
         _grow_window(comm, self.memory_bytes)
+
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
@@ -309,16 +305,18 @@ class Put(Method):
         """Put the packed messages, and unpack those that come. The window may be another one than in earlier runs."""
         messages, dtype = self.messages, self.messages.wire
         window, memory = messages.comm.cache["window"]
-        self.messages.comm.barrier()  # what earlier runs received is unpacked
+
+        messages.comm.barrier()  # what earlier runs received is unpacked
         window.Lock_all()
         for region, peer, at in messages.leaving:
             if region.size:
                 where = [self._offsets[peer] * dtype.itemsize, region.size, self._kind]
                 window.Put([transfer.packed[at], region.size, self._kind], peer, where)
         window.Flush_all()
-        self.messages.comm.barrier()  # all messages have arrived
+        messages.comm.barrier()  # all messages have arrived
         window.Sync()
         window.Unlock_all()
+
         arrived = memory[: self.memory_bytes].view(dtype)
         run(transfer.unpacking([arrived[part.at] for part in messages.coming]))
 

@@ -11,7 +11,7 @@ chunk at either end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -100,6 +100,7 @@ class Waitsome(Isend):
     def bound(self, transfer: Transfer) -> list[Copy]:
         if self.messages.ordered or np.may_share_memory(transfer.out, transfer.packed):
             return super().bound(transfer)
+
         unpacking = [transfer.unpacking_one(number, message) for number, message in enumerate(transfer.where())]
         exchange = partial(self._exchange, transfer, transfer.keeping(), unpacking)
         return [*transfer.packing(transfer.packed), exchange, *transfer.scaling()]
@@ -111,6 +112,7 @@ class Waitsome(Isend):
             sending = [self._calls.send(*transfer.departing(number))[0] for number in leaving]
             run(keeping)
             keeping = []
+
             left = len(receiving)
             while left:
                 done = receiving[0].Waitsome(receiving) or ()
@@ -152,6 +154,7 @@ class Chunks(NamedTuple):
         early = next((k for k, part in enumerate(both) if self.early in part.before), None)
         late = next((k for k, part in enumerate(both) if self.late in part.after), None)
         number = self.number
+
         mode = late if early is None else early
         if mode is None:
             return [{}]
@@ -217,10 +220,11 @@ class Pipelined(Method):
 
         The four pieces of memory must not overlap. If `after` is None, the messages are unpacked into `out`.
         """
-        parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
+        parts = [replace(transfer, messages=chunk.messages) for chunk in self._chunks]
         receiving, sending = [list[Any]() for _ in parts], list[Any]()
         # Requests are new in every run, so the calls share lists of them.
         calls: list[Copy] = [partial(self._receive, parts, receiving, sending)]
+
         made, working = 0, iter(before)
         for chunk, part in zip(self._chunks, parts, strict=True):
             while made < chunk.ready and (step := next(working, None)):
@@ -228,6 +232,7 @@ class Pipelined(Method):
                 calls.append(partial(self._do, step[1]))
             calls += [*part.packing(part.packed), partial(self._send, part, sending)]
         calls += [partial(self._do, work) for _, work in working]
+
         waits = [partial(_wait, requests) for requests in receiving]
         if after is not None:
             until, arriving = self._begun, zip(self._chunks, waits, strict=True)
@@ -261,10 +266,6 @@ class Pipelined(Method):
         """Do a step of work, then call MPI, which makes progress with messages only while it is called."""
         work()
         self._handle.Iprobe()
-
-    def _of(self, transfer: Transfer, messages: Messages) -> Transfer:
-        ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
-        return Transfer(messages, *ends, transfer.before, transfer.after)
 
 
 def _wait(requests: Sequence[Any]) -> None:

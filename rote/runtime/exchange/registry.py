@@ -137,6 +137,7 @@ def bind_method(name: str, messages: Messages) -> Method:
             with suppress(CommError):
                 return make_method(usual, messages)
         name = "alltoallv"
+
     if name == "alltoallw" and (messages.step.before.partial or messages.step.after.partial):
         name = "alltoallv"  # MPI's datatypes move elements, but do not reduce them
     if name in _COUNTED and _beyond(messages):
@@ -173,6 +174,7 @@ def _usual(messages: Messages) -> tuple[str, ...]:
         return ("shared",)
     if len(set(nodes)) == comm.size:
         return ()
+
     # joining the messages between nodes pays only if they are small: it saves latency, but costs copies
     largest = max(comm.allgather_object(max(messages.sends, default=0))) * messages.wire.itemsize
     return ("two-level",) if largest * DEFAULT.byte_time < DEFAULT.latency else ("nodes",)

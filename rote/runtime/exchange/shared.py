@@ -19,7 +19,7 @@ Else each pair of ranks has a message:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from math import prod
@@ -161,13 +161,16 @@ class Shared(Method):
             )
         self._double_buffer = double_buffer
         self._prepared: AtAddresses[list[Copy]] = AtAddresses(double_buffer)
+
         starts = [0] * comm.size  # where the message to each rank begins
         if step.kind != "allgather":  # in an allgather, one message goes to all
             starts = list(accumulate(messages.sends, initial=0))
+
         block = prod(step.before.local_shape(messages.rank)) * dtype.itemsize
         others = comm.allgather_object((starts, block))
         self._offsets = [theirs[comm.rank] for theirs, _ in others]
         self._sizes = [size for _, size in others]  # bytes of all blocks
+
         self._reading: DirectRead | None = None
         self._places = dict[int, int]()  # by a peer's rank in the whole grid, its rank in the communicator
         if min([size for size in self._sizes if size], default=0) >= segments.LEAST:
@@ -214,9 +217,8 @@ class Shared(Method):
         """
 
         def made(arrays: list[Array]) -> list[Copy]:
-            between = copy(transfer)
-            between.block, between.out, *others = arrays
-            return make(between, others)
+            block, out, *others = arrays
+            return make(replace(transfer, block=block, out=out), others)
 
         return self._prepared([transfer.block, transfer.out, *blocks], made, state)
 
@@ -267,6 +269,7 @@ class Shared(Method):
         for region, peer, _ in self.messages.coming:
             start = self._offsets[peer] * dtype.itemsize
             received.append(memories[peer][start : start + region.size * dtype.itemsize].view(dtype))
+
         mine = memories[comm.rank]
         packed = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
         return [*waits, *transfer.packing(packed), comm.barrier, *transfer.unpacking(received)]
