@@ -312,7 +312,7 @@ def timings(
             break
         if narrow:
             fastest = [min(row, default=inf) for row in times]
-            limit = _SLOW[number > 0] * min(fastest)
+            limit = (_SLOW[1] if number else _SLOW[0]) * min(fastest)
             running = [n for n in running if n == 0 or fastest[n] <= limit]
             if number + 1 >= _ENOUGH:
                 first = min(running, key=fastest.__getitem__)

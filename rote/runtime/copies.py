@@ -486,7 +486,7 @@ def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
 
 def _outermost(array: Array) -> tuple[int, int, int]:
     """The axis with the longest stride among those with several elements, its stride in bytes, and its length."""
-    axis = max(range(array.ndim), key=lambda axis: (array.shape[axis] > 1) * array.strides[axis])
+    axis = max(range(array.ndim), key=lambda axis: array.strides[axis] if array.shape[axis] > 1 else 0)
     return axis, array.strides[axis], array.shape[axis]
 
 

@@ -394,13 +394,14 @@ def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
     if not isinstance(piece, StridedCopy):
         return None
 
-    digits, run = piece.outer_digits(int(packs))  # in the order of the message
+    digits, run = piece.outer_digits(1 if packs else 0)  # in the order of the message
     if run * itemsize < _LONG or prod([n for _, _, n in digits]) > _FEW:
         return None
 
     digits.append((1, 1, run))
     shape, steps = tuple([n for _, _, n in digits]), tuple([itemsize * step for _, step, _ in digits])
-    return Strided(itemsize * piece.located(1 - packs)[0], shape, steps)
+    start, _ = piece.located(0 if packs else 1)
+    return Strided(itemsize * start, shape, steps)
 
 
 @memoized(256)

@@ -269,8 +269,8 @@ def _measured_links(comm: Comm) -> Machine:
 
     def exchange(elements: int) -> Callable[[], object]:
         """The call that sends so many elements to every other rank."""
-        counts, every = [elements * (rank != comm.rank) for rank in range(comm.size)], slice(others * elements)
-        return partial(comm.alltoallv, send[every], counts, receive[every], counts)
+        counts = [0 if rank == comm.rank else elements for rank in range(comm.size)]
+        return partial(comm.alltoallv, send[: sum(counts)], counts, receive[: sum(counts)], counts)
 
     packed = 4 * _SOME  # bytes: half of the elements
     calls = _Often(exchange(1)), exchange(share), _copy(packed, packed // (8 * _RUN))

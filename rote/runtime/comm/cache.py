@@ -210,12 +210,15 @@ class DoubleBuffer:
 
         Calls come first: a barrier where others may be reading all that could be written.
         """
+        if not halved:
+            waits = [self.comm.barrier] if self.reading else []
+            self.reading = frozenset((0, 1))
+            return waits, self._memories
+
         free = {0, 1} - self.reading
-        waits = not free if halved else bool(self.reading)
         half = min(free, default=0)
-        self.reading = frozenset([half] if halved else [0, 1])
-        memories = [pair[half] for pair in self.halves] if halved else self._memories
-        return [self.comm.barrier] * waits, memories
+        self.reading = frozenset((half,))
+        return [] if free else [self.comm.barrier], [pair[half] for pair in self.halves]
 
     def barrier(self) -> None:
         """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""
