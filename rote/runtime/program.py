@@ -54,7 +54,7 @@ from .comm.protocol import Array, Comm
 from .comm.segments import LINE
 from .copies import Copy, Factor, run
 from .exchange.messages import Messages, Method, Transfer
-from .exchange.point_to_point import Pipelined, Progress
+from .exchange.point_to_point import Pipelined, WorkInSteps
 from .exchange.registry import bind_method, make_method, same_method
 from .exchange.shared import DirectRead
 from .operations import LocalWork, Operation, Scratch, Sweep, sweeps
@@ -419,9 +419,9 @@ class _Sent:
             transfer.unpacker = lambda received: work.bound(work.reads([flat, *received]), out)
         return [partial(move, transfer)] if once else move.bound(transfer)
 
-    def steps(self, memories: Memories) -> Progress:
+    def steps(self, memories: Memories) -> WorkInSteps:
         """The calls of work that goes `in_steps`."""
-        steps: Progress = self._work.steps(self._places[0].of(memories), self._places[1].of(memories))
+        steps: WorkInSteps = self._work.steps(self._places[0].of(memories), self._places[1].of(memories))
         return steps
 
 

@@ -39,7 +39,7 @@ from .copies import (
 )
 
 __all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "file_region", "identity", "indexed_region"]
-__all__ += ["joined", "lattices_of", "long_runs", "offsets", "part_of", "placed", "reach", "read_regions"]
+__all__ += ["copied_factor", "joined", "lattices_of", "long_runs", "offsets", "part_of", "range_along", "read_regions"]
 __all__ += ["receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
@@ -282,7 +282,7 @@ def offsets(move: Movement, rank: int, itemsize: int) -> tuple[Offsets, Offsets]
 def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Strided, ...] | Ints:
     """The offsets of a group's elements in a block of its own side; an array of them only if the group is a list."""
     places = []
-    for lattice, modes, _ in placed(group, (along, _OWN), ((0,), _MESSAGE)):
+    for lattice, modes, _ in copied_factor(group, (along, _OWN), ((0,), _MESSAGE)):
         start, *steps = lattice.offset([strides[mode] for mode in modes], slice(0, len(modes)))
         if lattice.listed:
             return np.asarray(start + steps[0], np.int64)
@@ -301,7 +301,7 @@ def _ends(parts: Sequence[Part], source: int, target: int) -> Ends:
 
 def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | None) -> Region:
     """A region between a message and a block, or between two blocks, of these strides; None stands for the message."""
-    parts = [placed(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
+    parts = [copied_factor(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
     shape = tuple(map(size_of, parts))
     combine = message.combine and target is not None  # packing never reduces
     source = row_major(shape) if source is None else source
@@ -310,7 +310,7 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 
 
 @memoized(8192)
-def placed(group: Group, source: End, target: End) -> CopiedFactor:
+def copied_factor(group: Group, source: End, target: End) -> CopiedFactor:
     """The elements of one component in two arrays, as few lattices, in the order of a message."""
     lattices = list[Lattice]()
     for lattice in group.lattices:
@@ -365,7 +365,7 @@ def _between(part: CopiedLattice, start: int, stop: int, row: int) -> list[Copie
     return parts
 
 
-def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:
+def range_along(region: Region, mode: int, packs: bool) -> tuple[int, int]:
     """The first index along a mode of its block at which a region has elements, and one past the last."""
     ends = list[int]()
     for piece in region.pieces:

@@ -34,7 +34,7 @@ def test_plans_multiply_as_they_move(number):
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
-    right = regions.placed
+    right = regions.copied_factor
 
     def listed(*args):
         first, *others = right(*args)
@@ -42,7 +42,7 @@ def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
             return (first,)
         return (first._replace(lattice=Lattice.listing([part.lattice for part in (first, *others)])),)
 
-    monkeypatch.setattr(regions, "placed", listed)
+    monkeypatch.setattr(regions, "copied_factor", listed)
     rote.run(factors.check, 4, (30,))
 
 

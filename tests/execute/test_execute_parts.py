@@ -10,7 +10,7 @@ from compiler.by_messages import packed
 from execute import moves
 
 from rote.compiler.movement import movement
-from rote.runtime.regions import cut, part_of, reach, receive_regions, send_regions
+from rote.runtime.regions import cut, part_of, range_along, receive_regions, send_regions
 
 
 def ranges_of(shape, rng):
@@ -27,7 +27,7 @@ def ranges_of(shape, rng):
 @pytest.mark.parametrize("seed", (0, pytest.param(1, marks=pytest.mark.slow)))
 def test_parts_of_messages_are_the_messages(seed):
     """Packed part by part and unpacked part by part, the blocks are those of the whole messages; a part packed is a
-    range of the message; and no element lies outside of what `reach` says, along any mode."""
+    range of the message; and no element lies outside of what `range_along` says, along any mode."""
     rng, cuts = np.random.default_rng(seed), 0
     for source, target, _ in moves.transitions(3, 900 if seed else 150, seed):
         if source.partial or target.partial or source.layout.rooted or target.layout.rooted:
@@ -46,7 +46,7 @@ def test_parts_of_messages_are_the_messages(seed):
                     spans = [slice(*ranges.get(mode, (0, n))) for mode, n in enumerate(region.shape)]
                     assert np.array_equal(message, whole[tuple(spans)])
                     for mode in range(block.ndim) if part.size else ():
-                        low, high = reach(part, mode, packs=True)
+                        low, high = range_along(part, mode, packs=True)
                         here = np.isin(block, message).any(tuple(m for m in range(block.ndim) if m != mode))
                         assert [low, high - 1] == np.flatnonzero(here)[[0, -1]].tolist()
         for rank in range(target.grid.size):
@@ -56,7 +56,7 @@ def test_parts_of_messages_are_the_messages(seed):
                     part = part_of(region, ranges, packs=False)
                     part.copy(message, found)
                     for mode in range(found.ndim) if part.size else ():
-                        low, high = reach(part, mode, packs=False)
+                        low, high = range_along(part, mode, packs=False)
                         here = np.isin(found, message).any(tuple(m for m in range(found.ndim) if m != mode))
                         assert [low, high - 1] == np.flatnonzero(here)[[0, -1]].tolist()
             assert np.array_equal(found, cut(array, target, rank))

@@ -53,7 +53,7 @@ def pick_parts(rng, order, listed):
         if listed and rng.random() < 0.3:
             every = Lattice.listing(lattices)
             lattices = (every.take(rng.permutation(every.size)),)
-        parts.append(regions.placed(group_of(lattices, len(modes[0])), (modes[0], 0), (modes[1], 1)))
+        parts.append(regions.copied_factor(group_of(lattices, len(modes[0])), (modes[0], 0), (modes[1], 1)))
     return parts, *map(tuple, shapes)
 
 
@@ -65,7 +65,8 @@ def group_of(lattices, modes):
 def views_of(*lattices):
     """The pieces of lattices with one row on either side, as shapes and rows."""
     return [
-        (part.lattice.shape, part.lattice.rows) for part in regions.placed(group_of(lattices, 1), ((0,), 0), ((0,), 1))
+        (part.lattice.shape, part.lattice.rows)
+        for part in regions.copied_factor(group_of(lattices, 1), ((0,), 0), ((0,), 1))
     ]
 
 
@@ -123,7 +124,9 @@ def test_runs_are_copied_as_one_item(dtype):
     """Runs of any length and dtype, contiguous in both arrays: bit by bit."""
     for run in (1, 2, 3, 5, 64, 65, 1024, 1025):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
-        part = regions.placed(group_of((Lattice((4, run), ((0, 2 * run, 1), (0, run, 1))),), 1), ((0,), 0), ((0,), 1))
+        part = regions.copied_factor(
+            group_of((Lattice((4, run), ((0, 2 * run, 1), (0, run, 1))),), 1), ((0,), 0), ((0,), 1)
+        )
         target = np.zeros(4 * run, dtype)
         for piece in copies.pieces([part], ((1,), (1,))):
             piece.bound(source, target, None, (), ())()

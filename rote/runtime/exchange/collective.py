@@ -18,7 +18,7 @@ from ...errors import CommError
 from ..comm.protocol import MpiHandle
 from ..copies import Copy, run
 from ..regions import identity, long_runs, offsets, whole
-from .messages import Messages, Method, Segment, Transfer, place
+from .messages import Messages, Method, Segment, Transfer, rank_within
 
 __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "Put", "ReduceScatter", "Whole"]
 
@@ -232,7 +232,7 @@ class Whole(Method):
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
         step, comm = messages.step, messages.comm
-        self._root = place(step.before.grid, step.grid_modes, _root(step))
+        self._root = rank_within(step.before.grid, step.grid_modes, _root(step))
         # A block that is reduced elsewhere must not change, so a copy of it takes part.
         is_copied = step.kind == "reduce" and comm.rank != self._root
         self.sizes: tuple[int, int] = (prod(step.before.local_shape(messages.rank)) if is_copied else 0), 0

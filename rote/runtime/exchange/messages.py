@@ -30,7 +30,7 @@ from ..regions import (
     whole,
 )
 
-__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "assembled", "counts", "place", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Method", "Segment", "Transfer", "assembled", "counts", "rank_within", "sub_comm"]
 
 
 WHOLE = ("allreduce", "reduce", "broadcast")
@@ -253,7 +253,7 @@ class Transfer:
 def _segments(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
     segments, at = list[Segment](), 0
     for region in regions:
-        peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
+        peer = rank_within(grid, step.grid_modes, grid.coordinates(region.peer))
         segments.append(Segment(region, peer, slice(at, at + region.size)))
         at += region.size
     return tuple(segments)
@@ -281,11 +281,11 @@ def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...], call: str = ""
         everybody = len(grid_modes) == grid.order
         if call and not everybody:
             agree(comm, call, (grid, grid_modes))
-        comm.cache[key] = comm if everybody else comm.split(color, place(grid, grid_modes, me))
+        comm.cache[key] = comm if everybody else comm.split(color, rank_within(grid, grid_modes, me))
     return cast(Comm, comm.cache[key])
 
 
-def place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
+def rank_within(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
     """The number of a rank within its sub-grid."""
     return ravel([coordinates[g] for g in grid_modes], [grid.shape[g] for g in grid_modes])
 

@@ -21,10 +21,10 @@ import numpy as np
 from ..comm.protocol import Array
 from ..comm.reductions import chunks
 from ..copies import Copy, run
-from ..regions import Region, reach
+from ..regions import Region, range_along
 from .messages import Messages, Method, Segment, Transfer
 
-__all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Progress", "Waitsome"]
+__all__ = ["Calls", "Chunks", "Isend", "Pipelined", "Waitsome", "WorkInSteps"]
 
 
 Rounds = list[tuple[list[int], list[int]]]
@@ -123,7 +123,7 @@ class Waitsome(Isend):
         run(keeping)  # there was no message
 
 
-Progress = Iterable[tuple[int, Copy]]
+WorkInSteps = Iterable[tuple[int, Copy]]
 """Work in steps, in order. The number says how far along its mode the work has made, or reads, its block by then."""
 
 Cut = tuple[int, int, int]  # first part, end, and number of equal parts of a mode
@@ -195,7 +195,7 @@ class Pipelined(Method):
         lows = [0] * len(cut)
         if late is not None:
             for k, chunk in enumerate(cut):
-                lows[k] = min([reach(segment.region, late, False)[0] for segment in chunk.coming], default=_END)
+                lows[k] = min([range_along(segment.region, late, False)[0] for segment in chunk.coming], default=_END)
 
         # Work goes on up to the first element of any chunk that is still to come, so minima are taken from the end.
         untils = [*accumulate(reversed(lows), min, initial=_END)][::-1]
@@ -204,14 +204,14 @@ class Pipelined(Method):
         for chunk, until in zip(cut, untils[1:], strict=True):
             ready = _END if chunk.leaving else 0
             if early is not None:
-                ready = max([reach(segment.region, early, True)[1] for segment in chunk.leaving], default=0)
+                ready = max([range_along(segment.region, early, True)[1] for segment in chunk.leaving], default=0)
             self._chunks.append(_Chunk(chunk, ready, until))
 
     @property
     def coming(self) -> Sequence[Segment]:
         return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
 
-    def bound(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> list[Copy]:
+    def bound(self, transfer: Transfer, before: WorkInSteps = (), after: WorkInSteps | None = None) -> list[Copy]:
         """The calls of the step, among those of the work that makes the block, and of that which reads the messages.
 
         A chunk leaves as soon as the work before has made it, and the program waits for a chunk as late as possible:

@@ -37,7 +37,7 @@ from ..comm.cache import AtAddresses, DoubleBuffer, in_halves
 from ..comm.protocol import Array, Comm
 from ..copies import Copy, Factor, run
 from ..regions import Contribution, Region, read_regions
-from .messages import Messages, Method, Transfer, assembled, place
+from .messages import Messages, Method, Transfer, assembled, rank_within
 from .point_to_point import Calls
 
 __all__ = ["Direct", "DirectRead", "Nodes", "Shared"]
@@ -63,7 +63,7 @@ class DirectRead:
     def places(self) -> dict[int, int]:
         """By the ranks of all peers in the whole grid, their ranks along the step's grid modes."""
         step, grid = self.step, self.step.before.grid
-        return {part.peer: place(grid, step.grid_modes, grid.coordinates(part.peer)) for part in self.regions}
+        return {part.peer: rank_within(grid, step.grid_modes, grid.coordinates(part.peer)) for part in self.regions}
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
         """The regions to read, with the ranks of their blocks, as in `Move`; None if no kernel can read them."""
