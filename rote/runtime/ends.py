@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ..layout.distribution import Distribution
-from .comm.agreement import ranks_apart
+from .comm.agreement import calls_differ
 from .comm.protocol import Array, Comm
 from .copies import Copy
 
@@ -58,7 +58,7 @@ def may_overlap(comm: Comm, block: Array, out: Array, number: int = 0) -> bool |
             return None
         spans = [(_span(begin), _span(end)) for _, begin, end in ends]
     except (AttributeError, TypeError, ValueError):  # some rank has sent something else, in another call
-        raise ranks_apart() from None
+        raise calls_differ() from None
     return _overlap(spans)
 
 

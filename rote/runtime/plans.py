@@ -162,8 +162,8 @@ class BoundPlan:
             raise LayoutError(f"{what}, but {dist} wants {shape} {self.plan.dtype}")
 
 
-_BESIDE = 1 << 13
-"""Bytes that a rank may hold beside what its plan claims: to save them would cost more than it brings."""
+_SLACK = 1 << 13
+"""Bytes that a rank may need beyond what its plan claims: to save them would cost more than it brings."""
 
 
 def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
@@ -178,7 +178,7 @@ def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tup
     most = np.array([_run_bytes(plan, comm.rank, uses, pieces) for pieces in (2, 1)])
     comm.allreduce_in_place(most, "max")
 
-    fits = most <= plan.cost.peak_bytes + _BESIDE
+    fits = most <= plan.cost.peak_bytes + _SLACK
     if not fits.any():
         methods = tuple("alltoallv" if any(use.beyond) else name for name, use in zip(methods, uses, strict=True))
     return methods, bool(fits[0])

@@ -383,10 +383,10 @@ class _Sent:
     @property
     def in_steps(self) -> bool:
         """Whether it is work that can go on in steps while messages of the move after it travel."""
+        if self.move is not None or self.sweep.after_move:
+            return False
         work = self.sweep.last.run
-        return (
-            self.move is None and not self.sweep.after_move and isinstance(work, LocalWork) and work.along is not None
-        )
+        return isinstance(work, LocalWork) and work.along is not None
 
     def plan(self, scratch: Scratch) -> None:
         """Plan the work on scratch memory."""

@@ -39,7 +39,7 @@ def check(comm, number=60, names=()):
     for name in names or METHODS:
         missing = absent(comm, name)
         if not missing:
-            with patch.object(plans, "_BESIDE", 0):
+            with patch.object(plans, "_SLACK", 0):
                 moves.check(comm, number, name)
             factors.check(comm, number // 2, name)
             done.append(name)

@@ -31,7 +31,7 @@ from ...errors import CommError, LayoutError
 from .protocol import Comm
 
 __all__ = ["CHECKS", "INSIDE", "Difference", "RemoteError", "agree", "collective_errors", "floating_errors"]
-__all__ += ["floating_errors_raise", "from_root", "gathered", "in_package", "name_ranks", "ranks_apart"]
+__all__ += ["calls_differ", "floating_errors_raise", "from_root", "gathered", "in_package", "name_ranks"]
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ def _values(what: str, messages: Sequence[Any]) -> list[Any]:
     values = []
     for message in messages:
         if not isinstance(message, tuple) or message[:1] != (what,):
-            raise ranks_apart(messages)
+            raise calls_differ(messages)
         values.append(message[1])
     return values
 
@@ -257,7 +257,7 @@ class collective_errors(AbstractContextManager[None]):
             return
         reports = comm.allgather_object(None if error is None else _Report.of(error))
         if not all(isinstance(report, _Report | None) for report in reports):
-            raise ranks_apart(reports) from error
+            raise calls_differ(reports) from error
 
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
@@ -276,13 +276,13 @@ class collective_errors(AbstractContextManager[None]):
         raise shared from cause
 
 
-def ranks_apart(messages: Sequence[object] = ()) -> CommError:
+def calls_differ(messages: Sequence[object] = ()) -> CommError:
     """The error for ranks that receive the messages of a different call.
 
     Args:
         messages: that of each rank, if known.
 
-    >>> print(str(ranks_apart([("sum", 1), ("mean", 2)])).splitlines()[0])
+    >>> print(str(calls_differ([("sum", 1), ("mean", 2)])).splitlines()[0])
     the ranks make different calls, or one has raised an error that it alone knows: rank 0 sum, rank 1 mean
     """
     calls = ", ".join(f"rank {rank} {_call_of(message)}" for rank, message in enumerate(messages))

@@ -32,7 +32,7 @@ from ...compiler.step import Step
 from ...errors import CommError
 from ...layout.indexset import Ints
 from ..comm import segments
-from ..comm.agreement import ranks_apart
+from ..comm.agreement import calls_differ
 from ..comm.cache import AtAddresses, DoubleBuffer, in_halves
 from ..comm.protocol import Array, Comm
 from ..copies import Copy, Factor, run
@@ -109,7 +109,7 @@ class Direct(Method):
         self._prepared: AtAddresses[list[Copy]] = AtAddresses()
 
     def __call__(self, transfer: Transfer) -> None:
-        blocks, factors = self._shown(transfer)
+        blocks, factors = self._shared_blocks(transfer)
 
         def made(arrays: list[Array]) -> list[Copy]:
             out, *others = arrays
@@ -119,18 +119,18 @@ class Direct(Method):
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        blocks, factors = self._shown(transfer)
+        blocks, factors = self._shared_blocks(transfer)
         barrier = self._comm.barrier  # called before blocks are read, and after
         return [barrier, *self._reading.copies(blocks, transfer.out, transfer.after, factors), barrier]
 
-    def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
+    def _shared_blocks(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
         """The blocks that this rank reads, and their factors; all ranks share references to theirs now."""
         shared = self._comm.share_reference((self._call, transfer.block, transfer.before))
         assert shared is not None, "it was possible when the method was made"
         blocks, factors = dict[int, Array](), dict[int, Sequence[Factor]]()
         for peer, at in self._places.items():
             if not isinstance(shared[at], tuple) or shared[at][0] != self._call:
-                raise ranks_apart()  # that rank is in another call, and its block is another's
+                raise calls_differ()  # that rank is in another call, and its block is another's
             _, blocks[peer], factors[peer] = shared[at]
         return blocks, factors
 
@@ -182,7 +182,7 @@ class Shared(Method):
         return self._double_buffer
 
     def __call__(self, transfer: Transfer) -> None:
-        addresses = self._shown(transfer)  # takes the place of the barrier before reading
+        addresses = self._block_addresses(transfer)  # takes the place of the barrier before reading
         if addresses is not None:
             blocks = self._reached(addresses)
             if blocks is not None:
@@ -195,7 +195,8 @@ class Shared(Method):
         run(self._kept(transfer, state, lambda between, _: self._packs(between, waits, memories)))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
-        addresses, barrier, double_buffer = self._shown(transfer), self.messages.comm.barrier, self._double_buffer
+        barrier, double_buffer = self.messages.comm.barrier, self._double_buffer
+        addresses = self._block_addresses(transfer)
         if addresses is not None:
             blocks = self._reached(addresses)
             if self._all(blocks is not None) and blocks is not None:
@@ -222,7 +223,7 @@ class Shared(Method):
 
         return self._prepared([transfer.block, transfer.out, *blocks], made, state)
 
-    def _shown(self, transfer: Transfer) -> list[segments.BlockAddress] | None:
+    def _block_addresses(self, transfer: Transfer) -> list[segments.BlockAddress] | None:
         """The addresses of all ranks' blocks; None if some must be packed. The same on all ranks, and collective."""
         comm, width = self.messages.comm, len(segments.BlockAddress._fields)
         if self._reading is None or _REFUSED in comm.cache:
@@ -234,7 +235,7 @@ class Shared(Method):
         rows = np.empty((comm.size, width), np.int64)
         comm.allgatherv(np.array(address or segments.BlockAddress(), np.int64), rows.reshape(-1), [width] * comm.size)
         addresses = [segments.BlockAddress(*row) for row in rows.tolist()]
-        can_be_read = [bool(address.pid) or not size for address, size in zip(addresses, self._sizes, strict=True)]
+        can_be_read = [address.pid or not size for address, size in zip(addresses, self._sizes, strict=True)]
         return addresses if all(can_be_read) else None
 
     def _reached(self, addresses: Sequence[segments.BlockAddress]) -> dict[int, Array] | None:
