@@ -257,12 +257,9 @@ def _number(name: str, value: object) -> float:
 DEFAULT = Machine()
 """The machine of plans for which none is given."""
 
+# Measured for transforms of 128 cubed on two hosts of two ranks each, two to a core, without a limit of the network.
 TCP_TIME = 1.3e-9
-"""Seconds for which TCP keeps a core busy with a byte that is sent and received; the core does no other work meanwhile.
-
-Measured for transforms of 128 cubed on two hosts of two ranks each, two to a core, without a limit of the network. The
-core waits for the rest of `byte_time`.
-"""
+"""Seconds of `byte_time` for which TCP keeps a core busy with a byte; for the rest of it, the core waits."""
 
 
 def as_machine(machine: Machine | str | None) -> Machine:

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 __all__ = ["as_array", "refuse_mask", "refuse_remote"]
 
+# Types of arrays and of numbers that are in the memory of this process, known without a look at their values.
 _LOCAL = frozenset((np.ndarray, bool, int, float, complex, str, bytes, type(None)))
-"""Types of arrays and of numbers that are in the memory of this process, known without a look at their values."""
 
+# DLPack's numbers of devices whose memory the host reads: its own, pinned and managed memory of CUDA, that of ROCm.
 _HOST = (1, 3, 11, 13)
-"""DLPack's numbers of devices whose memory the host reads: its own, pinned and managed memory of CUDA, that of ROCm."""
 
+# How libraries copy an array y into the memory of the host.
 _COPIES = {
     "cupy": "y.get()",
     "jax": "jax.device_get(y)",
@@ -29,7 +30,6 @@ _COPIES = {
     "numba": "y.copy_to_host()",
     "torch": "y.detach().cpu()",
 }
-"""How libraries copy an array y into the memory of the host."""
 
 
 def as_array(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:

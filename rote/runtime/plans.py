@@ -162,8 +162,7 @@ class BoundPlan:
             raise LayoutError(f"{what}, but {dist} wants {shape} {self.plan.dtype}")
 
 
-_SLACK = 1 << 13
-"""Bytes that a rank may need beyond what its plan claims: to save them would cost more than it brings."""
+_SLACK = 1 << 13  # bytes that a rank may need beyond what its plan claims: to save them costs more than it brings
 
 
 def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:

@@ -25,12 +25,6 @@ from .protocol import Array
 
 __all__ = ["MPI4PY_CALLS", "UFUNCS", "Mpi4pyCalls", "checked_operation"]
 
-MPI4PY_CALLS = (
-    *("Get_rank", "Get_size", "bcast", "gather", "allgather", "scatter", "reduce", "allreduce", "alltoall"),
-    *("Barrier", "Bcast", "Gather", "Allgather", "Scatter", "Reduce", "Allreduce", "Alltoall"),
-)
-"""The calls whose meaning is mpi4py's on every communicator of Rote."""
-
 UFUNCS: dict[str, np.ufunc] = {
     "SUM": np.add,
     "PROD": np.multiply,
@@ -215,6 +209,10 @@ class Mpi4pyCalls(CachingComm):
                 f"rank {self.rank} has a buffer of {mine.size} {mine.dtype}, for {other.size} {other.dtype}\n"
                 "give buffers of one dtype whose sizes fit each other"
             )
+
+
+MPI4PY_CALLS = tuple([name for name in vars(Mpi4pyCalls) if not name.startswith("_")])
+"""The calls whose meaning is mpi4py's on every communicator of Rote."""
 
 
 def _flat(spec: Any) -> Array:

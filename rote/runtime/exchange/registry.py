@@ -75,14 +75,13 @@ class MemoryUse(NamedTuple):
 
 
 _USUAL = MemoryUse((1, 1))
-_USES = {
+_USES = {  # of methods with memory of their own
     "shared": MemoryUse((0, 0), (1, 0), shared=True),
     "nodes": MemoryUse((0, 0), (1, 1), shared=True),
     "two-level": MemoryUse((0, 0), (1, 1), shared=True),
     "persistent": MemoryUse((0, 0), (1, 1)),
     "put": MemoryUse((1, 0), (0, 1)),
 }
-"""The methods with memory of their own."""
 
 methods: tuple[str, ...] = ("auto", *METHODS)
 """The names that `method=` accepts; "auto" picks one of the others."""

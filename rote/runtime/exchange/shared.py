@@ -43,8 +43,7 @@ from .point_to_point import Calls
 __all__ = ["Direct", "DirectRead", "Nodes", "Shared"]
 
 
-NOTHING: Mapping[int, Any] = MappingProxyType({})
-"""No factors of any rank."""
+_NO_FACTORS: Mapping[int, Any] = MappingProxyType({})  # of any rank
 
 
 class DirectRead:
@@ -76,7 +75,7 @@ class DirectRead:
         blocks: Sequence[Array] | Mapping[int, Array],
         out: Array,
         after: Sequence[Factor] = (),
-        before: Mapping[int, Sequence[Factor]] = NOTHING,
+        before: Mapping[int, Sequence[Factor]] = _NO_FACTORS,
     ) -> list[Copy]:
         """The copies that read this rank's new block into `out`; they may run repeatedly.
 
