@@ -357,8 +357,8 @@ class Staging:
         for piece in self._pieces(comm, block.dtype):
             if prod(piece.rows.shape):
                 bind(compile(piece.blocks, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
-            part = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
-            transfer(comm, partial(FilePart.at, path, offset, self.dist.shape, *part, writing=True))
+            index, data = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
+            transfer(comm, partial(FilePart.at, path, offset, self.dist.shape, index, data, writing=True))
             advance(block[piece.place].nbytes)
 
     def _pieces(self, comm: Comm, dtype: np.dtype[Any]) -> Iterator[_Piece]:

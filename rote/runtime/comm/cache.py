@@ -211,14 +211,14 @@ class DoubleBuffer:
         Calls come first: a barrier where others may be reading all that could be written.
         """
         if not halved:
-            waits = [self.comm.barrier] if self.reading else []
+            waits, memories = bool(self.reading), self._memories
             self.reading = frozenset((0, 1))
-            return waits, self._memories
-
-        free = {0, 1} - self.reading
-        half = min(free, default=0)
-        self.reading = frozenset((half,))
-        return [] if free else [self.comm.barrier], [pair[half] for pair in self.halves]
+        else:
+            free = {0, 1} - self.reading
+            half = min(free, default=0)
+            waits, memories = not free, [pair[half] for pair in self.halves]
+            self.reading = frozenset((half,))
+        return [self.comm.barrier] if waits else [], memories
 
     def barrier(self) -> None:
         """Wait for all ranks: afterwards all earlier writes are visible and all earlier reads are done."""

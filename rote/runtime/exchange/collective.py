@@ -73,27 +73,30 @@ class Alltoallv(Method):
     def _runs(self, comm: MpiHandle, segments: Sequence[Segment], packs: bool) -> _Datatypes | None:
         """The places of messages in a block; None if some message has short or many runs."""
         dtype, places = self.messages.dtype, dict[int, Sequence[Any]]()
-        for part in segments:
-            if part.region.size:
-                runs = long_runs(part.region, dtype.itemsize, packs)
+        for segment in segments:
+            if segment.region.size:
+                runs = long_runs(segment.region, dtype.itemsize, packs)
                 if runs is None:
                     return None
-                places[part.peer] = [(runs,)]
+                places[segment.peer] = [(runs,)]
         return _Datatypes.of(comm, dtype, places)
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         if self._handle is None:
             return super().bound(transfer)
+
+        # MPI reads and writes at once: it reads no memory that it writes.
         block, out, packed, arrived = transfer.block, transfer.out, transfer.packed, transfer.arrived
         fills = self._in_new_block is not None and transfer.unpacker is None and not transfer.after
-
         leaves = self._in_block is not None and not transfer.before
         leaves = leaves and not np.may_share_memory(block, out if fills else arrived)
         fills = fills and not np.may_share_memory(out, block if leaves else packed)
+
         if leaves and self._in_block:
             before, sends = list[Copy](), [block, *self._in_block[:2]]
         else:
             before, sends = transfer.packing(packed), [packed, *self._packed]
+
         if fills and self._in_new_block:
             after, receives = transfer.keeping(), [out, *self._in_new_block[:2]]
         else:
@@ -125,8 +128,8 @@ class Alltoallw(Method):
 
         self._ends = list[_Datatypes]()  # of the old block and the new one
         places = offsets(messages.step.movement, messages.rank, messages.dtype.itemsize)
-        for parts, of_ranks in zip((messages.leaving, messages.coming), places, strict=True):
-            of_peers = {part.peer: of_ranks[part.region.peer] for part in parts if part.region.size}
+        for segments, of_ranks in zip((messages.leaving, messages.coming), places, strict=True):
+            of_peers = {segment.peer: of_ranks[segment.region.peer] for segment in segments if segment.region.size}
             self._ends.append(_Datatypes.of(comm, messages.dtype, of_peers))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
@@ -318,7 +321,7 @@ class Put(Method):
         window.Unlock_all()
 
         arrived = memory[: self.memory_bytes].view(dtype)
-        run(transfer.unpacking([arrived[part.at] for part in messages.coming]))
+        run(transfer.unpacking([arrived[segment.at] for segment in messages.coming]))
 
 
 def _grow_window(comm: Any, nbytes: int) -> None:

@@ -104,14 +104,15 @@ class Messages:
         and in that of arrived messages, from `starts` on.
         """
         sides = list[tuple[Segment, ...]]()
-        for segments, start in zip((self.leaving, self.coming), starts, strict=True):
-            parts = list[Segment]()
+        for segments, start, packs in zip((self.leaving, self.coming), starts, (True, False), strict=True):
+            cut = list[Segment]()
             for region, peer, _ in segments:
-                part = part_of(region, ranges(region), packs=not sides)
+                part = part_of(region, ranges(region), packs)
                 if part.size:
-                    parts.append(Segment(part, peer, slice(start, start + part.size)))
+                    cut.append(Segment(part, peer, slice(start, start + part.size)))
                     start += part.size
-            sides.append(tuple(parts))
+            sides.append(tuple(cut))
+
         sends, receives = (counts(side, self.comm.size) for side in sides)
         return replace(self, leaving=sides[0], coming=sides[1], kept=None, sends=sends, receives=receives)
 
@@ -130,7 +131,7 @@ class Messages:
         """Whether the order of unpacking matters, or the new block is not filled by the messages alone."""
         if self.step.after.partial or (self.kept is not None and self.kept[1].combine):
             return True
-        return any(part.region.combine for part in self.coming)
+        return any(segment.region.combine for segment in self.coming)
 
 
 def assembled(step: Step, parts: Sequence[Contribution], out: Array, after: Sequence[Factor]) -> list[Copy]:
@@ -182,8 +183,8 @@ class Transfer:
         if self.unpacker is not None:
             return self.unpacker(received)
         messages, parts = self.messages, list[Contribution]()
-        for part, message in zip(messages.coming, received, strict=False):
-            parts.append((part.region, message, ()))
+        for segment, message in zip(messages.coming, received, strict=False):
+            parts.append((segment.region, message, ()))
         if messages.kept is not None:
             position, region = messages.kept
             parts.insert(position, (region, self.block, self.before))
@@ -234,7 +235,7 @@ class Transfer:
 
     def where(self) -> list[Array]:
         """The places of all messages that come, in `arrived`."""
-        return [self.arrived[part.at] for part in self.messages.coming]
+        return [self.arrived[segment.at] for segment in self.messages.coming]
 
     @property
     def _op(self) -> Op:
@@ -259,11 +260,11 @@ def _segments(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segmen
     return tuple(segments)
 
 
-def counts(parts: Sequence[Segment], ranks: int) -> tuple[int, ...]:
+def counts(segments: Sequence[Segment], ranks: int) -> tuple[int, ...]:
     """The elements of the message of each rank, 0 if it has none."""
     elements = [0] * ranks
-    for part in parts:
-        elements[part.peer] = part.region.size
+    for segment in segments:
+        elements[segment.peer] = segment.region.size
     return tuple(elements)
 
 

@@ -56,12 +56,15 @@ def rounds(messages: Messages, at_once: int | None) -> Rounds:
     """
     ranks, me = messages.comm.size, messages.comm.rank
     step = at_once or ranks
-    leaving = sorted(((part.peer - me) % ranks, n) for n, part in enumerate(messages.leaving) if part.region.size)
-    coming = sorted(((me - part.peer) % ranks, n) for n, part in enumerate(messages.coming) if part.region.size)
+
+    def by_distance(segments: Sequence[Segment], sign: int) -> list[tuple[int, int]]:
+        numbered = enumerate(segments)
+        return sorted((sign * (segment.peer - me) % ranks, n) for n, segment in numbered if segment.region.size)
 
     def within(pairs: list[tuple[int, int]], start: int) -> list[int]:
         return [n for distance, n in pairs if start <= distance < start + step]
 
+    leaving, coming = by_distance(messages.leaving, 1), by_distance(messages.coming, -1)
     every = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
     return [numbers for numbers in every if any(numbers)]
 
@@ -189,8 +192,8 @@ class Pipelined(Method):
             chunks = Chunks(None, None, 1)
         early, late = chunks.early, chunks.late
         cut, starts = list[Messages](), (0, 0)
-        for part in chunks.parts(messages):  # in packed memory, chunks are contiguous and in order
-            cut.append(messages.cut(partial(_ranges, part), starts))
+        for ranges in chunks.parts(messages):  # in packed memory, chunks are contiguous and in order
+            cut.append(messages.cut(partial(_ranges, ranges), starts))
             starts = starts[0] + cut[-1].sizes[0], starts[1] + cut[-1].sizes[1]
         lows = [0] * len(cut)
         if late is not None:
@@ -220,17 +223,17 @@ class Pipelined(Method):
 
         The four pieces of memory must not overlap. If `after` is None, the messages are unpacked into `out`.
         """
-        parts = [replace(transfer, messages=chunk.messages) for chunk in self._chunks]
-        receiving, sending = [list[Any]() for _ in parts], list[Any]()
+        transfers = [replace(transfer, messages=chunk.messages) for chunk in self._chunks]
+        receiving, sending = [list[Any]() for _ in transfers], list[Any]()
         # Requests are new in every run, so the calls share lists of them.
-        calls: list[Copy] = [partial(self._receive, parts, receiving, sending)]
+        calls: list[Copy] = [partial(self._receive, transfers, receiving, sending)]
 
         made, working = 0, iter(before)
-        for chunk, part in zip(self._chunks, parts, strict=True):
+        for chunk, chunk_transfer in zip(self._chunks, transfers, strict=True):
             while made < chunk.ready and (step := next(working, None)):
                 made = step[0]
                 calls.append(partial(self._do, step[1]))
-            calls += [*part.packing(part.packed), partial(self._send, part, sending)]
+            calls += [*chunk_transfer.packing(chunk_transfer.packed), partial(self._send, chunk_transfer, sending)]
         calls += [partial(self._do, work) for _, work in working]
 
         waits = [partial(_wait, requests) for requests in receiving]
@@ -247,20 +250,20 @@ class Pipelined(Method):
             calls += [*waits, *transfer.unpacking()]
         else:
             calls += transfer.keeping()
-            for part, wait in zip(parts, waits, strict=True):
-                calls += [wait, *part.unpacking()]
+            for chunk_transfer, wait in zip(transfers, waits, strict=True):
+                calls += [wait, *chunk_transfer.unpacking()]
         return [*calls, partial(_wait, sending)]
 
-    def _receive(self, parts: Sequence[Transfer], receiving: Sequence[list[Any]], sending: list[Any]) -> None:
+    def _receive(self, transfers: Sequence[Transfer], receiving: Sequence[list[Any]], sending: list[Any]) -> None:
         sending.clear()
-        for part, requests in zip(parts, receiving, strict=True):
+        for chunk_transfer, requests in zip(transfers, receiving, strict=True):
             requests.clear()
-            for number in range(len(part.messages.coming)):
-                requests += self._calls.receive(*part.arriving(number))
+            for number in range(len(chunk_transfer.messages.coming)):
+                requests += self._calls.receive(*chunk_transfer.arriving(number))
 
-    def _send(self, part: Transfer, sending: list[Any]) -> None:
-        for number in range(len(part.messages.leaving)):
-            sending += self._calls.send(*part.departing(number))
+    def _send(self, chunk_transfer: Transfer, sending: list[Any]) -> None:
+        for number in range(len(chunk_transfer.messages.leaving)):
+            sending += self._calls.send(*chunk_transfer.departing(number))
 
     def _do(self, work: Copy) -> None:
         """Do a step of work, then call MPI, which makes progress with messages only while it is called."""

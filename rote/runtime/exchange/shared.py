@@ -61,8 +61,8 @@ class DirectRead:
 
     def places(self) -> dict[int, int]:
         """By the ranks of all peers in the whole grid, their ranks along the step's grid modes."""
-        step, grid = self.step, self.step.before.grid
-        return {part.peer: rank_within(grid, step.grid_modes, grid.coordinates(part.peer)) for part in self.regions}
+        grid, modes = self.step.before.grid, self.step.grid_modes
+        return {region.peer: rank_within(grid, modes, grid.coordinates(region.peer)) for region in self.regions}
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
         """The regions to read, with the ranks of their blocks, as in `Move`; None if no kernel can read them."""
@@ -304,10 +304,10 @@ class Nodes(Method):
 
         me, mates = node.rank, np.flatnonzero(numbers == home).tolist()
         self._leaving = leaving[:, me].T.tolist()
-        self._near = [part.peer in mates for part in messages.coming]
+        self._near = [segment.peer in mates for segment in messages.coming]
         self._places = [
-            leaving[:, mates.index(part.peer), comm.rank].tolist() if near else coming[:, me, part.peer].tolist()
-            for part, near in zip(messages.coming, self._near, strict=True)
+            leaving[:, mates.index(segment.peer), comm.rank].tolist() if near else coming[:, me, segment.peer].tolist()
+            for segment, near in zip(messages.coming, self._near, strict=True)
         ]
         if joined:
             self._outgoing, self._incoming = _carried(numbers, home, me, tables, (leaving[1], coming[1]))
@@ -340,8 +340,8 @@ class Nodes(Method):
         for region, peer, _ in self.messages.leaving:
             box, at = self._leaving[peer]
             packing += region.bound(transfer.block, boxes[box][at : at + region.size], before=transfer.before)
-        for (box, at), part in zip(self._places, self.messages.coming, strict=True):
-            received.append(boxes[box][at : at + part.region.size])
+        for (box, at), segment in zip(self._places, self.messages.coming, strict=True):
+            received.append(boxes[box][at : at + segment.region.size])
 
         def start() -> None:
             started.clear()
