@@ -303,13 +303,16 @@ def timings(
                 comm.barrier()
                 slowest = np.array([candidates[n](share, tell), perf_counter() - start])
                 comm.allreduce_in_place(slowest, "max")
+
                 before, (time, spent) = spent, slowest.tolist()
                 times[n].append(max(time, _SHORTEST))
                 took[n] = spent - before
                 tell(1.0)
             done += 1
-        if spent == begun:
+        if spent == begun:  # no time was left for any
             break
+
+        # Slow candidates go. After some rounds the usual one and the fastest stay, until it is known which to take.
         if narrow:
             fastest = [min(row, default=inf) for row in times]
             limit = (_SLOW[1] if number else _SLOW[0]) * min(fastest)
@@ -320,6 +323,7 @@ def timings(
                 known = time_ratio(times[first], times[0])
                 if first == 0 or known.high < BETTER or known.low > BETTER:
                     break
+
     if progress is not None:
         progress(1.0)
     return times
