@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.errors import LayoutError
-from rote.functions.moves import agree_once, announce, moved
+from rote.functions.moves import agree_once, moved, record_move
 from rote.layout.distribution import Distribution
 from rote.layout.indexset import Ints
 from rote.layout.layout import Layout
@@ -186,7 +186,7 @@ def rolled(x: DistTensor, shape: tuple[int, ...], shifts: tuple[int, ...], name:
         return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
 
     move = cached(comm, "shifts", key, make, _KEPT_SHIFTS, lambda: (name, key))
-    announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", name)
+    record_move(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", name)
     return DistTensor(move(x.local), target, comm)
 
 

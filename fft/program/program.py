@@ -14,7 +14,7 @@ import numpy as np
 from rote.compiler.step import LOCAL, Step
 from rote.errors import LayoutError
 from rote.functions.distributed import changed, check_out, comm_of
-from rote.functions.moves import announce
+from rote.functions.moves import record_move
 from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.chunking import CHUNKS, chunked
@@ -431,7 +431,7 @@ def list_moves(walk: Walk, x: DistTensor, cause: str) -> None:
     """Add the moves of a walk, of a tensor or of a field, to the lists of `rote.trace`."""
     components = prod(x.shape[: len(x.shape) - len(walk.source.shape)])
     for plan in walk.moves:
-        announce(x, components * plan.cost.bytes, plan.__str__, cause)
+        record_move(x, components * plan.cost.bytes, plan.__str__, cause)
 
 
 def _prepare(bound: BoundWalk | BoundField, x: DistTensor, out: DistTensor) -> list[Copy]:

@@ -31,7 +31,7 @@ from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import assign, plain
 from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
-from .moves import Implicit, KeyedCall, agree_on_call, announce, because, function_at_work, moved, redistributed
+from .moves import Implicit, KeyedCall, agree_on_call, attributed_to, attribution, moved, record_move, redistributed
 from .reshaping import compressed, reshape
 from .rules import raises_collectively
 
@@ -262,8 +262,8 @@ def fetch(
     agree(comm, name, key, detail=False)
     kept, call = (source, target, name, key), (name, (source, target, x.local.dtype))
     move = cached(comm, "indexed", kept, lambda: IndexedMove(source, wanted(), comm), _KEPT, lambda: call)
-    implicit = Implicit(name, 0, lambda: hint) if hint and not function_at_work.get().owns else None
-    announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
+    implicit = Implicit(name, 0, lambda: hint) if hint and not attribution.get().of_result else None
+    record_move(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
     return move(x.local)
 
 
@@ -464,7 +464,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
 
 def store(x: Distributed, axes: Sequence[KeyAxis] | None, part: Distributed) -> None:
     """Write a part back to the elements of its tensor that it has copies of; to all, reshaped, without a key."""
-    with because(_WRITING, owns=True):  # the part has been written, so that no policy may refuse the rest
+    with attributed_to(_WRITING, of_result=True):  # the part has been written, so that no policy may refuse the rest
         if axes is None:
             axes = parse_key((), x.distribution.shape)
             part = reshape(part, x.distribution.shape)

@@ -22,7 +22,7 @@ from .contraction.run import contract
 from .distributed import Distributed, linked
 from .elementwise import elementwise
 from .indexing import getitem, relabelled
-from .moves import because
+from .moves import attributed_to
 from .orthogonal import COLUMNS, MATRIX, ROWS, floating, of_matrices, stack_of, svdvals
 from .products import conjugate, matmul
 from .rearranging import expand_dims, pad, permute_dims, squeeze
@@ -247,7 +247,7 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
     place = axis1 - (axis2 < axis1)
     modes = [*(mode for mode in range(order - 1) if mode != place), place]
     first, length = max(-offset, 0), max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    with because("diagonal", owns=True):
+    with attributed_to("diagonal", of_result=True):
         values = relabelled(plain(diag, "diagonal"), modes)
     if (first, length) != (0, rows):
         values = getitem(values, (..., slice(first, first + length)))

@@ -35,9 +35,9 @@ from ..runtime.comm.protocol import Comm
 from ..units import in_bytes
 from .distributed import Distributed, is_foreign, shape_of
 
-__all__ = ["AtWork", "DataMove", "KeyedCall", "Policy", "agree_on_call", "agree_once", "announce", "because", "config"]
-__all__ += ["default_layout", "function_at_work", "gathers_are_silent", "moved", "records_open", "redistributed"]
-__all__ += ["refuse_copies", "trace", "warn_of_copies"]
+__all__ = ["Attribution", "DataMove", "KeyedCall", "Policy", "agree_on_call", "agree_once", "attributed_to"]
+__all__ += ["attribution", "config", "default_layout", "gathers_are_silent", "moved", "record_move", "records_open"]
+__all__ += ["redistributed", "refuse_copies", "trace", "warn_of_copies"]
 
 Policy = Literal["warn", "error", "allow"]
 """Whether something is warned of, refused, or silent."""
@@ -95,16 +95,16 @@ class Implicit(NamedTuple):
     hint: Callable[[], str]
 
 
-class AtWork(NamedTuple):
+class Attribution(NamedTuple):
     """The outermost function, which all moves at present are counted for."""
 
     name: str = ""
-    owns: bool = False  # whether all moves are its own
+    of_result: bool = False  # whether all moves are of what it has computed, and so not implicit
     call: list[Call] | None = None  # empty as soon as its ranks have agreed on the call; None outside of functions
     implicit: Implicit | None = None  # the move that is made at present; None if it is asked for, or a function's own
 
 
-function_at_work: ContextVar[AtWork] = ContextVar("function", default=AtWork())  # noqa: B039 - it is frozen
+attribution: ContextVar[Attribution] = ContextVar("function", default=Attribution())  # noqa: B039 - it is frozen
 """The outermost function whose moves are made at present."""
 
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
@@ -150,6 +150,8 @@ def config(
             raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
     if layout is not None and not callable(layout):
         raise TypeError(f"layout={layout!r} is no function\nwrite layout=lambda shape: …, which gives a layout")
+
+    # Set now, not at `with`: a call alone changes the settings for good.
     _settings.set(_Settings(implicit or before.implicit, gather or before.gather, layout or before.layout))
     restoring = ExitStack()
     restoring.callback(_settings.set, before)
@@ -183,28 +185,29 @@ def trace() -> Iterator[list[DataMove]]:
         records_open.reset(token)
 
 
-class because:
+class attributed_to:
     """Count all moves inside the block as moves of a function: of the outermost one, if calls are nested.
 
     Args:
         cause: the name of the function.
-        owns: whether all of them are its own: it moves what it has computed, not operands.
+        of_result: whether all of them are of what it has computed, and none of an operand.
     """
 
-    __slots__ = ("_cause", "_owns", "_token")
+    __slots__ = ("_cause", "_of_result", "_token")
 
-    def __init__(self, cause: str, owns: bool = False) -> None:
-        self._cause, self._owns = cause, owns
+    def __init__(self, cause: str, of_result: bool = False) -> None:
+        self._cause, self._of_result = cause, of_result
 
     def __enter__(self) -> None:
-        outer = function_at_work.get()
-        self._token = function_at_work.set(AtWork(outer.name or self._cause, outer.owns or self._owns, outer.call))
+        outer = attribution.get()
+        of_result = outer.of_result or self._of_result
+        self._token = attribution.set(Attribution(outer.name or self._cause, of_result, outer.call))
 
     def __exit__(self, *error: object) -> None:
-        function_at_work.reset(self._token)
+        attribution.reset(self._token)
 
 
-def announce(
+def record_move(
     x: Distributed,
     nbytes: int,
     plan: Callable[[], str],
@@ -217,26 +220,29 @@ def announce(
         x: the tensor.
         nbytes: the most bytes that any one rank receives; a move of no bytes is not announced.
         plan: gives the way in words; called only if the move is recorded or may be refused or warned of.
-        by_call: the function that asked for the move, or whose own move it is, unless an outer one does (`because`).
+        by_call: the function that asked for the move, or whose own move it is; an outer one is named in its place.
         implicit: what makes the move implicit; if None, the implicit move that is made at present, if any.
 
     Raises:
         LayoutError: the move is implicit, and `config` refuses implicit moves.
     """
-    work, records, settings = function_at_work.get(), records_open.get(), _settings.get()
+    work, records, settings = attribution.get(), records_open.get(), _settings.get()
     implicit = implicit or work.implicit
     if not nbytes or not (records or (implicit and settings.implicit != "allow")):
         return
-    silent = not records and settings.implicit == "warn"  # unless rank 0 has not warned of it yet
+    # If no list is open, only rank 0 needs the move, and only for its first warning: warm moves write no plan in words.
+    silent = not records and settings.implicit == "warn"
     if silent and x.comm.rank:
         return
     file, line = _caller()
     cause = work.name or (implicit.cause if implicit else by_call)
     if silent and (file, line, cause) in _warned:
         return
+
     move = DataMove(cause, plan(), nbytes, implicit is not None, f"{os.path.basename(file)}:{line}")
     for moves in records:
         moves.append(move)
+
     if implicit is None or settings.implicit == "allow":
         return
     if settings.implicit == "error":
@@ -270,10 +276,12 @@ def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], 
             large.append(x)
     if not large:
         return
+
     whole = [x for x in large if x.comm.size > 1 and not any(x.distribution.layout.modes)]
-    inner = function_at_work.get().name  # whose results are not the user's
+    inner = attribution.get().name  # whose results are not the user's
     if not whole or inner or "allow" in (_settings.get().implicit, _settings.get().gather):
         return
+
     sizes = [1]  # a number is no copy to speak of
     for operand in operands:
         for x in operand if isinstance(operand, list | tuple) else (operand,):
@@ -281,12 +289,14 @@ def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], 
                 sizes.append(prod(x.distribution.max_local_shape()))
             elif isinstance(x, np.ndarray):
                 sizes.append(x.size)
+    largest = sum(sizes) if joins else max(sizes)
+
     for x in whole:
         shape, roots = x.distribution.shape, x.distribution.layout.rooted
-        if prod(shape) > (sum(sizes) if joins else max(sizes)) and not roots and not x.distribution.partial:
+        if prod(shape) > largest and not roots and not x.distribution.partial:
             file, line = _caller()
-            held = in_bytes(prod(shape) * x.local.itemsize)
-            text = f"every rank holds all of the result of {cause}, of shape {shape}, {held}: more than of any operand"
+            size = in_bytes(prod(shape) * x.local.itemsize)
+            text = f"every rank holds all of the result of {cause}, of shape {shape}, {size}: more than of any operand"
             _warn(x.comm, GatherWarning, cause, f"{os.path.basename(file)}:{line}: {text}", file, line)
 
 
@@ -311,11 +321,14 @@ def refuse_copies(x: Distributed, layout: Layout, grid: Grid | None, cause: str)
         return 0
     if not _is_copied(distribute(layout, source.shape, source.grid if grid is None else grid)):
         return 0
+
     policy, what = _settings.get().gather, f"{cause} gathers {x.distribution}: every rank would hold all of it"
     if policy == "allow":
         return nbytes
     if policy == "error":
         raise LayoutError(f"{what}, {in_bytes(nbytes)}\nallow it: with rote.config(gather='allow'):")
+
+    # Every rank checks every node, not its own alone, so that all raise the same error.
     nodes, memories = x.comm.nodes(), gathered(x.comm, "memory", memory())
     for node in range(max(nodes) + 1):
         ranks = [rank for rank, number in enumerate(nodes) if number == node]
@@ -345,7 +358,7 @@ def agree_on_call(comm: Comm) -> None:
         LayoutError: the arguments differ.
         CommError: the calls differ.
     """
-    calls = function_at_work.get().call
+    calls = attribution.get().call
     if not calls or comm.size == 1:
         return
     call = name, args, options = calls[0]
@@ -382,7 +395,7 @@ def moved(
 ) -> T:
     """An operand in the layout that a function needs, moved by the compiled plan; itself if it has that layout.
 
-    The move is implicit, unless the function moves what it has computed (`because`).
+    The move is implicit, unless the function moves what it has computed (`attributed_to`).
 
     Args:
         hint: what to write instead; if empty, that the operand is moved first.
@@ -393,14 +406,15 @@ def moved(
     across = grid is not None and grid != x.distribution.grid
     if not across and x.distribution.layout == layout:
         return x
-    work = function_at_work.get()
-    if work.owns:
+
+    work = attribution.get()
+    if work.of_result:
         return redistributed(x, layout, cause, grid)
 
     noted = work.call
     if noted is None and call is not None:
         agree_once(x.comm, call)
-        noted = []
+        noted = []  # so that the move itself, a step of this call, agrees on nothing more
     else:
         agree_on_call(x.comm)
 
@@ -411,11 +425,11 @@ def moved(
 
     cause = work.name or cause
     implicit = Implicit(cause, refuse_copies(x, layout, grid, cause), move_first)
-    token = function_at_work.set(AtWork(cause, False, noted, implicit))
+    token = attribution.set(Attribution(cause, False, noted, implicit))
     try:
         return x.redistribute(layout, grid=grid if across else None)
     finally:
-        function_at_work.reset(token)
+        attribution.reset(token)
 
 
 def redistributed(x: T, layout: Layout, cause: str, grid: Grid | None = None) -> T:
@@ -424,7 +438,7 @@ def redistributed(x: T, layout: Layout, cause: str, grid: Grid | None = None) ->
     if not across and x.distribution.layout == layout:
         return x
     agree_on_call(x.comm)
-    with because(cause):
+    with attributed_to(cause):
         return x.redistribute(layout, grid=grid if across else None)
 
 
@@ -449,7 +463,7 @@ def _key(values: Iterable[Any]) -> list[Any]:
         elif isinstance(value, Distributed):
             parts += (value.distribution, value.local.dtype)
         elif isinstance(value, list | tuple):
-            parts += (len(value), *_key(value))
+            parts += (len(value), *_key(value))  # its length, or (1, 2), 3 would be as (1,), 2, 3
         else:
             parts.append(_text(value))
     return parts

@@ -35,7 +35,7 @@ from .alignment import plain, whole_along
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import known
-from .moves import agree_on_call, announce
+from .moves import agree_on_call, record_move
 from .rearranging import expand_dims
 from .reductions import Axis, finished, unordered
 from .rules import family, without_nans
@@ -346,7 +346,7 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
     places = {n: np.unique(statistic.places(n), return_inverse=True) for n in np.unique(sizes[defined]).tolist()}
     needed = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
     found, nbytes = selected(lines, sizes.tolist(), needed, comm)
-    announce(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", statistic.name)
+    record_move(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", statistic.name)
     undefined_only = statistic.skips and len(modes) == block.ndim and not defined.any()
     dtype = block.dtype if undefined_only else _dtype(statistic, block)  # as of NumPy, for one line of NaNs
     values = np.full((*statistic.shape, len(lines)), np.nan if dtype.kind == "f" else 0, dtype)
@@ -383,7 +383,7 @@ def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: C
     order = sorting_order(rows[:2])
     values, places, masses = (each[order] for each in rows)
     ranks = SampleSort([values, places], comm)
-    announce(x, ranks.received * (values.itemsize + 16), lambda: f"a sample sort over {comm.size} ranks", name)
+    record_move(x, ranks.received * (values.itemsize + 16), lambda: f"a sample sort over {comm.size} ranks", name)
     values, places, masses = ranks(values), ranks(places), ranks(masses.astype(np.float64, copy=False))
     order = sorting_order([values, places])
     values, masses = values[order], masses[order]

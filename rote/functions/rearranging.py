@@ -25,7 +25,7 @@ from ..runtime.arrays import as_array, refuse_mask
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed, KeyAxis, PartKind, comm_of, linked
 from .indexing import Origin, fetch, fetched, key_at, known, moved_first, parse_key, part_at, read, relabelled
-from .moves import because
+from .moves import attributed_to
 from .reshaping import as_indices, reshape
 from .rules import follows
 
@@ -207,7 +207,7 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     shape = x.distribution.shape
     if axis is None:
         rolled = roll(reshape(x, -1), shift, axis=0)
-        with because("roll", owns=True):
+        with attributed_to("roll", of_result=True):
             return reshape(rolled, shape)
     axes, steps = as_indices(axis), as_indices(shift)
     shifts = [0] * len(shape)

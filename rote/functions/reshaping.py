@@ -25,7 +25,7 @@ from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors, gathered
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed, PartKind, has_view, linked
-from .moves import agree_on_call, because, moved
+from .moves import agree_on_call, attributed_to, moved
 from .rules import follows
 
 __all__ = ["argwhere", "as_indices", "compressed", "first_index", "flatnonzero", "in_order", "nonzero", "over_ranks"]
@@ -84,13 +84,13 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         raise _no_view(x.distribution, wanted)
     elif not wanted:
         y, kind = in_order(x, "reshape"), "copy"
-        with because("reshape", owns=True):
+        with attributed_to("reshape", of_result=True):
             y = whole_along(y, (0,), "reshape")
         y = y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
     else:
         flat, kind = in_order(x, "reshape"), "copy"
         fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
-        with because("reshape", owns=True):
+        with attributed_to("reshape", of_result=True):
             y = plain(flat._on(flat.local, fused), "reshape")
     if copy is False:
         agree_on_call(x.comm)

@@ -17,7 +17,7 @@ from ..errors import LayoutError
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
 from .distributed import Distributed, comm_of, is_foreign, owned
-from .moves import AtWork, function_at_work, warn_of_copies
+from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "family"]
 __all__ += ["fits", "follows", "named", "numpy_arguments", "of_tensors", "raises_collectively", "refuse_unfit"]
@@ -256,7 +256,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
     ):
         value = error.obj
     else:
-        if isinstance(error, TypeError) and function_at_work.get().call is None:  # steps leave it to the outermost call
+        if isinstance(error, TypeError) and attribution.get().call is None:  # steps leave it to the outermost call
             _refuse_axes(name, function, args, options)
         return
     raise TypeError(
@@ -319,19 +319,19 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
     def called(*args: Any, **options: Any) -> Any:
         if True in map(is_foreign, map(type, (*args, *options.values()) if options else args)):
             args, options = numpy_arguments(args, options)
-        outer = function_at_work.get()
+        outer = attribution.get()
         try:
             if outer.call is not None:  # this is a step of another function
                 return function(*args, **options)
             values = (*args, *options.values()) if options else args
             comm_of(short, values)
-            token = function_at_work.set(AtWork(outer.name or short, outer.owns, [(name, args, options)]))
+            token = attribution.set(Attribution(outer.name or short, outer.of_result, [(name, args, options)]))
             try:
                 result = call_collectively(name, function, args, options) if computes else function(*args, **options)
                 if not views:
                     result = owned(result, values)
             finally:
-                function_at_work.reset(token)
+                attribution.reset(token)
         except Exception as error:
             _explain(error, name, function, args, options)
             raise

@@ -30,7 +30,7 @@ from ..runtime.indexed import IndexedMove
 from .alignment import plain, replicated, whole_along
 from .distributed import Array, Distributed
 from .indexing import known, parse_key, read
-from .moves import agree_on_call, announce, because, moved
+from .moves import agree_on_call, attributed_to, moved, record_move
 from .rearranging import broadcast_to
 from .reductions import normal_axis
 from .reshaping import first_index, in_order, over_ranks, reshape
@@ -137,7 +137,7 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     values, at = values[order], at[order]
     ranks = SampleSort(_keys(values, at, n, lines), comm)
     nbytes = ranks.received * (values.itemsize + at.itemsize)
-    announce(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
+    record_move(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
     values, at = ranks(values), ranks(at)
     merged = sorting_order(_keys(values, at, n, lines))
     run = values[merged] if name == "sort" else at[merged] % n
@@ -145,7 +145,7 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
         run = n - 1 - run
     ranked = over_ranks(x, run, ranks.sizes)
     home = IndexedMove(ranked.distribution, [places.reshape(-1)], comm)
-    announce(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
+    record_move(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
     block = np.moveaxis(home(run).reshape(places.shape), -1, mode)
     return x._on(np.ascontiguousarray(block), dist)
 
@@ -439,7 +439,7 @@ def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
     numbered = None
     if inverse:
         dist = plain(x, "unique").distribution
-        with because("unique", owns=True):
+        with attributed_to("unique", of_result=True):
             numbered = moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid)
     return merged[0], merged[1], numbered, merged[2]
 
@@ -452,7 +452,7 @@ def _unique_alone(x: T) -> T:
     agree_on_call(x.comm)
     ranks = SampleSort([values], x.comm)
     nbytes = ranks.received * values.itemsize
-    announce(x, nbytes, lambda: f"a sample sort over {x.comm.size} ranks", "unique")
+    record_move(x, nbytes, lambda: f"a sample sort over {x.comm.size} ranks", "unique")
     values = ranks(values)  # which frees those of this rank
     values = _distinct(values)
     return over_ranks(x, values, gathered(x.comm, "unique", len(values)))
@@ -485,7 +485,7 @@ def _merged(
         keys = [values, np.where(undefined, firsts, 0)]
     ranks = SampleSort(keys, comm)
     nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
-    announce(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
+    record_move(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
     values, firsts, amounts = map(ranks, (values, firsts, amounts))
     order = sorting_order([values, firsts])
     values, firsts, amounts = (each[order] for each in (values, firsts, amounts))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
-from ..functions.moves import announce, records_open
+from ..functions.moves import record_move, records_open
 from ..layout.grid import integer
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
@@ -46,7 +46,7 @@ def with_halo(x: Distributed, width: Width, periodic: Periodic, fill: Any, out: 
                 raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
 
     if records_open.get():
-        announce(x, plan.cost.bytes, lambda: str(plan), "halo")
+        record_move(x, plan.cost.bytes, lambda: str(plan), "halo")
     return move(x.local, value, out)
 
 
@@ -58,7 +58,7 @@ def without_halo(x: T, halo: npt.ArrayLike, width: Width, periodic: Periodic) ->
         _check("halo", values, move.shape, x.local.dtype)
 
     if records_open.get():
-        announce(x, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
+        record_move(x, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
 
     block = np.zeros(x.local.shape, x.local.dtype)
     move.accumulate(values, block)

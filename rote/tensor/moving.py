@@ -14,7 +14,7 @@ from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed, changed, check_out, comm_of, linked
-from ..functions.moves import announce, records_open
+from ..functions.moves import record_move, records_open
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
@@ -125,7 +125,7 @@ class BoundMove(BoundToRun, Generic[T]):
             self._program.agreed.add(x is None)
 
         if records_open.get():
-            announce(self.source, self._program.nbytes, self.plan.__str__, "move_to")
+            record_move(self.source, self._program.nbytes, self.plan.__str__, "move_to")
 
         if x is None:
             _ = self.source._local, self.result._local  # an error if one is an outdated part
@@ -284,7 +284,7 @@ def redistribute(
         agree(comm, "redistribute of several tensors", ends)
     if records_open.get():
         for x, plan in zip(tensors, bound.plans, strict=True):
-            announce(x, plan.cost.bytes, plan.__str__)
+            record_move(x, plan.cost.bytes, plan.__str__)
 
     blocks = bound([x.local for x in tensors])
     return [tensors[0]._on(block, plan.target) for block, plan in zip(blocks, bound.plans, strict=True)]

@@ -24,7 +24,7 @@ from .. import functions
 from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed, refuse_assignment
-from ..functions.moves import because
+from ..functions.moves import attributed_to
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
 from ..layout.layout import Layout
 from ..lazy import late
@@ -153,7 +153,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
         if not lay.partial and not lay.rooted:  # every rank has it
             return self.local.item()
-        with because(name):
+        with attributed_to(name):
             return self.redistribute(Layout(())).local.item()
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ from .. import functions
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed, changed
-from ..functions.moves import announce, because, function_at_work, records_open, refuse_copies
+from ..functions.moves import attributed_to, attribution, record_move, records_open, refuse_copies
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..lazy import method
@@ -297,11 +297,11 @@ class DistTensor(ArrayProtocols):
         block[(),(0)]
         """
         # What moves by this alone, as `to_global` and `float(x)` do, gives its name to the call that ranks compare.
-        work = function_at_work.get()
+        work = attribution.get()
         name = work.name if work.call is None and work.name else "redistribute"
         program = program_to(name, self, layout, grid, method, tune, wire, "no out" if out is None else "an out")
         if work.implicit or records_open.get():
-            announce(self, program.nbytes, lambda: str(program.plan))
+            record_move(self, program.nbytes, lambda: str(program.plan))
 
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
@@ -356,7 +356,7 @@ class DistTensor(ArrayProtocols):
         """
         whole = Layout(((),) * self.ndim)
         refuse_copies(self, whole, None, "to_global")
-        with because("to_global"):
+        with attributed_to("to_global"):
             return self.redistribute(whole).local
 
     def grid_comm(self, *grid_modes: int) -> Comm:

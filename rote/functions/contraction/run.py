@@ -27,7 +27,7 @@ from ...runtime.placement import check_blocks
 from ...runtime.plans import bind
 from ...simulate import run as simulate
 from ..distributed import Array, Distributed, changed, check_out, comm_of
-from ..moves import Implicit, agree_on_call, announce, function_at_work, records_open, refuse_copies
+from ..moves import Implicit, agree_on_call, attribution, record_move, records_open, refuse_copies
 from .diagonals import diagonal
 from .local import add_product, multiply, squeezed
 from .operands import common_operands, largest_grid, lettered
@@ -196,9 +196,9 @@ def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
 def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], cause: str) -> None:
     """Record a move, and warn of it or refuse it if it is implicit."""
     value, target, text, nbytes, implicit = move
-    work = function_at_work.get()
-    if not implicit or work.owns:
-        announce(tensors[0], nbytes, text.__str__, cause)
+    work = attribution.get()
+    if not implicit or work.of_result:
+        record_move(tensors[0], nbytes, text.__str__, cause)
         return
     gathered = 0 if target is None else refuse_copies(tensors[value], target.layout, target.grid, cause)
 
@@ -211,7 +211,7 @@ def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], ca
         it = "it" if len(plan.operands) == 1 else f"operand {value + 1}"
         return f"{plan}\nmove {it} by x.redistribute({str(target.layout)!r}{there}) first, {ask}"
 
-    announce(tensors[0], nbytes, text.__str__, cause, Implicit(work.name or cause, gathered, hint))
+    record_move(tensors[0], nbytes, text.__str__, cause, Implicit(work.name or cause, gathered, hint))
 
 
 # --- walks ------------------------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ class BoundTensors(BoundToRun):
             self._run.agreed = True
         if records_open.get():
             for move in _moves(self.plan, True):
-                announce(self.result, move.nbytes, move.text.__str__, cause)
+                record_move(self.result, move.nbytes, move.text.__str__, cause)
 
         self.result.local[...] = self._run([x.local for x in self.operands])
         if self.result._sharing is not None:
