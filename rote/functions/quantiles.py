@@ -38,7 +38,7 @@ from .indexing import known
 from .moves import agree_on_call, record_move
 from .rearranging import expand_dims
 from .reductions import Axis, finished, unordered
-from .rules import family, without_nans
+from .rules import NAN_WITH_WARNING, Member, family, without_nans
 from .sorting import SampleSort, has_room, sorting_order
 from .statistics import weights_along, weights_of
 
@@ -56,31 +56,31 @@ _CHUNK = 1 << 15  # elements that are compared at once: their masks stay in cach
 class _Statistic(NamedTuple):
     """A statistic of lines of elements, computed from whole lines or from elements at places of the sorted ones."""
 
-    name: str
+    member: Member
     shape: tuple[int, ...]  # of its values of one line, before the modes of the lines
     of_lines: Callable[..., Any]  # from a block, the mode along which the lines run, and options of NumPy's function
     places: Callable[[int], Array]  # from the length of a line, the places that it needs, in any order
     of_places: Callable[[Array, int], Any]  # its values, from the elements there, along mode 0, and that length
     fractions: Array | None = None  # of the weight of all elements, that quantiles with weights are at
 
-    @property
-    def skips(self) -> bool:
-        """Whether it leaves NaNs out."""
-        return self.name.startswith("nan")
-
 
 def _median(
-    name: str, a: Distributed, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+    member: Member,
+    a: Distributed,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    keepdims: Any = False,
 ) -> Any:
     def middle(n: int) -> Array:
         return np.unique([(n - 1) // 2, n // 2])
 
-    statistic = _Statistic(name, (), getattr(np, name), middle, lambda values, n: np.mean(values, 0))
+    statistic = _Statistic(member, (), getattr(np, member.name), middle, lambda values, n: np.mean(values, 0))
     return _of_lines(a, statistic, axis, None, out, keepdims)
 
 
 @family("selected", _median, np.median)
-def median() -> None:
+def median(*args: Any, **options: Any) -> Any:
     """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
     Args:
@@ -97,13 +97,14 @@ def median() -> None:
     >>> np.median(DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]"), axis=1).to_global()
     array([2., 4.])
     """
+    return _median(Member("median"), *args, **options)
 
 
-nanmedian: Final = without_nans("selected", _median, np.nanmedian, 2.0, "NaN, with a warning, if there is none")
+nanmedian: Final = without_nans("selected", _median, Member("nanmedian", skips_nan=True), 2.0, NAN_WITH_WARNING)
 
 
 def _quantile(
-    name: str,
+    member: Member,
     a: Distributed,
     q: Any,
     axis: Axis = None,
@@ -114,11 +115,11 @@ def _quantile(
     *,
     weights: Any = None,
 ) -> Any:
-    return _of_lines(a, _quantiles(name, a, q, method, weights), axis, weights, out, keepdims)
+    return _of_lines(a, _quantiles(member, a, q, method, weights), axis, weights, out, keepdims)
 
 
 @family("selected", _quantile, np.quantile)
-def quantile() -> None:
+def quantile(*args: Any, **options: Any) -> Any:
     """Quantiles of the elements along some modes, or of all, with the bits of `numpy.quantile`. Collective.
 
     If ranks can hold whole lines, each calls `numpy.quantile`. Otherwise they find the elements that it needs by
@@ -141,23 +142,25 @@ def quantile() -> None:
     >>> np.quantile(DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]"), [0.5, 1]).to_global()
     array([3., 5.])
     """
+    return _quantile(Member("quantile"), *args, **options)
 
 
 @family("selected", _quantile, np.percentile)
-def percentile() -> None:
+def percentile(*args: Any, **options: Any) -> Any:
     """The quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
 
     >>> import numpy as np, rote.array_api as xp
     >>> xp.percentile(xp.asarray([1.0, 3.0, 2.0]), 75).to_global().tolist()
     2.5
     """
+    return _quantile(Member("percentile"), *args, **options)
 
 
 nanquantile: Final = without_nans(
-    "selected", _quantile, np.nanquantile, 2.5, "NaN, with a warning, if there is none", more=", 0.75"
+    "selected", _quantile, Member("nanquantile", skips_nan=True), 2.5, NAN_WITH_WARNING, more=", 0.75"
 )
 nanpercentile: Final = without_nans(
-    "selected", _quantile, np.nanpercentile, 2.5, "NaN, with a warning, if there is none", more=", 75"
+    "selected", _quantile, Member("nanpercentile", skips_nan=True), 2.5, NAN_WITH_WARNING, more=", 75"
 )
 
 
@@ -200,14 +203,16 @@ _METHODS: dict[str, Callable[[int, Array], Any]] = {
 _AT_ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 
 
-def _quantiles(name: str, a: Distributed, q: Any, method: str, weights: Any) -> _Statistic:
+def _quantiles(member: Member, a: Distributed, q: Any, method: str, weights: Any) -> _Statistic:
     """Quantiles by NumPy's function of this name, which checks q, the method and dtypes on a line of one element."""
-    function, q, element = getattr(np, name), known(q), a.local.dtype
+    function, q, element = getattr(np, member.name), known(q), a.local.dtype
     if not isinstance(q, int | float) and np.asarray(q).dtype == object:
         q = np.asarray(q, np.float64)  # fractions
     if element.kind != "c" and 0 not in a.distribution.shape:
         function(np.ones(1, element), q, method=method, weights=None if weights is None else np.ones(1))
-    fractions, weak = _fractions(name, q, element)
+
+    percent = function in (np.percentile, np.nanpercentile)
+    fractions, leave_dtype = _fractions(q, element, percent)
 
     def between(n: int) -> tuple[Array, Array | None, Any]:
         """The elements before and after each quantile, counted from the end if negative; and its place between them."""
@@ -223,32 +228,33 @@ def _quantiles(name: str, a: Distributed, q: Any, method: str, weights: Any) -> 
             part = np.where(part == 0, 0.5, 1.0)
         elif method == "midpoint":
             part = np.where(place % 1 == 0, 0.0, 0.5)
-        return below, above, float(part) if weak else part.astype(place.dtype)
+        return below, above, float(part) if leave_dtype else part.astype(place.dtype)
 
     def places(n: int) -> Array:
         below, above, _ = between(n)
-        return np.concatenate([each.ravel() for each in (below, above) if each is not None]).astype(np.int64) % n
+        neighbours = [below.ravel()] if above is None else [below.ravel(), above.ravel()]
+        return np.concatenate(neighbours).astype(np.int64) % n
 
     def of_places(values: Array, n: int) -> Any:
         below, _, part = between(n)
         if part is None:
             return values.reshape(*below.shape, *values.shape[1:])
         low, high = values.reshape(2, *below.shape, *values.shape[1:])
-        return _lerp(low, high, part if weak else part.reshape(*part.shape, *[1] * (values.ndim - 1)))
+        return _lerp(low, high, part if leave_dtype else part.reshape(*part.shape, *[1] * (values.ndim - 1)))
 
     def of_lines(block: Array, mode: int, **options: Any) -> Any:
         return function(block, q, mode, method=method, **options)
 
-    return _Statistic(name, np.shape(q), of_lines, places, of_places, None if weights is None else fractions)
+    return _Statistic(member, np.shape(q), of_lines, places, of_places, None if weights is None else fractions)
 
 
-def _fractions(name: str, q: Any, dtype: np.dtype[Any]) -> tuple[Array, bool]:
+def _fractions(q: Any, dtype: np.dtype[Any], percent: bool) -> tuple[Array, bool]:
     """The fractions that NumPy computes with for an argument q, and whether they leave the dtype of the elements."""
     single = dtype.kind == "f" and not _FRACTIONS_ARE_DOUBLES
-    weak = type(q) in (int, float) and _FRACTIONS_ARE_DOUBLES
-    if name.endswith("percentile"):
-        return np.asarray(np.true_divide(q, dtype.type(100) if single else 100)), weak
-    return np.asarray(q, dtype if single and isinstance(q, int | float) else None), weak
+    leave_dtype = type(q) in (int, float) and _FRACTIONS_ARE_DOUBLES
+    if percent:
+        return np.asarray(np.true_divide(q, dtype.type(100) if single else 100)), leave_dtype
+    return np.asarray(q, dtype if single and isinstance(q, int | float) else None), leave_dtype
 
 
 # Whether the NumPy that is installed computes places in double precision for elements of any precision.
@@ -268,16 +274,18 @@ def _lerp(low: Array, high: Array, part: Any) -> Array:
 
 def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, out: Any, keepdims: Any) -> Any:
     """A statistic of the elements along some modes; it keeps the layout that the other modes then have."""
-    name, shape = statistic.name, a.distribution.shape
+    name, shape = statistic.member.name, a.distribution.shape
     if a.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
     modes = normalize_axis_tuple(range(len(shape)) if axis is None else axis, len(shape))
     others = [mode for mode in range(len(shape)) if mode not in modes]
+
     x = plain(a, name)
     if has_room(x.distribution, modes):
         x = whole_along(x, modes, name)
     dist = x.distribution
     masses = None if weights is None else _weights(x, weights, axis, modes, name)
+
     if any(dist.splits[mode] for mode in modes):
         values = _across(x, masses, statistic, modes)
     else:
@@ -290,6 +298,8 @@ def _of_lines(a: Distributed, statistic: _Statistic, axis: Axis, weights: Any, o
                 values = np.asarray(statistic.of_lines(block, block.ndim - 1, overwrite_input=free, **options))
             else:  # this rank has no line
                 values = np.empty((*statistic.shape, *block.shape[:-1]), _dtype(statistic, block))
+
+    # The modes of `q` come first, then those that stay, in the layout that they have.
     added = values.ndim - len(others)
     layout = Layout((*[()] * added, *[dist.layout.modes[mode] for mode in others]))
     extents = (*values.shape[:added], *[shape[mode] for mode in others])
@@ -324,35 +334,42 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: Modes, name: str) 
 
 def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: Modes) -> Array:
     """The values for this rank's part of the lines, which several ranks hold. Collective."""
-    dist, block = x.distribution, x.local
+    dist, block, skips_nan = x.distribution, x.local, statistic.member.skips_nan
     agree_on_call(x.comm)
     across = {split.grid_mode for mode in modes for split in dist.splits[mode]}
     comm = sub_comm(x.comm, dist.grid, tuple(sorted(across)))
+
     blocks = _lines(block, modes)
     rest = blocks.shape[:-1]
     lines = list(blocks.reshape(prod(rest), blocks.shape[-1]))
+
     undefined = np.zeros(len(lines), np.int64)  # NaNs
     if block.dtype.kind == "f":
         undefined[:] = [sum(np.count_nonzero(chunk != chunk) for chunk in _chunks(line)) for line in lines]
         comm.allreduce_in_place(undefined, "sum")
     sizes = prod([dist.shape[mode] for mode in modes]) - undefined
-    if statistic.skips and 0 in sizes:
+    if skips_nan and 0 in sizes:
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=6)
-    defined = sizes > 0 if statistic.skips else undefined == 0
+    defined = sizes > 0 if skips_nan else undefined == 0
+
     if masses is not None:
         with collective_errors(x.comm):  # of weights whose sum is no number
             chosen = np.flatnonzero(defined)
             return _weighted(x, lines, masses, statistic, modes, chosen, comm).reshape((*statistic.shape, *rest))
+
+    # Lines of one length need elements at the same places. With NaNs in them, lines have many lengths.
     places = {n: np.unique(statistic.places(n), return_inverse=True) for n in np.unique(sizes[defined]).tolist()}
     needed = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
-    found, nbytes = selected(lines, sizes.tolist(), needed, comm)
-    record_move(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", statistic.name)
-    undefined_only = statistic.skips and len(modes) == block.ndim and not defined.any()
+    elements, nbytes = selected(lines, sizes.tolist(), needed, comm)
+    way = f"a selection by counting over {comm.size} ranks"
+    record_move(x, nbytes + undefined.nbytes, lambda: way, statistic.member.name)
+
+    undefined_only = skips_nan and len(modes) == block.ndim and not defined.any()
     dtype = block.dtype if undefined_only else _dtype(statistic, block)  # as of NumPy, for one line of NaNs
     values = np.full((*statistic.shape, len(lines)), np.nan if dtype.kind == "f" else 0, dtype)
     for n, (_, order) in places.items():
         chosen = np.flatnonzero(defined & (sizes == n))
-        values[..., chosen] = statistic.of_places(np.stack([found[line] for line in chosen], axis=1)[order], n)
+        values[..., chosen] = statistic.of_places(np.stack([elements[line] for line in chosen], axis=1)[order], n)
     return values.reshape((*statistic.shape, *rest))
 
 
@@ -366,27 +383,28 @@ def _weighted(
     comm: Comm,
 ) -> Array:
     """The elements at fractions of the weight of the chosen lines, the smallest first. Collective."""
-    held = x.distribution.indices(x.comm.rank)
-    places = np.ravel_multi_index(np.ix_(*[held[mode] for mode in modes]), [x.distribution.shape[m] for m in modes])
+    indices = x.distribution.indices(x.comm.rank)
+    places = np.ravel_multi_index(np.ix_(*[indices[mode] for mode in modes]), [x.distribution.shape[m] for m in modes])
     fractions = np.asarray(statistic.fractions).reshape(-1)
     values = np.full((fractions.size, len(lines)), np.nan if x.local.dtype.kind == "f" else 0, x.local.dtype)
     weights = _lines(masses.local, modes).reshape(len(lines), -1)
     for number in chosen.tolist():
         numbers = lines[number] == lines[number]
-        rows = [each.reshape(-1)[numbers] for each in (lines[number], places, weights[number])]
-        values[:, number] = _at_weights(x, rows, fractions, comm, statistic.name)
+        rows = [row.reshape(-1)[numbers] for row in (lines[number], places, weights[number])]
+        values[:, number] = _at_weights(x, rows, fractions, comm, statistic.member.name)
     return values
 
 
 def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: Comm, name: str) -> Array:
     """The elements of one line at fractions of its weight; a row has values, their places or their weights."""
     order = sorting_order(rows[:2])
-    values, places, masses = (each[order] for each in rows)
+    values, places, masses = (row[order] for row in rows)
     ranks = SampleSort([values, places], comm)
     record_move(x, ranks.received * (values.itemsize + 16), lambda: f"a sample sort over {comm.size} ranks", name)
     values, places, masses = ranks(values), ranks(places), ranks(masses.astype(np.float64, copy=False))
     order = sorting_order([values, places])
     values, masses = values[order], masses[order]
+
     # The running sum goes on from rank to rank, so that it is rounded as the sum of the whole line is.
     before = np.zeros(1)
     for rank in range(comm.size):
@@ -396,22 +414,27 @@ def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: C
             total[:] = sums[-1:] if len(sums) else before
         comm.bcast_in_place(total, rank)
         before = total
+
+    # `before` is the sum of all now. All ranks have it, so all refuse it.
     with np.errstate(all="ignore"):
         sums /= before
         sound = before / before == 1
     if not sound:
         raise ValueError("weights have a sum that is a number, and not zero")
+
     if fractions.dtype.kind == "f":
         sums = sums.astype(fractions.dtype)
     sums[sums == 0] = -1  # an element without weight is at no fraction, not at 0 either
     index = np.searchsorted(sums, fractions).astype(np.int64)
     comm.allreduce_in_place(index, "sum")
     index = index.clip(0, sum(ranks.sizes) - 1)
+
+    # Runs ascend with the ranks: what they give in ascending order of the index is in that order when joined.
     order = np.argsort(index, kind="stable")
     here = index[order] - sum(ranks.sizes[: comm.rank])
-    found = np.concatenate(gathered(comm, name, values[here[(here >= 0) & (here < len(values))]]))
-    result = np.empty_like(found)
-    result[order] = found
+    elements = np.concatenate(gathered(comm, name, values[here[(here >= 0) & (here < len(values))]]))
+    result = np.empty_like(elements)
+    result[order] = elements
     return result
 
 
@@ -437,9 +460,9 @@ class _Exchange:
 
     def joined(self, arrays: Sequence[Array]) -> list[Array]:
         """For each of several arrays, those of all ranks, joined. Collective."""
-        everything = gathered(self.comm, "selection", arrays)
-        self.nbytes += sum(each.nbytes for several in everything for each in several)
-        return [np.concatenate(each) for each in zip(*everything, strict=True)]
+        of_ranks = gathered(self.comm, "selection", arrays)
+        self.nbytes += sum(array.nbytes for of_rank in of_ranks for array in of_rank)
+        return [np.concatenate(parts) for parts in zip(*of_ranks, strict=True)]
 
 
 def selected(
@@ -457,10 +480,15 @@ def selected(
     Returns:
         Per line, the elements at its places; and the number of bytes that this rank received.
     """
-    results = [np.empty(len(each), line.dtype) for line, each in zip(lines, places, strict=True)]
-    numbers = [np.arange(len(each)) for each in places]
-    runs = [_Run(*each) for each in zip(range(len(lines)), lines, sizes, places, numbers, strict=True) if len(each[3])]
+    results: list[Array] = []
+    runs: list[_Run] = []
+    for number, (line, size, at) in enumerate(zip(lines, sizes, places, strict=True)):
+        results.append(np.empty(len(at), line.dtype))
+        if len(at):
+            runs.append(_Run(number, line, size, at, np.arange(len(at))))
     few, exchange = _FEW + 16 * len(runs), _Exchange(comm)
+
+    # The first round takes elements as they lie; if its pivots would be too few, or too many, sort them first.
     total = sum(run.size for run in runs)
     if total > few:
         samples = min(_SAMPLES, total // 16) // len(runs)
@@ -468,8 +496,10 @@ def selected(
             runs = _narrowed(runs, _sampled(runs, samples, exchange), False, results, exchange)
         else:
             runs = [run._replace(values=_ascending(run.values)) for run in runs]
+
     while sum(run.size for run in runs) > few:
         runs = _narrowed(runs, _regular(runs, exchange), True, results, exchange)
+
     left = exchange.joined([_numbers(run.values) for run in runs])
     for run, values in zip(runs, left, strict=True):
         results[run.line][run.results] = np.sort(values)[run.places]
@@ -499,6 +529,7 @@ def _sampled(runs: Sequence[_Run], number: int, exchange: _Exchange) -> list[Arr
         # Multiples of the golden ratio, modulo 1, are spread evenly and share no period with the data.
         at = np.arange(-(-len(run.values) * number // run.size)) * 0.6180339887498949 % 1
         drawn.append(_numbers(run.values[(at * len(run.values)).astype(np.int64)]))
+
     pivots = []
     for run, sample in zip(runs, exchange.joined(drawn), strict=True):
         sample.sort()
@@ -515,9 +546,11 @@ def _regular(runs: Sequence[_Run], exchange: _Exchange) -> list[Array]:
     most = max(_SAMPLES // (size * len(runs)), 2)
     drawn, weights = [], []
     for run in runs:
-        number, held = min(most, len(run.values)), len(run.values)
-        drawn.append(run.values[(2 * np.arange(number) + 1) * held // max(2 * number, 1)])
-        weights.append(np.full(number, held / max(number, 1)))  # the elements that each sample stands for
+        length = len(run.values)
+        number = min(most, length)
+        drawn.append(run.values[(2 * np.arange(number) + 1) * length // max(2 * number, 1)])
+        weights.append(np.full(number, length / max(number, 1)))  # the elements that each sample stands for
+
     pivots = []
     for run, sample, span in zip(runs, exchange.joined(drawn), exchange.joined(weights), strict=True):
         order = np.argsort(sample, kind="stable")
@@ -534,31 +567,33 @@ def _narrowed(
     runs: Sequence[_Run], pivots: Sequence[Array], ascending: bool, results: Sequence[Array], exchange: _Exchange
 ) -> list[_Run]:
     """Enter the pivots at which places are into the results; return the runs between pivots that have the others."""
-    counts = np.concatenate(
-        [_counts(run.values, each, ascending) for run, each in zip(runs, pivots, strict=True)], axis=1, dtype=np.int64
-    )
+    by_run = [_counts(run.values, cuts, ascending) for run, cuts in zip(runs, pivots, strict=True)]
+    counts = np.concatenate(by_run, axis=1, dtype=np.int64)
     exchange.comm.allreduce_in_place(counts.reshape(-1), "sum")
     exchange.nbytes += counts.nbytes
-    found: list[_Run] = []
+
+    narrower: list[_Run] = []
     start = 0
-    for run, each in zip(runs, pivots, strict=True):
+    for run, cuts in zip(runs, pivots, strict=True):
         # Below a pivot, and up to it: of the cells between these bounds, every other one is the pivot itself.
         #
         #     cell      0   |   1   |   2   |   3   |   4
         #     elements  <p0    =p0   p0..p1    =p1    >p1
-        bounds = counts[:, start : start + len(each)].T.reshape(-1)
-        start += len(each)
+        bounds = counts[:, start : start + len(cuts)].T.reshape(-1)
+        start += len(cuts)
         cells = np.searchsorted(bounds, run.places, "right")
         at = cells % 2 == 1
-        results[run.line][run.results[at]] = each[cells[at] // 2]
+        results[run.line][run.results[at]] = cuts[cells[at] // 2]
+
         for cell in np.unique(cells[~at]).tolist():
-            low, high = (each[i] if 0 <= i < len(each) else None for i in (cell // 2 - 1, cell // 2))
+            low = cuts[cell // 2 - 1] if cell else None
+            high = cuts[cell // 2] if cell < len(bounds) else None
             before = int(bounds[cell - 1]) if cell else 0
             size = (int(bounds[cell]) if cell < len(bounds) else run.size) - before
             here = cells == cell
             values = _between(run.values, low, high, ascending)
-            found.append(_Run(run.line, values, size, run.places[here] - before, run.results[here]))
-    return found
+            narrower.append(_Run(run.line, values, size, run.places[here] - before, run.results[here]))
+    return narrower
 
 
 def _counts(values: Array, pivots: Array, ascending: bool) -> Ints:
@@ -582,6 +617,6 @@ def _between(values: Array, low: Any, high: Any, ascending: bool) -> Array:
     for chunk in _chunks(values):
         chosen = chunk == chunk if low is None else chunk > low  # never NaN
         parts.append(chunk[chosen if high is None else chosen & (chunk < high)])
-    found = np.concatenate(parts or [values[:0]])
-    found.sort()
-    return found
+    between = np.concatenate(parts or [values[:0]])
+    between.sort()
+    return between

@@ -39,12 +39,12 @@ from .distributed import Array, Distributed, comm_of, shape_of
 from .elementwise import elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
-from .rules import UFUNC_METHODS, Function, family, follows, without_nans
+from .rules import NAN_WITH_WARNING, UFUNC_METHODS, Function, Member, family, follows, without_nans
 
-__all__ = ["UNSET", "Axis", "LayoutLike", "Over", "Reduced", "all", "any", "argmax", "argmin", "combined"]
+__all__ = ["UNSET", "Axis", "LayoutLike", "Reduced", "ReducedModes", "all", "any", "argmax", "argmin", "combined"]
 __all__ += ["computed_in", "contributed", "count_nonzero", "finished", "in_layout", "masked", "max", "min"]
-__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "normal_axis", "over"]
-__all__ += ["prod", "reduce_by", "reduced", "reducible", "sum", "taken", "unordered"]
+__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmin", "nanprod", "nansum", "normal_axes", "normal_axis"]
+__all__ += ["prod", "reduce_by", "reduced", "reduced_modes", "reducible", "sum", "taken", "unordered"]
 
 Axis = int | tuple[int, ...] | None
 LayoutLike = Layout | str | None
@@ -56,7 +56,7 @@ UNSET: Any = np._NoValue
 """The value that NumPy passes on for an argument that was not given."""
 
 
-class Over(NamedTuple):
+class ReducedModes(NamedTuple):
     """The modes to reduce, whether they are kept with extent 1, and the layout of the result, if a call names one."""
 
     modes: Modes
@@ -75,9 +75,9 @@ class Reduced(NamedTuple):
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def over(x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike) -> Over:
+def reduced_modes(x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike) -> ReducedModes:
     """The arguments of a reduction of a tensor, checked; errors as of `normal_axes`."""
-    return Over(normal_axes(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
+    return ReducedModes(normal_axes(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
 
 
 def normal_axes(axis: Axis, order: int) -> Modes:
@@ -100,11 +100,11 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     if order == 0 and type(axis) is int and axis in (0, -1):
         return ()
 
-    named = axis if isinstance(axis, tuple) else (axis,)
-    for one in named:
-        if isinstance(one, bool | np.bool_) or not hasattr(one, "__index__"):
-            raise TypeError(f"an axis is an integer, and several are a tuple of integers, not {one!r}")
-    return tuple(np.lib.array_utils.normalize_axis_tuple(named, order))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for number in axes:
+        if isinstance(number, bool | np.bool_) or not hasattr(number, "__index__"):
+            raise TypeError(f"an axis is an integer, and several are a tuple of integers, not {number!r}")
+    return tuple(np.lib.array_utils.normalize_axis_tuple(axes, order))
 
 
 def normal_axis(axis: Any, order: int) -> int:
@@ -125,20 +125,20 @@ def computed_in(dtype: npt.DTypeLike | None, element: np.dtype[Any], out: Any) -
     return np.result_type(element, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
 
 
-def taken(name: str, x: T, where: Any) -> tuple[T, Any]:
-    """The tensor, and the mask of those of its elements that a function takes: not NaNs, if its name begins with nan.
+def taken(member: Member, x: T, where: Any) -> tuple[T, Any]:
+    """The tensor, and the mask of those of its elements that a function takes: not NaNs, if it skips them.
 
-    The mask is UNSET if all are taken. Contributions are combined first, for no rank knows alone which sums are NaN.
-    Errors as of `_mask`.
+    The mask is UNSET if all are taken. Errors as of `_mask`.
     """
     where = UNSET if where is True or where is UNSET else _mask(x, where)
-    if name[:3] != "nan" or x.local.dtype.kind not in "fc":
+    if not member.skips_nan or x.local.dtype.kind not in "fc":
         return x, where
+
     lay = x.distribution.layout
-    if lay.partial:
-        x = moved(x, replace(lay, partial=(), op="sum"), name)
-    numbers = elementwise(name, np.equal, (x, x), {})
-    return x, numbers if where is UNSET else elementwise(name, np.logical_and, (numbers, where), {})
+    if lay.partial:  # no rank knows alone which sums of contributions are NaN
+        x = moved(x, replace(lay, partial=(), op="sum"), member.name)
+    numbers = elementwise(member.name, np.equal, (x, x), {})
+    return x, numbers if where is UNSET else elementwise(member.name, np.logical_and, (numbers, where), {})
 
 
 def _mask(x: Distributed, where: Any) -> Any:
@@ -189,28 +189,32 @@ def unordered(name: str) -> TypeError:
 
 
 @memoized(4096)  # two layouts are built, which costs more than to reduce a small block
-def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
+def reduced(source: Distribution, along: ReducedModes, op: Op) -> Reduced:
     """The distributions of the contributions to a reduction, and of its result.
 
     >>> from rote.layout.layout import parse
-    >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), Over((0,)), "max")
-    >>> print(where.contributions.layout, where.target.layout)
+    >>> ends = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), ReducedModes((0,)), "max")
+    >>> print(ends.contributions.layout, ends.target.layout)
     block[(1)]+max(0) block[(1)]
     """
-    lay, order, modes = source.layout, len(source.shape), over.modes
+    lay, order, modes = source.layout, len(source.shape), along.modes
+
     # Of a view all modes are reduced (see `reducible`), so all its entries split reduced modes.
     entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
     split = [entry.grid_mode for entry in chain(*entries)]
-    left = list(lay.modes) if lay.view is None else [()] * order
+
+    remaining = list(lay.modes) if lay.view is None else [()] * order
     extents = list(source.shape)
     for m in modes:
-        left[m], extents[m] = (), 1
-    kept = [m for m in range(order) if over.keepdims or m not in modes]
-    ends, shape = tuple([left[m] for m in kept]), tuple([extents[m] for m in kept])
-    contributions = Layout(ends, op=op, partial=(*split, *lay.partial), rooted=lay.rooted)
-    target = over.layout or Layout(ends, rooted=lay.rooted)
-    first, last = (distribute(each, shape, source.grid) for each in (contributions, target))
-    return Reduced(first, last, first.meaning != last.meaning)
+        remaining[m], extents[m] = (), 1
+
+    result_modes = [m for m in range(order) if along.keepdims or m not in modes]
+    splits, shape = tuple([remaining[m] for m in result_modes]), tuple([extents[m] for m in result_modes])
+    contributions = distribute(
+        Layout(splits, op=op, partial=(*split, *lay.partial), rooted=lay.rooted), shape, source.grid
+    )
+    target = distribute(along.layout or Layout(splits, rooted=lay.rooted), shape, source.grid)
+    return Reduced(contributions, target, contributions.meaning != target.meaning)
 
 
 def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | None = None) -> T:
@@ -225,7 +229,7 @@ def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | Non
     return x if lay.view is None or len(modes) == len(x.distribution.shape) else plain(x, name)
 
 
-def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
+def contributed(x: T, modes: Modes, ends: Reduced, local: Local) -> T:
     """The tensor of contributions to a reduction; it is the result already if nothing moves.
 
     Args:
@@ -238,33 +242,36 @@ def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
         extents = zip(dist.roles, dist.grid.shape, strict=True)
         if product([extent for role, extent in extents if role.name == "replicated"]) > 1:
             block = np.ascontiguousarray(block)
+
     block = np.asarray(local(block, None if dist.layout.view is not None else modes))
-    shape = where.contributions.local_shape(x.comm.rank)
-    if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
+    shape = ends.contributions.local_shape(x.comm.rank)
+    if block.shape != shape:  # modes of extent 1 that stay, or a rank outside the root
         block = block.reshape(shape) if block.size == product(shape) else np.empty(shape, block.dtype)
-    return x._on(block, where.contributions if where.moves else where.target)
+    return x._on(block, ends.contributions if ends.moves else ends.target)
 
 
-def combined(name: str, contributions: T, where: Reduced) -> T:
+def combined(name: str, contributions: T, ends: Reduced) -> T:
     """The result of a reduction, from the contributions of the ranks. Collective if data moves."""
-    if where.moves:
-        return redistributed(contributions, where.target.layout, name)
-    if contributions.distribution is where.target:
+    if ends.moves:
+        return redistributed(contributions, ends.target.layout, name)
+    if contributions.distribution is ends.target:
         return contributions
-    return contributions._on(contributions.local, where.target)
+    return contributions._on(contributions.local, ends.target)
 
 
-def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dtype: npt.DTypeLike | None) -> Any:
+def reduce_by(
+    name: str, ufunc: np.ufunc, op: Op, x: Distributed, along: ReducedModes, dtype: npt.DTypeLike | None
+) -> Any:
     """Reduce by a ufunc, under the name of the function that calls this; `dtype` as for `sum`."""
     element = None if dtype is None else as_dtype(dtype)
     if x.distribution.partial or x.distribution.layout.view is not None:
-        x = reducible(name, x, over.modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
-    where = reduced(x.distribution, over, op)
+        x = reducible(name, x, along.modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
+    ends = reduced(x.distribution, along, op)
 
     def local(block: Array, axis: Modes | None) -> Any:
-        return ufunc.reduce(block, axis=axis, dtype=element, keepdims=over.keepdims)
+        return ufunc.reduce(block, axis=axis, dtype=element, keepdims=along.keepdims)
 
-    return combined(name, contributed(x, over.modes, where, local), where)
+    return combined(name, contributed(x, along.modes, ends, local), ends)
 
 
 def in_layout(name: str, x: T, layout: LayoutLike) -> T:
@@ -287,7 +294,7 @@ def finished(
 
 
 def _sum(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -301,22 +308,23 @@ def _sum(
     exact: bool = False,
 ) -> Any:
     initial = UNSET if initial is UNSET else _start(initial)
-    x, where = taken(name, x, where)
+    x, where = taken(member, x, where)
     x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
-    modes = over(x, axis, keepdims, layout)
-    if exact and element.kind in "fc":
-        x = reducible("sum", x, modes.modes, "")
-        ends = reduced(x.distribution, modes._replace(layout=None), "sum")
-        axes = modes.modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
-        result = exact_sum(x, axes, (ends.contributions, ends.target), element, modes.layout)
+    along = reduced_modes(x, axis, keepdims, layout)
+
+    if exact and element.kind in "fc":  # sums of integers are exact in any order
+        x = reducible("sum", x, along.modes, "")
+        ends = reduced(x.distribution, along._replace(layout=None), "sum")
+        axes = along.modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
+        result = exact_sum(x, axes, (ends.contributions, ends.target), element, along.layout)
     else:
-        result = reduce_by("sum", np.add, "sum", x, modes, dtype)
-    return finished(name, result, out, np.add, initial)
+        result = reduce_by("sum", np.add, "sum", x, along, dtype)
+    return finished(member.name, result, out, np.add, initial)
 
 
 @family("reduction", _sum, np.sum)
-def sum() -> None:
+def sum(*args: Any, **options: Any) -> Any:
     """The sum over some modes, or all. Collective if they are split.
 
     Args:
@@ -336,13 +344,14 @@ def sum() -> None:
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
     """
+    return _sum(Member("sum"), *args, **options)
 
 
-nansum: Final = without_nans("reduction", _sum, np.nansum, 4.0)
+nansum: Final = without_nans("reduction", _sum, Member("nansum", skips_nan=True), 4.0)
 
 
 def _product(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -355,14 +364,14 @@ def _product(
     layout: LayoutLike = None,
 ) -> Any:
     initial = UNSET if initial is UNSET else _start(initial)
-    x, where = taken(name, x, where)
+    x, where = taken(member, x, where)
     x, dtype = masked(x, where, 1), computed_in(dtype, x.local.dtype, out)
-    result = reduce_by("prod", np.multiply, "prod", x, over(x, axis, keepdims, layout), dtype)
-    return finished(name, result, out, np.multiply, initial)
+    result = reduce_by("prod", np.multiply, "prod", x, reduced_modes(x, axis, keepdims, layout), dtype)
+    return finished(member.name, result, out, np.multiply, initial)
 
 
 @family("reduction", _product, np.prod)
-def prod() -> None:
+def prod(*args: Any, **options: Any) -> Any:
     """The product over some modes, or all; arguments and errors as for `sum`. Collective if they are split.
 
     Each rank multiplies its own factors first. So if factors are so large and so small that a part of the product
@@ -373,15 +382,14 @@ def prod() -> None:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
     """
+    return _product(Member("prod", op="prod"), *args, **options)
 
 
-nanprod: Final = without_nans("reduction", _product, np.nanprod, 3.0)
-
-_TRUTH: dict[str, tuple[np.ufunc, Op]] = {"any": (np.logical_or, "sum"), "all": (np.logical_and, "prod")}
+nanprod: Final = without_nans("reduction", _product, Member("nanprod", skips_nan=True, op="prod"), 3.0)
 
 
 def _truth(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -391,31 +399,34 @@ def _truth(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    ufunc, op = _TRUTH[name]
-    modes = over(x, axis, keepdims, layout)
+    name, op = member.name, member.op
+    ufunc = np.logical_or if op == "sum" else np.logical_and
+    along = reduced_modes(x, axis, keepdims, layout)
     if where is not UNSET:
-        x, where = taken(name, x, where)
-    return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), modes, np.dtype(bool)), out)
+        x, where = taken(member, x, where)
+    return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), along, np.dtype(bool)), out)
 
 
 @family("reduction", _truth, np.any)
-def any() -> None:
+def any(*args: Any, **options: Any) -> Any:
     """Whether any element is true; arguments and errors as for `sum`. Collective if the modes are split.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
     array([ True,  True])
     """
+    return _truth(Member("any"), *args, **options)
 
 
 @family("reduction", _truth, np.all)
-def all() -> None:
+def all(*args: Any, **options: Any) -> Any:
     """Whether all elements are true; arguments and errors as for `sum`. Collective if the modes are split.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
     """
+    return _truth(Member("all", op="prod"), *args, **options)
 
 
 @follows("reduction", np.count_nonzero)
@@ -434,7 +445,7 @@ def count_nonzero(x: Distributed, /, axis: Axis = None, *, keepdims: bool = Fals
 
 
 def _extremum(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -445,14 +456,15 @@ def _extremum(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    modes, dtype, shape = over(x, axis, keepdims, layout), x.local.dtype, x.distribution.shape
-    op: Op = "max" if name[-3:] == "max" else "min"
+    along, dtype, shape = reduced_modes(x, axis, keepdims, layout), x.local.dtype, x.distribution.shape
+    op = member.op
     ufunc: Any = np.maximum if op == "max" else np.minimum
-    skips = name[:3] == "nan" and dtype.kind == "f"
+    skips = member.skips_nan and dtype.kind == "f"
     initial = UNSET if initial is UNSET else _start(initial)
     bounded = initial is not UNSET
     if skips and bounded and initial != initial:
         initial = UNSET  # NaN is left out
+
     if dtype.kind == "c":
         raise unordered(op)
     if where is not UNSET and where is not True and not bounded:
@@ -460,31 +472,33 @@ def _extremum(
             f"the {op} of no elements is not defined\nwrite initial=, which is that where the mask has none"
         )
     if product(shape) == 0 and not bounded:
-        ufunc.reduce(np.empty(shape, dtype), axis=modes.modes)  # raises NumPy's error
-    if skips and modes.layout is not None and modes.layout.partial:  # NaNs are no contributions
-        modes = modes._replace(layout=None)
-    x, mask = taken(name, x, where)
-    numbers = reducible(op, masked(x, mask, identity(op, dtype)), modes.modes, op)
-    ends = reduced(numbers.distribution, modes, op)
+        ufunc.reduce(np.empty(shape, dtype), axis=along.modes)  # raises NumPy's error
+
+    if skips and along.layout is not None and along.layout.partial:  # NaNs are no contributions
+        along = along._replace(layout=None)
+    x, mask = taken(member, x, where)
+    numbers = reducible(op, masked(x, mask, identity(op, dtype)), along.modes, op)
+    ends = reduced(numbers.distribution, along, op)
 
     def local(block: Array, axis: Modes | None) -> Any:
         start: Any = UNSET if block.size else identity(op, dtype)
         return ufunc.reduce(block, axis=axis, keepdims=keepdims, initial=start)
 
-    result = _combined_extrema(op, contributed(numbers, modes.modes, ends, local), ends, op)
-    result = finished(name, result, None if skips else out, ufunc, initial)
+    result = _combined_extrema(op, contributed(numbers, along.modes, ends, local), ends, op)
+    result = finished(member.name, result, None if skips else out, ufunc, initial)
     if not skips:
         return result
-    if initial is UNSET:
-        some = any(mask, axis, None, keepdims, layout=modes.layout)
+
+    if initial is UNSET:  # where all are NaN, the result is, not the identity that stood in their place
+        some = any(mask, axis, None, keepdims, layout=along.layout)
         result = masked(result, some, np.nan)
         if np.isnan(result.local).any():
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
-    return finished(name, in_layout(name, result, layout), out)
+    return finished(member.name, in_layout(member.name, result, layout), out)
 
 
 @family("reduction", _extremum, np.max, np.amax)
-def max() -> None:
+def max(*args: Any, **options: Any) -> Any:
     """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
 
     Raises:
@@ -497,24 +511,26 @@ def max() -> None:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
     array([3, 2])
     """
+    return _extremum(Member("max", op="max"), *args, **options)
 
 
 @family("reduction", _extremum, np.min, np.amin)
-def min() -> None:
+def min(*args: Any, **options: Any) -> Any:
     """The smallest element, or NaN if there is one; arguments and errors as for `max`.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
     """
+    return _extremum(Member("min", op="min"), *args, **options)
 
 
-nanmax: Final = without_nans("reduction", _extremum, np.nanmax, 3.0, "NaN, with a warning, if there is none")
-nanmin: Final = without_nans("reduction", _extremum, np.nanmin, 1.0, "NaN, with a warning, if there is none")
+nanmax: Final = without_nans("reduction", _extremum, Member("nanmax", skips_nan=True, op="max"), 3.0, NAN_WITH_WARNING)
+nanmin: Final = without_nans("reduction", _extremum, Member("nanmin", skips_nan=True, op="min"), 1.0, NAN_WITH_WARNING)
 
 
 def _position(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: int | None = None,
@@ -523,16 +539,17 @@ def _position(
     keepdims: bool = False,
     layout: LayoutLike = None,
 ) -> Any:
-    shape, dtype = x.distribution.shape, x.local.dtype
-    op: Op = "max" if name[-3:] == "max" else "min"
+    name, op, shape, dtype = member.name, member.op, x.distribution.shape, x.local.dtype
     first: Any = np.argmax if op == "max" else np.argmin
     if dtype.kind == "c":
         raise unordered(name)
-    x, numbers = taken(name, x, UNSET)
+
+    x, numbers = taken(member, x, UNSET)
     if numbers is not UNSET:
         if not all(any(numbers, axis)):
             raise ValueError("All-NaN slice encountered")
         x = masked(x, numbers, identity(op, dtype))
+
     if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
         raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
     if isinstance(axis, tuple | list):
@@ -546,9 +563,11 @@ def _position(
     axis = modes[0] if axis is not None and modes else None
     if product(shape) == 0:
         first(np.empty(shape, dtype), axis)  # raises NumPy's error
+
     x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
     dist, block, rank = x.distribution, x.local, x.comm.rank
-    ends = reduced(dist, Over(modes, keepdims, layout_or_none(layout)), "min")
+    ends = reduced(dist, ReducedModes(modes, keepdims, layout_or_none(layout)), "min")
+
     # In two steps: the best value of all ranks, then the least index of the ranks that have it.
     least = np.iinfo(np.int64).max
     places: Any = np.empty(0, np.int64)
@@ -556,7 +575,7 @@ def _position(
         nearest = np.asarray(first(block, axis, keepdims=True))
         places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
     if ends.moves:
-        wide = reduced(dist, Over(modes, True), op)
+        wide = reduced(dist, ReducedModes(modes, keepdims=True), op)
         if block.size:
             best = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
         else:
@@ -565,13 +584,14 @@ def _position(
         best = best + dtype.type(0)  # of -0.0 and 0.0, which are equal, the first counts
         of_all = _combined_extrema(name, x._on(best, wide.contributions), wide, op).local
         places = np.where((best == of_all) | ((best != best) & (of_all != of_all)), places, least)
+
     block = np.asarray(places, np.int64).reshape(ends.contributions.local_shape(rank))
     result = combined(name, x._on(block, ends.contributions), ends)
     return result if out is None else finished(name, result, out)
 
 
 @family("reduction", _position, np.argmax)
-def argmax() -> None:
+def argmax(*args: Any, **options: Any) -> Any:
     """The index of the largest element, the first of several; a NaN counts as the largest.
 
     Args:
@@ -589,10 +609,11 @@ def argmax() -> None:
     >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
     1
     """
+    return _position(Member("argmax", op="max"), *args, **options)
 
 
 @family("reduction", _position, np.argmin)
-def argmin() -> None:
+def argmin(*args: Any, **options: Any) -> Any:
     """The index of the smallest element, the first of several; a NaN counts as the smallest.
 
     Arguments and errors as for `argmax`.
@@ -601,20 +622,25 @@ def argmin() -> None:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
     array([0, 1])
     """
+    return _position(Member("argmin", op="min"), *args, **options)
 
 
-nanargmax: Final = without_nans("reduction", _position, np.nanargmax, 2, "ValueError if there is none")
-nanargmin: Final = without_nans("reduction", _position, np.nanargmin, 0, "ValueError if there is none")
+nanargmax: Final = without_nans(
+    "reduction", _position, Member("nanargmax", skips_nan=True, op="max"), 2, "ValueError if there is none"
+)
+nanargmin: Final = without_nans(
+    "reduction", _position, Member("nanargmin", skips_nan=True, op="min"), 0, "ValueError if there is none"
+)
 
 
 def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
     """The global indices along a mode of the elements of a block at local indices."""
     if not dist.splits[mode]:
         return local
-    held = dist.index_sets(rank)[mode]
+    indices = dist.index_sets(rank)[mode]
     if local.size > 8:
-        return held.to_array()[local]
-    return np.array([*map(held.at, local.reshape(-1).tolist())], np.int64).reshape(local.shape)
+        return indices.to_array()[local]
+    return np.array([*map(indices.at, local.reshape(-1).tolist())], np.int64).reshape(local.shape)
 
 
 def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:
@@ -625,21 +651,23 @@ def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...])
     return np.asarray(np.ravel_multi_index(tuple(parts), dist.shape))
 
 
-def _combined_extrema(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
+def _combined_extrema(name: str, x: Distributed, ends: Reduced, op: Op) -> Any:
     """The extrema of the contributions of ranks; NaN where any of them is NaN."""
     values = x.local
-    if not where.moves or where.target.partial or values.dtype.kind != "f":
-        return combined(name, x, where)
+    if not ends.moves or ends.target.partial or values.dtype.kind != "f":
+        return combined(name, x, ends)
+
     missing = np.isnan(values)
     if values.itemsize > 8:  # wider than any integer: NaNs are reduced separately
-        result = combined(name, x, where)
+        result = combined(name, x, ends)
         nan = missing if op == "max" else ~missing
-        nan = combined(name, x._with(nan), where).local
+        nan = combined(name, x._with(nan), ends).local
         return result._with(np.where(nan if op == "max" else ~nan, np.nan, result.local))
+
     bits = values.reshape(-1).view(f"i{values.itemsize}").reshape(values.shape)
     info = np.iinfo(bits.dtype)
     keys = np.where(missing, info.max if op == "max" else info.min, _in_order(bits))
-    result = combined(name, x._with(keys), where)
+    result = combined(name, x._with(keys), ends)
     return result._with(_in_order(result.local).view(values.dtype))
 
 

@@ -14,14 +14,24 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 import numpy as np
 
 from ..errors import LayoutError
+from ..grammar.nodes import Op
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
 from .distributed import Distributed, comm_of, is_foreign, owned
 from .moves import Attribution, attribution, warn_of_copies
 
-__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "call_collectively", "family"]
-__all__ += ["fits", "follows", "named", "numpy_arguments", "of_tensors", "raises_collectively", "refuse_unfit"]
-__all__ += ["without_nans", "written"]
+__all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
+__all__ += [
+    "call_collectively",
+    "family",
+    "fits",
+    "follows",
+    "named",
+    "numpy_arguments",
+    "of_tensors",
+    "raises_collectively",
+]
+__all__ += ["refuse_unfit", "without_nans", "written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -134,9 +144,6 @@ def named(
     Args:
         hints: what to write in place of arguments that the function does not have.
     """
-    first, *others = signature(model).parameters.values()
-    public = signature(model).replace(parameters=others)
-    kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
 
     def enter(function: Callable[[], None]) -> Callable[P, R]:
         name = function.__name__
@@ -146,22 +153,40 @@ def named(
             try:
                 return model(name, *args, **options)
             except TypeError:
-                refuse_unfit(name, public, args, options, hints)
+                refuse_unfit(name, signature(called), args, options, hints)
                 raise
 
         called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
-        called.__annotations__ = kinds
-        called.__signature__ = public  # type: ignore[attr-defined]
-        return called
+        return _signed(called, model)
 
     return enter
 
 
+def _signed(function: Callable[..., R], model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
+    """The function, which shows the signature of a model without its first parameter."""
+    first, *others = signature(model).parameters.values()
+    function.__signature__ = signature(model).replace(parameters=others)  # type: ignore[attr-defined]
+    function.__annotations__ = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
+    return function
+
+
+class Member(NamedTuple):
+    """What tells a function of a family from the others, all of which call one model with it as first argument."""
+
+    name: str
+    skips_nan: bool = False  # whether it leaves NaNs out
+    op: Op = "sum"  # how elements are combined
+    root: bool = False  # whether it takes the square root of the result
+
+
 def family(
     rule: str, model: Callable[Concatenate[Any, P], R], *answers: Function
-) -> Callable[[Callable[[], None]], Callable[P, R]]:
-    """Make a function that `follows` a rule from its name and docstring, as `named` does."""
-    return lambda function: follows(rule, *answers)(named(model)(function))
+) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Let a function follow a rule that passes its arguments on to a model, behind what tells it from its family.
+
+    The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
+    """
+    return lambda function: follows(rule, *answers)(_signed(function, model))
 
 
 def written(
@@ -176,6 +201,9 @@ def written(
     return named(model, hints)(function)
 
 
+NAN_WITH_WARNING = "NaN, with a warning, if there is none"
+"""What happens in many functions `without_nans` if all elements are NaN."""
+
 _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Arguments and errors as for `{plain}`.
 
 >>> import numpy as np, rote.array_api as xp
@@ -185,19 +213,25 @@ _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Argum
 
 
 def without_nans(
-    rule: str, model: Callable[Concatenate[Any, P], R], answered: Function, value: Any, beyond: str = "", more: str = ""
+    rule: str, model: Callable[Concatenate[Any, P], R], member: Member, value: Any, beyond: str = "", more: str = ""
 ) -> Callable[P, R]:
-    """The function of a family that answers for NumPy's function of this name and leaves NaNs out.
+    """The function of a family that answers for NumPy's function of the member's name and leaves NaNs out.
 
     Args:
         value: the result of the example, for 1, NaN and 3 and for `more` arguments.
         beyond: what happens if all elements are NaN, or in the place of NaNs.
     """
 
-    name = answered.__name__
-    plain, beyond = name.removeprefix("nan"), beyond and f"; {beyond}"
-    doc = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
-    return follows(rule, answered)(written(name, doc, model))
+    def function(*args: P.args, **options: P.kwargs) -> R:
+        return model(member, *args, **options)
+
+    name, beyond = member.name, beyond and f"; {beyond}"
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = model.__module__
+    function.__doc__ = _WITHOUT_NANS.format(
+        plain=name.removeprefix("nan"), name=name, beyond=beyond, more=more, value=value
+    )
+    return family(rule, model, getattr(np, name))(function)
 
 
 def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -241,6 +275,9 @@ def numpy_arguments(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[tu
 
 def _explain(error: Exception, name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Raise another error in the place of one that a value caused which is no tensor, or no integer."""
+    if isinstance(error, TypeError) and hasattr(function, "__signature__") and not hasattr(function, "__wrapped__"):
+        refuse_unfit(name, signature(function), args, options)  # of a `family`, whose error names the model
+
     values = _values(args, options)
     if not any(isinstance(value, Distributed) for value in values):
         if not values or (isinstance(error, TypeError) and not fits(function, args, options)):

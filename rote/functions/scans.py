@@ -30,7 +30,7 @@ from .moves import redistributed
 from .rearranging import concat, pad
 from .reductions import UNSET, computed_in, finished, masked, normal_axis, taken, unordered
 from .reshaping import in_order, reshape
-from .rules import UFUNC_METHODS, family, follows, without_nans
+from .rules import UFUNC_METHODS, Member, family, follows, without_nans
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
 
@@ -63,7 +63,7 @@ def _cumulative(
 
 
 @family("along", _cumulative, np.cumulative_sum)
-def cumulative_sum() -> None:
+def cumulative_sum(*args: Any, **options: Any) -> Any:
     """The cumulative sums along a mode: each element with all before it. Collective.
 
     If blocks split the mode, ranks exchange only their totals; a mode that is split cyclically is made whole.
@@ -80,10 +80,11 @@ def cumulative_sum() -> None:
     >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
     array([0, 1, 3, 6])
     """
+    return _cumulative("cumulative_sum", *args, **options)
 
 
 @family("along", _cumulative, np.cumulative_prod)
-def cumulative_prod() -> None:
+def cumulative_prod(*args: Any, **options: Any) -> Any:
     """The cumulative products along a mode: each element with all before it.
 
     Arguments and errors as for `cumulative_sum`.
@@ -92,14 +93,17 @@ def cumulative_prod() -> None:
     >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
     array([3, 3, 6])
     """
+    return _cumulative("cumulative_prod", *args, **options)
 
 
 def _flat_scan(
-    name: str, a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None
+    member: Member, a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None
 ) -> Any:
-    ufunc, neutral = (np.add, 0) if name[-3:] == "sum" else (np.multiply, 1)
-    a, numbers = taken(name, a, UNSET)
+    name = member.name
+    ufunc, neutral = (np.add, 0) if member.op == "sum" else (np.multiply, 1)
+    a, numbers = taken(member, a, UNSET)
     a = masked(a, numbers, neutral)
+
     if not a.distribution.shape:
         a = reshape(a, 1)
     if axis is None:
@@ -108,7 +112,7 @@ def _flat_scan(
 
 
 @family("along", _flat_scan, np.cumsum)
-def cumsum() -> None:
+def cumsum(*args: Any, **options: Any) -> Any:
     """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
     Raises:
@@ -118,20 +122,26 @@ def cumsum() -> None:
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
     array([3, 4, 6])
     """
+    return _flat_scan(Member("cumsum"), *args, **options)
 
 
 @family("along", _flat_scan, np.cumprod)
-def cumprod() -> None:
+def cumprod(*args: Any, **options: Any) -> Any:
     """The cumulative product along a mode, or of all elements in row-major order; errors as for `cumsum`.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
     array([3, 3, 6])
     """
+    return _flat_scan(Member("cumprod", op="prod"), *args, **options)
 
 
-nancumsum: Final = without_nans("along", _flat_scan, np.nancumsum, [1.0, 1.0, 4.0], "a NaN counts as 0")
-nancumprod: Final = without_nans("along", _flat_scan, np.nancumprod, [1.0, 1.0, 3.0], "a NaN counts as 1")
+nancumsum: Final = without_nans(
+    "along", _flat_scan, Member("nancumsum", skips_nan=True), [1.0, 1.0, 4.0], "a NaN counts as 0"
+)
+nancumprod: Final = without_nans(
+    "along", _flat_scan, Member("nancumprod", skips_nan=True, op="prod"), [1.0, 1.0, 3.0], "a NaN counts as 1"
+)
 
 
 def _accumulate(

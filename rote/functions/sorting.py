@@ -74,7 +74,7 @@ def _sort(
 
 
 @family("sorted", _sort, np.sort)
-def sort() -> None:
+def sort(*args: Any, **options: Any) -> Any:
     """The elements in ascending order along a mode, or as one line in row-major order if it is None. Collective.
 
     If the mode is split, another mode is split in its place, if one is long enough. Otherwise no rank holds whole
@@ -95,10 +95,11 @@ def sort() -> None:
     >>> sort(DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
     array([3, 2, 1])
     """
+    return _sort("sort", *args, **options)
 
 
 @family("sorted", _sort, np.argsort)
-def argsort() -> None:
+def argsort(*args: Any, **options: Any) -> Any:
     """The indices along a mode that sort it; equal elements keep their order.
 
     Arguments, layout and errors as for `sort`.
@@ -107,6 +108,7 @@ def argsort() -> None:
     >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
     """
+    return _sort("argsort", *args, **options)
 
 
 def has_room(dist: Distribution, modes: Collection[int]) -> bool:

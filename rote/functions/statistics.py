@@ -31,9 +31,9 @@ from .indexing import known
 from .moves import moved, redistributed
 from .products import conjugate, matmul
 from .rearranging import concat, permute_dims
-from .reductions import UNSET, Axis, LayoutLike, Over, computed_in, finished, in_layout, reduce_by, taken, unordered
+from .reductions import UNSET, Axis, LayoutLike, ReducedModes, computed_in, finished, in_layout, taken, unordered
 from .reshaping import compressed, reshape
-from .rules import family, follows, without_nans
+from .rules import Member, family, follows, without_nans
 
 __all__ = ["average", "bincount", "corrcoef", "cov", "histogram", "mean", "nanmean", "nanstd", "nanvar", "ptp", "std"]
 __all__ += ["var", "weights_along", "weights_of"]
@@ -42,7 +42,7 @@ T = TypeVar("T", bound=Distributed)
 
 
 def _mean(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -57,19 +57,21 @@ def _mean(
     default = None if x.local.dtype.kind in "fc" else np.dtype("f8")
     computed = computed_in(default if dtype is None else dtype, x.local.dtype, out)
     element = x.local.dtype if computed is None else as_dtype(computed)
-    over = _over(name, x, axis, keepdims, layout, dtype, out)
-    x, where = taken(name, x, where)
+    along = _reduced_modes(member, x, axis, keepdims, layout, dtype, out)
+    x, where = taken(member, x, where)
     if where is not UNSET:
-        over = _divisible(over)
+        along = _divisible(along)
+
     if exact:
-        total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=over.layout, exact=True)
+        total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=along.layout, exact=True)
     else:
-        total = reduce_by("mean", np.add, "sum", reductions.masked(x, where, 0), over, element)
-    return finished(name, in_layout(name, _divided(total, _number(x, over, where), out), layout), out)
+        total = reductions.reduce_by("mean", np.add, "sum", reductions.masked(x, where, 0), along, element)
+    means = in_layout(member.name, _divided(total, _number(x, along, where), out), layout)
+    return finished(member.name, means, out)
 
 
 @family("reduction", _mean, np.mean)
-def mean() -> None:
+def mean(*args: Any, **options: Any) -> Any:
     """The mean over some modes, or all; for integers it is in double precision. Arguments and errors as for `sum`.
 
     Raises:
@@ -79,13 +81,14 @@ def mean() -> None:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
     """
+    return _mean(Member("mean"), *args, **options)
 
 
-nanmean: Final = without_nans("reduction", _mean, np.nanmean, 2.0)
+nanmean: Final = without_nans("reduction", _mean, Member("nanmean", skips_nan=True), 2.0)
 
 
 def _spread(
-    name: str,
+    member: Member,
     x: Distributed,
     /,
     axis: Axis = None,
@@ -99,7 +102,7 @@ def _spread(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    if name[-3:] == "std" and layout is not None and as_layout(layout).partial:
+    if member.root and layout is not None and as_layout(layout).partial:
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
     if correction is not UNSET and correction is not None:
         if ddof != 0:
@@ -108,22 +111,26 @@ def _spread(
     if type(ddof) is not int and (np.ndim(ddof) or np.asarray(ddof).dtype.kind not in "biuf"):
         raise TypeError(f"ddof, or correction, is one real number, not {ddof!r}")
     mean = UNSET if mean is None else mean
-    written = None if name == "nanstd" else out  # NumPy casts its variance, not the numbers
-    over = _over(name, x, axis, keepdims, layout, dtype, written)
-    variance = in_layout(name, _variance(name, x, over, dtype, ddof, written, where, mean), layout)
-    if name == "nanstd" and out is not None:
+
+    # Of `nanstd` NumPy casts the variance to the dtype of `out`; of the others it computes in that dtype.
+    cast_last = member.root and member.skips_nan
+    written = None if cast_last else out
+    along = _reduced_modes(member, x, axis, keepdims, layout, dtype, written)
+    variance = in_layout(member.name, _variance(member, x, along, dtype, ddof, written, where, mean), layout)
+    if cast_last and out is not None:
         _check_inexact(x, None, out)
         variance = variance.astype(np.result_type(variance.local.dtype, out.local.dtype))
-    if name[-3:] == "std":
+
+    if member.root:
         if out is None and not variance.distribution.shape:  # NumPy refuses a root of integers, but not of one number
             variance.local[...] = np.sqrt(variance.local)
         else:
             np.sqrt(variance.local, out=variance.local)
-    return finished(name, variance, out, casting="same_kind" if name == "nanstd" else "unsafe")
+    return finished(member.name, variance, out, casting="same_kind" if cast_last else "unsafe")
 
 
 @family("reduction", _spread, np.var)
-def var() -> None:
+def var(*args: Any, **options: Any) -> Any:
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
     Args:
@@ -139,46 +146,50 @@ def var() -> None:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
     """
+    return _spread(Member("var"), *args, **options)
 
 
 @family("reduction", _spread, np.std)
-def std() -> None:
+def std(*args: Any, **options: Any) -> Any:
     """The standard deviation over some modes, or all: the square root of `var`; arguments and errors as for `var`.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
     array([0.5, 1.5])
     """
+    return _spread(Member("std", root=True), *args, **options)
 
 
-nanvar: Final = without_nans("reduction", _spread, np.nanvar, 1.0)
-nanstd: Final = without_nans("reduction", _spread, np.nanstd, 1.0)
+nanvar: Final = without_nans("reduction", _spread, Member("nanvar", skips_nan=True), 1.0)
+nanstd: Final = without_nans("reduction", _spread, Member("nanstd", skips_nan=True, root=True), 1.0)
 
 
 def _variance(
-    name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None, less: float, out: Any, where: Any, centre: Any
+    member: Member, x: Distributed, along: ReducedModes, dtype: Any, less: float, out: Any, where: Any, centre: Any
 ) -> Any:
     """The variance of the elements under a mask, around `centre`, or around their mean if it is UNSET."""
-    numbers_only = name[:3] == "nan" and x.local.dtype.kind in "fc"
-    x, where = taken(name, reductions.reducible(name, x, over.modes, ""), where)
+    name, numbers_only = member.name, member.skips_nan and x.local.dtype.kind in "fc"
+    x, where = taken(member, reductions.reducible(name, x, along.modes, ""), where)
     computed = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
     element = x.local.dtype if computed is None else as_dtype(computed)
-    count, ends = _number(x, over, where), reductions.reduced(x.distribution, over, "sum")
+    count, ends = _number(x, along, where), reductions.reduced(x.distribution, along, "sum")
+
     # If each rank has all elements that its results need, NumPy's own function is faster.
     complete = where is UNSET and centre is UNSET and not ends.moves and not ends.target.layout.partial
     if complete and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Any, axis: tuple[int, ...] | None) -> Any:
-            return block.var(axis, computed, ddof=less, keepdims=over.keepdims)
+            return block.var(axis, computed, ddof=less, keepdims=along.keepdims)
 
-        return reductions.combined(name, reductions.contributed(x, over.modes, ends, whole), ends)
+        return reductions.combined(name, reductions.contributed(x, along.modes, ends, whole), ends)
+
     aligned = centre is UNSET and where is UNSET  # the mean then lies where the elements do
     if centre is UNSET:
         # In double precision at least, so that elements that are all equal do not deviate from the mean of ranks' sums.
         summed = np.promote_types(element, "f8") if element.kind in "fc" else element
         viewed = x.distribution.layout.view is not None  # so all modes are reduced, to one number, which has no view
-        around = Over(over.modes, keepdims=not viewed)
-        total = reduce_by(name, np.add, "sum", reductions.masked(x, where, 0), around, summed)
+        around = ReducedModes(along.modes, keepdims=not viewed)
+        total = reductions.reduce_by(name, np.add, "sum", reductions.masked(x, where, 0), around, summed)
         centre = _divided(total, _number(x, around, where), None).astype(element)
         if viewed:
             centre = centre.local.sum()  # outside the root, there is none, and no element
@@ -198,10 +209,10 @@ def _variance(
     if where is UNSET:
         count = max(count - less, 0)
     else:
-        over, fewest = _divisible(over), np.nan if numbers_only else 0
+        along, fewest = _divisible(along), np.nan if numbers_only else 0
         count = elementwise(name, lambda n: np.where(n > less, n - less, fewest), (count,), {})
     computed = computed_in(computed, squares.local.dtype, out)
-    total = reduce_by(name, np.add, "sum", reductions.masked(squares, where, 0), over, computed)
+    total = reductions.reduce_by(name, np.add, "sum", reductions.masked(squares, where, 0), along, computed)
     return _divided(total, count, out)
 
 
@@ -233,18 +244,19 @@ def average(
     """
     if axis is not None:
         axis = normalize_axis_tuple(axis, len(x.distribution.shape))
-    over = _over("average", x, axis, keepdims, None, None, None)
+    along = reductions.reduced_modes(x, axis, keepdims, None)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         if not returned:
             return result
-        return result, full_like(result, _number(x, over))
+        return result, full_like(result, _number(x, along))
+
     if np.shape(weights) != x.distribution.shape:
-        weights = weights_along(weights, x.distribution.shape, axis, over.modes)
+        weights = weights_along(weights, x.distribution.shape, axis, along.modes)
     dtype = np.result_type(x.local.dtype, _dtype_of(weights), *(["f8"] if x.local.dtype.kind in "biu" else []))
     heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
     ones = elementwise("average", lambda block, weight: np.full_like(block, weight, dtype), (x, weights), {})
-    total, scale = (reductions.sum(each, axis, keepdims=keepdims) for each in (heavy, ones))
+    total, scale = (reductions.sum(terms, axis, keepdims=keepdims) for terms in (heavy, ones))
     if reductions.any(elementwise("average", np.equal, (scale, 0), {})):
         raise ZeroDivisionError("the weights of an average sum to zero")
     result = elementwise("average", np.true_divide, (total, scale), {})
@@ -274,28 +286,28 @@ def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> Non
             raise TypeError(f"{name} is {as_dtype(kind)}, but a mean of {x.local.dtype} is inexact")
 
 
-def _over(
-    name: str, x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike, dtype: npt.DTypeLike | None, out: Any
-) -> Over:
+def _reduced_modes(
+    member: Member, x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike, dtype: Any, out: Any
+) -> ReducedModes:
     """The arguments of a mean. NumPy counts the elements of one, and refuses the axes 0 and -1 of order 0."""
-    if name[:3] == "nan" and x.local.dtype.kind in "fc":  # which it sums
+    if member.skips_nan and x.local.dtype.kind in "fc":  # which it sums
         _check_inexact(x, dtype, out)
     elif not x.distribution.shape and isinstance(axis, int):
         axis = (axis,)
-    return reductions.over(x, axis, keepdims, layout)
+    return reductions.reduced_modes(x, axis, keepdims, layout)
 
 
-def _divisible(over: Over) -> Over:
+def _divisible(along: ReducedModes) -> ReducedModes:
     """The arguments of a sum that is divided by a tensor: its contributions would each need the counts of all."""
-    return over._replace(layout=None) if over.layout is not None and over.layout.partial else over
+    return along._replace(layout=None) if along.layout is not None and along.layout.partial else along
 
 
-def _number(x: Distributed, over: Over, where: Any = UNSET) -> Any:
+def _number(x: Distributed, along: ReducedModes, where: Any = UNSET) -> Any:
     """The number of elements that are reduced to each element of the result: a tensor, if there is a mask."""
     if where is UNSET:
-        return prod([x.distribution.shape[mode] for mode in over.modes])
+        return prod([x.distribution.shape[mode] for mode in along.modes])
     counted = elementwise("where", lambda block, mask: np.broadcast_to(mask, block.shape).astype(bool), (x, where), {})
-    return reductions.sum(counted, over.modes, keepdims=over.keepdims)
+    return reductions.sum(counted, along.modes, keepdims=along.keepdims)
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
