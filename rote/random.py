@@ -74,20 +74,22 @@ def _windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[
         yield row * size, np.broadcast_to(numbers, extents).reshape(-1)
 
 
-def _words_of(stream: _WordStream, start: int, indices: Ints, each: int) -> Words:
-    """The words of some elements, `each` per element; those of neighbouring elements are generated at once."""
+def _words_of(stream: _WordStream, start: int, indices: Ints, length: int) -> Words:
+    """The words of some elements, `length` per element; those of neighbouring elements are generated at once."""
     order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
     ascending = indices if order is None else indices[order]
+
     # In the stream:  x.xx..x.......................x.xxx.x    x: elements of the block, .: of other ranks
     #                 [ one run ]  a long gap       [ next ]   a run is generated as a whole, a gap is skipped
-    gaps = (np.diff(ascending) * each > _GAP) | (np.diff(ascending // _WINDOW) > 0)
+    gaps = (np.diff(ascending) * length > _GAP) | (np.diff(ascending // _WINDOW) > 0)
     bounds = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(ascending)]
-    words = np.empty((len(indices), each), np.uint64)
+    words = np.empty((len(indices), length), np.uint64)
     for begin, end in pairwise(bounds):
         run = ascending[begin:end]
         first, number = int(run[0]), int(run[-1]) - int(run[0]) + 1
-        made = stream.words(start + first * each, number * each).reshape(number, each)
+        made = stream.words(start + first * length, number * length).reshape(number, length)
         words[begin:end] = made if number == len(run) else made[run - first]
+
     if order is None:
         return words
     placed = np.empty_like(words)
@@ -270,6 +272,7 @@ class Generator:
             raise ValueError(f"uniform numbers are from the lower to the higher bound, not from {low} to {high}")
         if not isfinite(float(high) - float(low)):
             raise OverflowError(f"uniform numbers are in a finite range, not from {low} to {high}")
+
         span = high - low
         return self._drawn(
             lambda words: low + span * _fractions(words[:, 0], element), 1, element, shape, layout, **ranks
@@ -392,6 +395,8 @@ class Generator:
         least, most = (0, 1) if element.kind == "b" else (np.iinfo(element).min, np.iinfo(element).max)
         if not least <= first <= last <= most:
             raise ValueError(f"no integers of {element} from {first} to {last}; it has those from {least} to {most}")
+
+        # Negative numbers are added modulo 2**64, and read as signed ones then.
         start = np.uint64(first % (1 << 64))
 
         def values(words: Words) -> Array:
@@ -404,21 +409,22 @@ class Generator:
     def _drawn(
         self,
         values: Callable[[Words], Array],
-        each: int,
+        length: int,
         dtype: np.dtype[Any],
         shape: Shape,
         layout: LayoutLike,
         **ranks: Unpack[Ranks],
     ) -> DistTensor:
-        """A tensor whose elements are a function of their words, `each` words per element."""
+        """A tensor whose elements are a function of their words, `length` words per element."""
         dist, comm = placed(shape, layout, **ranks)
-        start, self.position = self.position, self.position + each * prod(dist.shape)
+        start, self.position = self.position, self.position + length * prod(dist.shape)
         if not dist.contributes(comm.rank):
             return DistTensor(filled(dist, comm.rank, 0, dtype), dist, comm)
+
         block = new_block(dist, comm.rank, dtype)
         flat = block.reshape(-1)
         stream = _WordStream(self._key)
         for first, indices in _windows(dist, comm.rank, block.shape):
-            words = _words_of(stream, start, indices, each)
+            words = _words_of(stream, start, indices, length)
             flat[first : first + len(indices)] = values(words).astype(dtype, copy=False)
         return DistTensor(block, dist, comm)

@@ -253,7 +253,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) 
 def _with_numbers(values: Any) -> Any:
     """Nested lists with numbers in the place of tensors of order 0. Collective if one of these is partial or rooted."""
     if isinstance(values, list | tuple):
-        return [_with_numbers(each) for each in values]
+        return [*map(_with_numbers, values)]
     return values.to_global()[()] if isinstance(values, DistTensor) and not values.shape else values
 
 

@@ -73,10 +73,13 @@ def whole_along(x: T, modes: Collection[int], cause: str) -> T:
     added = tuple([Entry(entry.grid_mode, BLOCK) for mode in modes for entry in lay.modes[mode]])
     if not added:
         return x
-    kept = reduce(Layout.whole, modes, lay)
+
+    whole = reduce(Layout.whole, modes, lay)
     others = [mode for mode in range(lay.order) if mode not in modes]
-    candidates = [replace(kept, modes=(*kept.modes[:m], kept.modes[m] + added, *kept.modes[m + 1 :])) for m in others]
-    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates or [kept])), cause)
+    candidates = [
+        replace(whole, modes=(*whole.modes[:m], whole.modes[m] + added, *whole.modes[m + 1 :])) for m in others
+    ]
+    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates or [whole])), cause)
 
 
 def part_number(dist: Distribution, rank: int, mode: int) -> int:
@@ -160,6 +163,7 @@ def matched(
     if where is not None and where.layout.view is not None:  # other blocks do not broadcast to those of a view
         values = [_spread(name, x, shape, where, call) if isinstance(x, Distributed) else x for x in values]
         placed = tuple([(x.distribution, x.local.dtype) for x in values if isinstance(x, Distributed)])
+
     target, ends = common(placed, shape, where)
     targets = iter(ends)
     blocks: list[Any] = []
@@ -322,10 +326,12 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
     if usable:
         yield from usable
         return
+
     grid = dists[0].grid
     if full:  # read in a view that the other operands do not have
         yield from (Distribution(layout, shape, grid) for layout in in_blocks(len(shape), grid))
         return
+
     # No operand has the result's shape, as of a row and a column: a mode is split as in the first operand that has it,
     # if its grid modes are free.
     modes: list[tuple[Entry, ...]] = [() for _ in shape]
@@ -339,6 +345,7 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
             if not modes[mode] and shape[mode] == dist.shape[mode - start] and not used & grid_modes:
                 modes[mode] = entries
                 used |= grid_modes
+
     roots = {(dist.layout.rooted, dist.grid) for dist in dists if dist.shape}
     yield Distribution(Layout(tuple(modes), rooted=roots.pop()[0] if len(roots) == 1 else ()), shape, grid)
 
@@ -354,6 +361,7 @@ def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:
     """The distribution of an operand of a shape whose blocks broadcast to those of a result."""
     if shape == target.shape:
         return target
+
     start = len(target.shape) - len(shape)
     modes = list(target.layout.modes[start : len(target.shape)])
     for mode, extent in enumerate(shape):

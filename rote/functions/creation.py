@@ -68,29 +68,30 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
     """
 
     def decorate(function: F) -> F:
-        own = signature(function)
-        *parameters, _ = own.parameters.values()
+        declared = signature(function)
+        *parameters, _ = declared.parameters.values()  # all but `**options`
         for name, kind in options.__annotations__.items():
             parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__))
         names = {parameter.name for parameter in parameters}
-        positional = [each.name for each in parameters if each.kind is not Parameter.KEYWORD_ONLY]
+        positional = [parameter.name for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
 
         @wraps(function)
-        def called(*args: Any, **given: Any) -> Any:
-            for name, value in given.items():
+        def called(*args: Any, **named: Any) -> Any:
+            for name, value in named.items():
                 if name not in names:
                     usual = f"{function.__qualname__}() got an unexpected keyword argument {name!r}"
                     raise TypeError(hints[name].format(function.__name__, value) if name in hints else usual)
-            if True in map(is_foreign, map(type, (*args, *given.values()))):
-                args, given = numpy_arguments(args, given)
+
+            if True in map(is_foreign, map(type, (*args, *named.values()))):
+                args, named = numpy_arguments(args, named)
             try:
-                return function(*args, **given)
+                return function(*args, **named)
             except TypeError as error:
                 if len(args) > len(positional):
                     raise TypeError(f"{error}\nwrite by name what comes after {positional[-1]}: layout=…") from None
                 raise
 
-        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
         return cast(F, called)
 
     return decorate
@@ -147,6 +148,7 @@ def full_like(
         )
     check_device(device)
     check_value("full_like", fill_value)
+
     if layout is not None:
         dist = distribute(as_layout(layout), dist.shape, dist.grid)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
@@ -250,14 +252,14 @@ def triu(x: Distributed, /, k: int = 0) -> Any:
     return _triangle("triu", x, k, np.greater_equal)
 
 
-def _triangle(name: str, x: Distributed, k: int, kept: np.ufunc) -> Any:
+def _triangle(name: str, x: Distributed, k: int, stays: np.ufunc) -> Any:
     diagonal = integer(k, "the number of a diagonal")
     if len(x.distribution.shape) < 2:
         raise LayoutError(f"{name} is of matrices, tensors of order 2 or more, not of shape {x.distribution.shape}")
     if x.distribution.partial:
         x = plain(x, name, ((name, x.distribution, x.local.dtype), (name, (x, k), {})))
     *_, row, column = x.distribution.tensor_indices(x.comm.rank)
-    return x._with(np.where(kept(column - row, diagonal), x.local, x.local.dtype.type(0)))
+    return x._with(np.where(stays(column - row, diagonal), x.local, x.local.dtype.type(0)))
 
 
 @follows("elementwise")
@@ -285,11 +287,12 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
     standing = [_standing(plain(x, "meshgrid", call), mode, order) for x, mode in zip(arrays, modes, strict=True)]
     if not standing:
         return []
+
     shape = np.broadcast_shapes(*[x.distribution.shape for x in standing])
-    target, wanted = common(tuple([(x.distribution, x.local.dtype) for x in standing]), shape)
+    target, ends = common(tuple([(x.distribution, x.local.dtype) for x in standing]), shape)
     extents = target.local_shape(standing[0].comm.rank)
     results = []
-    for n, (x, end) in enumerate(zip(standing, wanted, strict=True)):
+    for n, (x, end) in enumerate(zip(standing, ends, strict=True)):
         if end is not None:
             vector = Layout((end.layout.modes[modes[n]],))
             hint = f"move operand {n + 1} by x.redistribute({str(vector)!r}) first"

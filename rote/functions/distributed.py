@@ -279,6 +279,8 @@ def writable(x: Distributed) -> Array:
     block = x.local
     if x._sharing is None or block.flags.writeable:
         return block
+
+    # Up to the tensor that x is a part of: each part on the way may be what forbids it.
     copied = False
     node: Distributed | None = x
     while node is not None and (sharing := node._sharing) is not None:
@@ -291,6 +293,8 @@ def writable(x: Distributed) -> Array:
         owner, node = node, sharing.source
         if node is not None and sharing.kind == "copy":
             check_values("writing into a part", node.distribution)
+
+    # Shown as read-only are copies; a block that the user made read-only stays so.
     return _opened(block) if copied and owner.local.flags.writeable else block
 
 
@@ -309,6 +313,7 @@ def changed(x: Distributed, axes: Sequence[KeyAxis] | None = None, by: Distribut
     for part in _parts(x):
         if part is not by and _overlap(part._sharing.axes, axes):  # type: ignore[union-attr]
             _follow(part, x)
+
     source = sharing.source
     if source is None:
         return
@@ -362,6 +367,7 @@ def _as_in_numpy(x: Distributed) -> Array:
     sharing, shape = x._sharing, x.distribution.shape
     if sharing is None or sharing.source is None:
         return as_strided(np.empty(1, bool), shape, [prod(shape[mode + 1 :]) for mode in range(len(shape))])
+
     base = _as_in_numpy(sharing.source)
     if sharing.fixed is not None:
         return np.asarray(sharing.fixed(base))
@@ -381,8 +387,8 @@ def _opened(block: Array) -> Array:
 
 def _parts(x: Distributed) -> list[Distributed]:
     """The parts of a tensor that are in use."""
-    found = [part() for part in x._sharing.parts.values()] if x._sharing else []
-    return [part for part in found if part is not None]
+    parts = [reference() for reference in x._sharing.parts.values()] if x._sharing else []
+    return [part for part in parts if part is not None]
 
 
 def _follow(part: Distributed, source: Distributed, lost: bool = False) -> None:
@@ -393,8 +399,9 @@ def _follow(part: Distributed, source: Distributed, lost: bool = False) -> None:
     if sharing.kind == "block" and not lost:
         block = _opened(part.local)
         block[...] = source.local.reshape(block.shape)
-    for each in _parts(part):
-        _follow(each, part, lost)
+
+    for inner in _parts(part):
+        _follow(inner, part, lost)
     if lost and hasattr(part, "_local"):
         del part._local  # so that a block that is up to date is read at no cost; see DistTensor.__getattr__
 
@@ -412,7 +419,7 @@ def _overlap(axes: Sequence[KeyAxis] | None, others: Sequence[KeyAxis] | None) -
 
 def _disjoint(a: Any, b: Any) -> bool:
     """Whether two indices or ranges of one mode have nothing in common; arrays of indices are not looked at."""
-    a, b = (range(each, each + 1) if isinstance(each, int) else each for each in (a, b))
+    a, b = (range(taken, taken + 1) if isinstance(taken, int) else taken for taken in (a, b))
     if not isinstance(a, range) or not isinstance(b, range):
         return False
     if not a or not b or max(a[0], a[-1]) < min(b[0], b[-1]) or max(b[0], b[-1]) < min(a[0], a[-1]):

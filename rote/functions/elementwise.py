@@ -131,6 +131,8 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
         others = {key: value for key, value in options.items() if key != "out"}
         assign(written, elementwise(name, function, operands, others), name, options.get("casting", "same_kind"))
         return written
+
+    # Options such as `where=` broadcast as operands do, so they are matched with them.
     named = {option: value for option, value in options.items() if option not in _SETTINGS}
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     arrays = tuple([None if out is None else writable(out) for out in outs])
@@ -140,6 +142,7 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
         arguments["out"] = arrays
         if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
             arguments["out"] = arrays[0]
+
     result = function(*blocks[: len(operands)], **arguments)
     first = next(x for x in (written, *values) if isinstance(x, Distributed))
     owners = {id(array): out for array, out in zip(arrays, outs, strict=True) if out is not None}
@@ -169,6 +172,7 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     """Tensors made of the blocks that a function returns; they share no memory with the operand."""
     if isinstance(result, tuple):
         return tuple([_wrapped(first, target, part) for part in result])
+
     block = np.asarray(result)
     if block.dtype.char not in _USUAL:
         as_dtype(block.dtype)

@@ -99,22 +99,25 @@ def exact_contract(
     if dtype.kind not in "fc":
         return contract(operands, terms, result, cause, layout)
     wide = np.promote_types(_checked(dtype), "f8")
-    *letters, kept = lettered(*terms, result)
-    joint = aligned(tensors, Subscripts(tuple(letters), kept), cause)
+    *letters, free = lettered(*terms, result)
+    joint = aligned(tensors, Subscripts(tuple(letters), free), cause)
     a_term, b_term = (spanning(x, y.distribution.shape, joint.extents) for x, y in zip(letters, tensors, strict=True))
     a, b = map(squeezed, [x.astype(wide, copy=False) for x in joint.blocks], letters, (a_term, b_term))
-    matrices = matrices_of(a, b, a_term, b_term, kept)
+
+    # Each operand as a stack of matrices, of shape (s, rows, columns): the result is a stack of their products.
+    matrices = matrices_of(a, b, a_term, b_term, free)
     stacks = matrices.first.of(a), matrices.second.of(b)
-    first, second = (_parts(each.reshape(prod(each.shape[:-2]), *each.shape[-2:])) for each in stacks)
+    first, second = (_parts(stack.reshape(prod(stack.shape[:-2]), *stack.shape[-2:])) for stack in stacks)
     if wide.kind == "f":
         pairs = [[(first[0], second[0])]]
     else:
         real = [(first[0], second[0]), (-first[1], second[1])]
         pairs = [real, [(first[0], second[1]), (first[1], second[0])]]
+
     shape = matrices.product.shape
-    digits = [digit_products(each).reshape(*shape, PRODUCTS.length) for each in pairs]
-    sums = np.stack([matrices.restored(each) for each in digits], axis=-2)
-    partial = joint.result(kept)
+    digits = [digit_products(terms).reshape(*shape, PRODUCTS.length) for terms in pairs]
+    sums = np.stack([matrices.restored(part) for part in digits], axis=-2)
+    partial = joint.result(free)
     total = replace(partial, layout=replace(partial.layout, partial=()))
     return _rounded(cause, tensors[0], sums, PRODUCTS, (partial, total), dtype, layout_or_none(layout))
 

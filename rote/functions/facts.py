@@ -78,8 +78,8 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     (True, False)
     """
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    named = [each if (isinstance(each, str) and " " in each) or each in _KINDS else np.dtype(each) for each in kinds]
-    return any(np.isdtype(np.dtype(dtype), each) for each in named)
+    asked = [name if (isinstance(name, str) and " " in name) or name in _KINDS else np.dtype(name) for name in kinds]
+    return any(np.isdtype(np.dtype(dtype), kind) for kind in asked)
 
 
 _KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric")

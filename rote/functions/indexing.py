@@ -67,8 +67,11 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
     indexed = sum(map(_modes_of, items))
     if indexed > len(shape):
         raise IndexError(f"too many indices for a tensor of order {len(shape)}: {indexed} of its modes were indexed")
+
+    # The modes that no item indexes are slices, behind the ellipsis or at the end: then items cover all modes.
     rest = (dots[0] + 1) if dots else len(items)
     items[rest:rest] = [slice(None)] * (len(shape) - indexed)
+
     fancy = any(isinstance(item, np.ndarray) for item in items)
     axes: list[KeyAxis] = []
     points: dict[int, Ints] = {}  # the arrays of indices, by the modes that they index
@@ -87,6 +90,7 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
         elif item is not Ellipsis:
             axes.append(KeyAxis((mode,), int(_from_front(np.asarray(item), mode, shape[mode])), ()))
         mode += _modes_of(item)
+
     if fancy:
         try:
             arrays = np.broadcast_arrays(*points.values())
@@ -150,6 +154,7 @@ def _as_item(item: Any) -> Any:
             return as_index(item)
         except TypeError:
             pass
+
     array = as_array(item)
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
@@ -243,25 +248,20 @@ _KEPT = 64  # indexed moves that one communicator keeps
 
 
 def fetch(
-    x: Distributed,
-    target: Distribution,
-    key: Any,
-    wanted: Callable[[], Sequence[Ints]],
-    name: str,
-    hint: str = "",
+    x: Distributed, target: Distribution, key: Any, needed: Callable[[], Sequence[Ints]], name: str, hint: str = ""
 ) -> Array:
     """The elements of a plain tensor for a block of another, by an indexed move that is cached. Collective.
 
     Args:
-        key: all on which the wanted elements depend besides the name and the distributions; see `agree`.
-        wanted: a function that gives the indices that this rank needs, as for `IndexedMove`; at negative ones is zero.
+        key: all on which the needed elements depend besides the name and the distributions; see `agree`.
+        needed: a function that gives the indices that this rank needs, as for `IndexedMove`; at negative ones is zero.
         hint: if the move brings an operand to another layout, so that it is implicit, what to write instead.
     """
     source, comm = x.distribution, x.comm
     agree_on_call(comm)
     agree(comm, name, key, detail=False)
-    kept, call = (source, target, name, key), (name, (source, target, x.local.dtype))
-    move = cached(comm, "indexed", kept, lambda: IndexedMove(source, wanted(), comm), _KEPT, lambda: call)
+    same_move, call = (source, target, name, key), (name, (source, target, x.local.dtype))
+    move = cached(comm, "indexed", same_move, lambda: IndexedMove(source, needed(), comm), _KEPT, lambda: call)
     implicit = Implicit(name, 0, lambda: hint) if hint and not attribution.get().of_result else None
     record_move(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name, implicit)
     return move(x.local)
@@ -274,11 +274,11 @@ def fetched(x: T, target: Distribution, origins: Mapping[int, Origin], key: Any,
     arguments are those of `fetch`.
     """
 
-    def wanted() -> list[Ints]:
-        held = target.indices(x.comm.rank)
-        return [origins[mode](index) if mode in origins else index for mode, index in enumerate(held)]
+    def needed() -> list[Ints]:
+        indices = target.indices(x.comm.rank)
+        return [origins[mode](index) if mode in origins else index for mode, index in enumerate(indices)]
 
-    return x._on(fetch(x, target, key, wanted, name), target)
+    return x._on(fetch(x, target, key, needed, name), target)
 
 
 def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) -> str:
@@ -288,9 +288,9 @@ def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) 
         grid, modes: the grid of the result, and per mode of the operand the entries that split the result there.
     """
     ends = tuple([tuple(map(fitting, entries)) for entries in modes])
-    given = [tuple(map(fitting, entries)) for entries in x.distribution.layout.modes]
+    starts = [tuple(map(fitting, entries)) for entries in x.distribution.layout.modes]
     there = "" if x.distribution.grid == grid else f", grid={grid.shape}"
-    if not there and all(own in ((), end) for own, end in zip(given, ends, strict=True)):
+    if not there and all(start in ((), end) for start, end in zip(starts, ends, strict=True)):
         return ""
     return f"move it by x.redistribute({str(Layout(ends))!r}{there}) first"
 
@@ -325,12 +325,13 @@ def getitem(x: T, key: Any) -> T:
     mask = _as_mask(x, key, call)
     if mask is not None:
         return compressed(plain(x, _NAME, call), mask, _NAME)
+
     axes = _axes_of(x, key, call)
     if np.ndarray in [type(axis.taken) for axis in axes]:
         return read(plain(x, _NAME, call), axes, _NAME)
-    found = part(x, axes, _NAME, call)
-    number = not found.distribution.shape and not _has_dots(key)  # which is no view in NumPy
-    return found.copy() if number else found
+    elements = part(x, axes, _NAME, call)
+    number = not elements.distribution.shape and not _has_dots(key)  # which is no view in NumPy
+    return elements.copy() if number else elements
 
 
 def part(x: T, axes: Sequence[KeyAxis], name: str, call: KeyedCall | None = None) -> T:
@@ -360,7 +361,7 @@ def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
         block = at_axes(x.local, axes)
         return x._on(block.copy() if split else block, target)
     turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
-    block = fetch(turned, target, _comparable(axes), lambda: _wanted(axes, target.indices(x.comm.rank)), name)
+    block = fetch(turned, target, _comparable(axes), lambda: _origins(axes, target.indices(x.comm.rank)), name)
     return x._on(block.reshape(target.local_shape(x.comm.rank)), target)
 
 
@@ -391,20 +392,20 @@ def _following(dist: Distribution, parts: tuple[tuple[tuple[int, ...], tuple[int
     return Layout(tuple(modes)).on([n for _, extents, _ in parts for n in extents], dist.grid)
 
 
-def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
-    """The indices of the tensor that a rank needs for the indices of the result that it holds."""
-    wanted: list[Ints] = []
+def _origins(axes: Sequence[KeyAxis], indices: Sequence[Ints]) -> list[Ints]:
+    """The indices of the tensor that a rank needs for its indices of the result."""
+    origins: list[Ints] = []
     mode = 0
     for axis in axes:
         if isinstance(axis.taken, range):
-            wanted.append(axis.taken.start + axis.taken.step * held[mode])
+            origins.append(axis.taken.start + axis.taken.step * indices[mode])
         elif isinstance(axis.taken, int):
-            wanted += [np.array([axis.taken])] * len(axis.modes)
+            origins += [np.array([axis.taken])] * len(axis.modes)
         else:  # of the modes that points make, only the first one may be split
-            chosen = axis.taken[:, held[mode]] if axis.extents else axis.taken
-            wanted.append(chosen.reshape(len(axis.modes), chosen.size // len(axis.modes)))
+            points = axis.taken[:, indices[mode]] if axis.extents else axis.taken
+            origins.append(points.reshape(len(axis.modes), points.size // len(axis.modes)))
         mode += len(axis.extents)
-    return wanted
+    return origins
 
 
 # --- assignment ------------------------------------------------------------------------------------------------------
@@ -442,12 +443,13 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if _is_written(x, key, value):
         return
     if not isinstance(value, Distributed):
-        own = getattr(value, "dtype", None)
-        numbers = isinstance(own, np.dtype) and own.kind in "biufc"
+        dtype = getattr(value, "dtype", None)
+        numbers = isinstance(dtype, np.dtype) and dtype.kind in "biufc"
         value = as_array(value, None if numbers else x.local.dtype)  # if it cannot be stored, all ranks fail here
-    if chosen is False:
+    if chosen is False:  # nothing is written, but a value that does not fit is refused
         _fitting_value(x, (0, *x.distribution.shape), value, call)
         return
+
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     if scalar and x.distribution.layout.view is None:
         mask = _as_mask(x, key, call)
@@ -455,6 +457,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
             writable(x)[mask.local] = value
             changed(x)
             return
+
     axes = _axes_of(x, key, call)
     if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
         np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy refuses what does not fit
@@ -499,6 +502,8 @@ def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any, call: KeyedCall 
     if x.distribution.layout.view is None:
         _assign(x, block, axes, value, call)
         return
+
+    # Through a view, indices of modes say nothing of places in the block: write into a plain copy, and move it back.
     y = plain(x, _WRITING, call)
     if y is x:
         y = x.copy()
@@ -509,26 +514,27 @@ def _write(x: Distributed, axes: Sequence[KeyAxis], value: Any, call: KeyedCall 
 def _assign(x: Distributed, block: Array, axes: Sequence[KeyAxis], value: Any, call: KeyedCall | None) -> None:
     """Write values into the block of a tensor without a view."""
     dist, comm = x.distribution, x.comm
-    given = _fitting_value(x, tuple(chain(*[axis.extents for axis in axes])), value, call)
+    value = _fitting_value(x, tuple(chain(*[axis.extents for axis in axes])), value, call)
     places = [_places(dist, axis, comm.rank) for axis in axes]
-    groups = _value_groups(axes, [position for position, _ in places], shape_of(given))
+    groups = _value_groups(axes, [position for position, _ in places], shape_of(value))
     key = *_comparable(axes), _text_of(dist), block.dtype.str
-    if isinstance(given, Distributed):
+
+    if isinstance(value, Distributed):
         rows = [np.array(group) for group in groups if group]
-        ends = [
-            dist.layout.modes[axis.modes[0]] if isinstance(axis.taken, range) else ()
-            for axis in axes
-            for _ in axis.extents
-        ]
-        hint = moved_first(given, dist.grid, ends[len(ends) - given.local.ndim :])
-        values = fetch(given, dist, key, lambda: rows, _WRITING, hint=hint)
+        ends: list[tuple[Entry, ...]] = []
+        for axis in axes:
+            entries = dist.layout.modes[axis.modes[0]] if isinstance(axis.taken, range) else ()
+            ends += [entries] * len(axis.extents)
+        hint = moved_first(value, dist.grid, ends[len(ends) - value.local.ndim :])
+        values = fetch(value, dist, key, lambda: rows, _WRITING, hint=hint)
     else:
         agree(comm, _WRITING, key, detail=False)
-        values = given[_outer_key(groups)]
+        values = value[_outer_key(groups)]
+
     if dist.holds(comm.rank) and 0 not in [len(position) for position, _ in places]:
         turned = block.transpose([*chain(*[axis.modes for axis in axes])])
         shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
-        turned[_outer_key([held for _, held in places])] = values.reshape(shape)
+        turned[_outer_key([local for _, local in places])] = values.reshape(shape)
 
 
 def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[Ints]]:
@@ -539,21 +545,23 @@ def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[In
     #    local                 1   3            in the block of 6, 7, 8, 9
     if not axis.modes:
         return np.arange(prod(axis.extents)), []
-    held = [dist.index_sets(rank)[mode] for mode in axis.modes]
+    index_sets = [dist.index_sets(rank)[mode] for mode in axis.modes]
     if isinstance(axis.taken, range):
-        position, left = np.divmod(held[0].to_array() - axis.taken.start, axis.taken.step)
-        inside = (left == 0) & (position >= 0) & (position < len(axis.taken))
+        position, rest = np.divmod(index_sets[0].to_array() - axis.taken.start, axis.taken.step)
+        inside = (rest == 0) & (position >= 0) & (position < len(axis.taken))
         return position[inside], [np.flatnonzero(inside)]
+
+    # Of points, find the ranks of all of them, and choose those at this rank's coordinates.
     points = np.asarray(axis.taken).reshape(len(axis.modes), -1)
     at = dist.grid.coordinates(rank)
-    mine = np.full(points.shape[1], all(held))
-    locals_: list[Ints] = []
+    mine = np.full(points.shape[1], all(index_sets))
+    local_indices: list[Ints] = []
     for mode, indices in zip(axis.modes, points, strict=True):
         coordinates, local = locate(dist.splits[mode], dist.shape[mode], indices)
         for g, coordinate in coordinates.items():
             mine &= coordinate == at[g]
-        locals_.append(local)
-    return np.flatnonzero(mine), [local[mine] for local in locals_]
+        local_indices.append(local)
+    return np.flatnonzero(mine), [local[mine] for local in local_indices]
 
 
 def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
@@ -575,29 +583,32 @@ def _outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
     filled = [group for group in groups if group]
     if all(len(group) == 1 for group in filled):
         return selection([group[0] for group in filled])
+
+    # As by `numpy.ix_`: each group runs along a mode of its own, and NumPy broadcasts them against each other.
     key: list[Ints] = []
     for number, group in enumerate(filled):
         along = (1,) * number + (-1,) + (1,) * (len(filled) - number - 1)
-        key += [each.reshape(along) for each in group]
+        key += [indices.reshape(along) for indices in group]
     return tuple(key)
 
 
 def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any, call: KeyedCall | None) -> Any:
     """A value as an array or a plain tensor with no more modes than a key's shape; it must broadcast to that."""
-    given = shape_of(value)
-    extra = max(len(given) - len(shape), 0)
-    extents = (1,) * extra + shape[len(shape) - len(given) + extra :]
-    if [n for n, m in zip(given, extents, strict=True) if n not in (1, m)]:
+    value_shape = shape_of(value)
+    extra = max(len(value_shape) - len(shape), 0)
+    extents = (1,) * extra + shape[len(shape) - len(value_shape) + extra :]
+    if [n for n, m in zip(value_shape, extents, strict=True) if n not in (1, m)]:
         text = (
-            f"a value of shape {given} does not broadcast to the shape {shape} of the key\n"
+            f"a value of shape {value_shape} does not broadcast to the shape {shape} of the key\n"
             "aligned at the last mode, its extents are those or 1; an array is the whole one on every rank: write what "
             "fits this rank's block into x.local"
         )
         agree(x.comm, _WRITING, text, detail=False)
         raise ValueError(text)
+
     if not isinstance(value, Distributed):
-        return np.reshape(value, given[extra:])
+        return np.reshape(value, value_shape[extra:])
     value = plain(value, _WRITING, call)
     if not extra:
         return value
-    return read(value, parse_key((0,) * extra, given), _WRITING)
+    return read(value, parse_key((0,) * extra, value_shape), _WRITING)

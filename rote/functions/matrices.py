@@ -123,6 +123,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     if np.ndim(x2) != 1:
         other = stack_of("solve", x2)
         second, result = (*other, ROWS, 2), (*max(stack, other, key=len), COLUMNS, 2)
+
     if not np.shape(x1)[-2] == np.shape(x1)[-1] == np.shape(x2)[-min(np.ndim(x2), 2)]:
         raise LayoutError(
             f"solve takes square matrices and as many rows of right-hand sides, not {np.shape(x1)} and {np.shape(x2)}"
@@ -168,16 +169,18 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
     shape = x.distribution.shape
     if shape[-1] != shape[-2]:
         raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
+
     if (n := index(n)) == 0:
         y = plain(x, "matrix_power")
         rows, columns = y.distribution.indices(y.comm.rank)[-2:]
         return y._with(np.broadcast_to(rows[:, None] == columns, y.local.shape).astype(y.local.dtype))
-    square, power, left = (inv(x) if n < 0 else x), None, abs(n)
-    while left:
-        if left % 2:
+    # A product for each bit of n that is 1, of the square that stands for it; the last square would be for no bit.
+    square, power, bits = (inv(x) if n < 0 else x), None, abs(n)
+    while bits:
+        if bits % 2:
             power = square if power is None else matmul(power, square)
-        left //= 2
-        if left:
+        bits //= 2
+        if bits:
             square = matmul(square, square)
     return power
 
@@ -244,6 +247,8 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
     axis1, axis2 = normal_axes((axis1, axis2), order)
     rows, columns = a.distribution.shape[axis1], a.distribution.shape[axis2]
     diag = diagonal_of(a, axis1, axis2, offset, "diagonal")
+
+    # It has as many indices as there are rows: leave out those whose column is outside of the matrix.
     place = axis1 - (axis2 < axis1)
     modes = [*(mode for mode in range(order - 1) if mode != place), place]
     first, length = max(-offset, 0), max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -270,6 +275,7 @@ def diag(v: Distributed, k: int = 0) -> Any:
         return numpy_diagonal(v, k)
     if order != 1:
         raise ValueError(f"diag takes a vector or a matrix, not a tensor of order {order}")
+
     n, first = v.distribution.shape[0], max(-k, 0)
     x = pad(v, (first, max(k, 0)))
     (rows,) = x.distribution.indices(x.comm.rank)
@@ -312,6 +318,7 @@ def vector_norm(
         return counts.astype(_magnitudes(x).local.dtype)
     if ord == 2:
         return elementwise("sqrt", np.sqrt, (_squares(x, modes, keepdims, exact),), {})
+
     powers = elementwise("pow", np.power, (_magnitudes(x), ord), {})
     total = reductions.sum(powers, modes, keepdims=keepdims, exact=exact)
     return elementwise("pow", np.power, (total, 1 / ord), {})
@@ -324,6 +331,7 @@ def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool, exact: bool
         if x.local.dtype.kind == "c":
             squares = elementwise("add", lambda square, block: square + np.square(block.imag), (squares, x), {})
         return reductions.sum(squares, modes, keepdims=keepdims, exact=True)
+
     x = plain(x, "vector_norm")
     term = tuple(range(len(x.distribution.shape)))
     result = tuple([label for label in term if label not in modes])

@@ -254,6 +254,7 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     dist, n = x.distribution, x.distribution.shape[-1]
     counts = part_extents(dist.splits[-2], dist.shape[-2]).reshape(-1).tolist()  # the number of rows of each part
     mine = part_number(dist, x.comm.rank, -2)
+
     Q, R = np.linalg.qr(x.local)
     size = 1  # of the groups of parts that are joined in pairs
     while size < len(counts):

@@ -205,6 +205,8 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
             raise LayoutError(f"tensordot takes two lists of as many modes, each once, not axes={axes!r}")
     for mode, other in zip(*summed, strict=True):
         _check_summed("tensordot", (x1, mode), (x2, other))
+
+    # Modes of x1 are their own labels; those of x2 that are summed have the label of their partner.
     term = tuple(range(first))
     shared = dict(zip(summed[1], summed[0], strict=True))
     second_term = tuple([shared.get(mode, _OTHER + mode) for mode in range(second)])

@@ -100,7 +100,7 @@ def median(*args: Any, **options: Any) -> Any:
     return _median(Member("median"), *args, **options)
 
 
-nanmedian: Final = without_nans("selected", _median, Member("nanmedian", skips_nan=True), 2.0, NAN_WITH_WARNING)
+nanmedian: Final = without_nans("selected", _median, Member("nanmedian"), 2.0, NAN_WITH_WARNING)
 
 
 def _quantile(
@@ -156,12 +156,8 @@ def percentile(*args: Any, **options: Any) -> Any:
     return _quantile(Member("percentile"), *args, **options)
 
 
-nanquantile: Final = without_nans(
-    "selected", _quantile, Member("nanquantile", skips_nan=True), 2.5, NAN_WITH_WARNING, more=", 0.75"
-)
-nanpercentile: Final = without_nans(
-    "selected", _quantile, Member("nanpercentile", skips_nan=True), 2.5, NAN_WITH_WARNING, more=", 75"
-)
+nanquantile: Final = without_nans("selected", _quantile, Member("nanquantile"), 2.5, NAN_WITH_WARNING, more=", 0.75")
+nanpercentile: Final = without_nans("selected", _quantile, Member("nanpercentile"), 2.5, NAN_WITH_WARNING, more=", 75")
 
 
 # --- the places of quantiles -----------------------------------------------------------------------------------------

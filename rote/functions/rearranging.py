@@ -157,8 +157,8 @@ def flip(x: T, /, axis: Axes | None = None) -> T:
     order = len(x.distribution.shape)
     modes = range(order) if axis is None else normalize_axis_tuple(axis, order)
     key = key_at(slice(None, None, -1), modes, order)
-    found = part_at(x, key, "flip")
-    return found if order else found.copy()  # which is no view in NumPy
+    flipped = part_at(x, key, "flip")
+    return flipped if order else flipped.copy()  # which is no view in NumPy
 
 
 @follows("indexed", np.flipud, views=True)
@@ -188,6 +188,8 @@ def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
     if len(axes) != 2:
         raise ValueError(f"rot90 turns from one mode to another, not axes={axes}")
     quarters, (first, second) = as_index(k) % 4, normalize_axis_tuple(axes, len(m.distribution.shape))
+
+    # A quarter exchanges the modes and mirrors one of them; two quarters mirror both.
     turned = m if quarters % 2 == 0 else swapaxes(m, first, second)
     mirrored = [mode for mode, when in ((first, (1, 2)), (second, (2, 3))) if quarters in when]
     return flip(turned, mirrored) if mirrored else turned
@@ -209,10 +211,12 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
         rolled = roll(reshape(x, -1), shift, axis=0)
         with attributed_to("roll", of_result=True):
             return reshape(rolled, shape)
+
     axes, steps = as_indices(axis), as_indices(shift)
     shifts = [0] * len(shape)
     for k in range(np.broadcast_shapes((len(axes),), (len(steps),))[0]):
         shifts[normalize_axis_index(axes[k % len(axes)], len(shape))] += steps[k % len(steps)]
+
     x = plain(x, "roll")
     origins = {mode: _periodic(shape[mode], shift) for mode, shift in enumerate(shifts) if shift}
     return fetched(x, x.distribution, origins, tuple(shifts), "roll")
@@ -269,6 +273,7 @@ def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
     numbers = as_array(known(repeats))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"repeats are integers, not {numbers.dtype}")
+
     places = np.repeat(np.arange(shape[mode]), numbers)
     x = plain(x, "repeat")
     target = fitted(x.distribution, (*shape[:mode], len(places), *shape[mode + 1 :]))
@@ -326,12 +331,14 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
         raise ValueError(f"pads are of 0 or more indices, not {pad_width}")
     if mode not in ("constant", "empty") and any(n == 0 and sum(pair) for n, pair in zip(shape, pairs, strict=True)):
         raise ValueError(f"a mode of extent 0 cannot be padded by {mode!r}")
+
     x = plain(array, "pad")
     if mode in _PADS_ALONG or options.get("reflect_type") == "odd":
         for along, pair in enumerate(pairs):
             if any(pair):
                 x = _padded_along(x, along, [pair if m == along else (0, 0) for m in range(len(shape))], mode, options)
         return x
+
     constants = np.asarray(options.get("constant_values", 0)).astype(x.local.dtype)
     x = _padded(x, pairs, mode)
     if mode == "constant" and constants.any():
@@ -388,6 +395,7 @@ def sliding_window_view(
         raise ValueError(f"sliding_window_view takes a window for each of {len(modes)} modes, not {len(windows)}")
     if writeable:
         raise ValueError("windows share elements, and ranks copy those of others: write into the tensor itself")
+
     x = plain(x, "sliding_window_view")
     for mode, window in zip(modes, windows, strict=True):
         x = _windows(x, mode, window)
@@ -401,15 +409,18 @@ def _windows(x: T, mode: int, window: int) -> T:
         raise ValueError(f"a window of extent {window} does not fit into mode {mode} of extent {n}")
     if any(split.kind.is_cyclic for split in x.distribution.splits[mode]):
         x = whole_along(x, (mode,), "sliding_window_view")
+
+    # A rank has the windows that begin in its block; of the last ones, other ranks have the ends.
     dist = x.distribution
     target = fitted(dist, (*dist.shape[:mode], n - window + 1, *dist.shape[mode + 1 :]))
     block = x.local
     if dist.splits[mode]:
-        held = target.indices(x.comm.rank)
-        first = int(held[mode][0]) if len(held[mode]) else 0
-        needed = np.arange(first, first + len(held[mode]) + (window - 1) * bool(len(held[mode])))
-        wanted = [*held[:mode], needed, *held[mode + 1 :]]
-        block = fetch(x, target, (mode, window), lambda: wanted, "sliding_window_view")
+        indices = list(target.indices(x.comm.rank))
+        if len(indices[mode]):
+            first, last = int(indices[mode][0]), int(indices[mode][-1])
+            indices[mode] = np.arange(first, last + window)
+        block = fetch(x, target, (mode, window), lambda: indices, "sliding_window_view")
+
     shape = (*target.local_shape(x.comm.rank), window)
     along = block.strides[mode]
     view = np.lib.stride_tricks.as_strided(block, shape, (*block.strides, along), writeable=False)
@@ -437,18 +448,19 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
     array([[1, 2],
            [1, 2]])
     """
-    wanted = as_indices(shape)
-    given = x.distribution.shape
-    fits = all(n in (1, m) for n, m in zip(given[::-1], wanted[::-1], strict=False))
-    if not fits or len(given) > len(wanted) or min(wanted, default=0) < 0:
-        raise ValueError(f"a tensor of shape {given} does not broadcast to {wanted}\n{_ALIGNED}")
-    x = _of_order(x, len(wanted), "broadcast_to")
-    grown = [mode for mode, n in enumerate(x.distribution.shape) if n != wanted[mode]]
-    y = part_at(x, key_at(0, grown, len(wanted)), "broadcast_to")  # after which these modes are on all ranks
-    y = part_at(y, key_at(None, grown, len(wanted)), "broadcast_to")
-    target = fitted(y.distribution, wanted)
+    new, old = as_indices(shape), x.distribution.shape
+    fits = all(n in (1, m) for n, m in zip(old[::-1], new[::-1], strict=False))
+    if not fits or len(old) > len(new) or min(new, default=0) < 0:
+        raise ValueError(f"a tensor of shape {old} does not broadcast to {new}\n{_ALIGNED}")
+
+    x = _of_order(x, len(new), "broadcast_to")
+    grown = [mode for mode, n in enumerate(x.distribution.shape) if n != new[mode]]
+    y = part_at(x, key_at(0, grown, len(new)), "broadcast_to")  # after which these modes are on all ranks
+    y = part_at(y, key_at(None, grown, len(new)), "broadcast_to")
+
+    target = fitted(y.distribution, new)
     block = np.broadcast_to(y.local, target.local_shape(x.comm.rank))
-    return linked(y._on(block, target), y, fixed=lambda array: np.broadcast_to(array, wanted))
+    return linked(y._on(block, target), y, fixed=lambda array: np.broadcast_to(array, new))
 
 
 @follows("indexed", views=True)
@@ -508,25 +520,25 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
     if len(rest) > 1:
         raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
-    first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
+
+    first = next(x for operand, x in zip(arrays, parts, strict=True) if isinstance(operand, Distributed))
     if dtype is None:
         dtype = np.result_type(*[x.local.dtype for x in parts])
-    kind = as_dtype(dtype)
     extent = sum(shape[mode] for shape in shapes)
     target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
-    held = target.indices(first.comm.rank)
-    block = np.empty(target.local_shape(first.comm.rank), kind)
+    indices = target.indices(first.comm.rank)
+    block = np.empty(target.local_shape(first.comm.rank), as_dtype(dtype))
+
     # Along the mode:   |--- first ---|---- second ----|   the operands, one after the other
     #                          |low ........ high|          the indices of this rank's block that one operand fills
     start = 0
     for number, x in enumerate(parts):
         stop = start + shapes[number][mode]
-        low, high = np.searchsorted(held[mode], [start, stop])
-        wanted = [*held[:mode], held[mode][low:high] - start, *held[mode + 1 :]]
-        into = block[(slice(None),) * mode + (slice(low, high),)]
+        low, high = np.searchsorted(indices[mode], [start, stop])
+        origins = [*indices[:mode], indices[mode][low:high] - start, *indices[mode + 1 :]]
         hint = moved_first(x, target.grid, target.layout.modes)
-        part = fetch(x, target, (mode, start, stop), partial(list, wanted), "concat", hint=hint)
-        np.copyto(into, part, casting=casting)
+        part = fetch(x, target, (mode, start, stop), partial(list, origins), "concat", hint=hint)
+        np.copyto(block[(slice(None),) * mode + (slice(low, high),)], part, casting=casting)
         start = stop
     return first._on(block, target)
 
@@ -586,18 +598,18 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 def _tensors(arrays: Parts, name: str) -> list[Distributed]:
     """The operands as plain tensors; arrays become replicated tensors."""
-    given = list(arrays)
-    first = next((x for x in given if isinstance(x, Distributed)), None)
+    operands = list(arrays)
+    first = next((x for x in operands if isinstance(x, Distributed)), None)
     if first is None:
-        raise ValueError(f"{name} joins tensors, one at least, not {given}")
-    comm_of(name, given)
+        raise ValueError(f"{name} joins tensors, one at least, not {operands}")
+    comm_of(name, operands)
 
     def joined(array: Array) -> Distributed:
         if array.dtype.kind not in "biufc":
             raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
         return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
 
-    return [plain(x, name) if isinstance(x, Distributed) else joined(as_array(x)) for x in given]
+    return [plain(x, name) if isinstance(x, Distributed) else joined(as_array(x)) for x in operands]
 
 
 def _rows(x: Distributed) -> Distributed:
@@ -632,8 +644,8 @@ def rows(x: Any, axis: int = 0) -> Iterator[Any]:
     kind: PartKind = "view" if whole is x else "copy"
     parts = (linked(read(whole, axes, "unstack"), x, axes, kind) for axes in keys)
     if whole is not x:  # what changes meanwhile makes the rows to come outdated
-        held = [*parts][::-1]
-        parts = (held.pop() for _ in range(len(held)))  # a row that nobody holds follows no change any more
+        stack = [*parts][::-1]
+        parts = (stack.pop() for _ in range(len(stack)))  # a row that nobody has follows no change any more
     return parts if len(shape) > 1 else (y.copy() for y in parts)
 
 
@@ -647,6 +659,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         number = as_index(cuts)
         if number < 1:
             raise ValueError(f"a mode is split into 1 part or more, not {number}")
+
         least, more = divmod(shape[mode], number)
         cuts = [part * least + min(part, more) for part in range(1, number)]
     ends = [0, *map(as_index, cuts), shape[mode]]

@@ -347,7 +347,7 @@ def sum(*args: Any, **options: Any) -> Any:
     return _sum(Member("sum"), *args, **options)
 
 
-nansum: Final = without_nans("reduction", _sum, Member("nansum", skips_nan=True), 4.0)
+nansum: Final = without_nans("reduction", _sum, Member("nansum"), 4.0)
 
 
 def _product(
@@ -385,7 +385,7 @@ def prod(*args: Any, **options: Any) -> Any:
     return _product(Member("prod", op="prod"), *args, **options)
 
 
-nanprod: Final = without_nans("reduction", _product, Member("nanprod", skips_nan=True, op="prod"), 3.0)
+nanprod: Final = without_nans("reduction", _product, Member("nanprod", op="prod"), 3.0)
 
 
 def _truth(
@@ -525,8 +525,8 @@ def min(*args: Any, **options: Any) -> Any:
     return _extremum(Member("min", op="min"), *args, **options)
 
 
-nanmax: Final = without_nans("reduction", _extremum, Member("nanmax", skips_nan=True, op="max"), 3.0, NAN_WITH_WARNING)
-nanmin: Final = without_nans("reduction", _extremum, Member("nanmin", skips_nan=True, op="min"), 1.0, NAN_WITH_WARNING)
+nanmax: Final = without_nans("reduction", _extremum, Member("nanmax", op="max"), 3.0, NAN_WITH_WARNING)
+nanmin: Final = without_nans("reduction", _extremum, Member("nanmin", op="min"), 1.0, NAN_WITH_WARNING)
 
 
 def _position(
@@ -625,12 +625,8 @@ def argmin(*args: Any, **options: Any) -> Any:
     return _position(Member("argmin", op="min"), *args, **options)
 
 
-nanargmax: Final = without_nans(
-    "reduction", _position, Member("nanargmax", skips_nan=True, op="max"), 2, "ValueError if there is none"
-)
-nanargmin: Final = without_nans(
-    "reduction", _position, Member("nanargmin", skips_nan=True, op="min"), 0, "ValueError if there is none"
-)
+nanargmax: Final = without_nans("reduction", _position, Member("nanargmax", op="max"), 2, "ValueError if there is none")
+nanargmin: Final = without_nans("reduction", _position, Member("nanargmin", op="min"), 0, "ValueError if there is none")
 
 
 def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:

@@ -72,39 +72,43 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         raise ValueError(
             f"order={order!r}: tensors are reshaped in row-major order; write reshape(x.T, …).T for columns"
         )
-    wanted = _shape(x.distribution.shape, shape)
-    given, x = x, plain(x, "reshape")
-    kind: PartKind = "view" if x is given else "copy"
-    target = _regrouped(x.distribution, wanted)
+    new = _shape(x.distribution.shape, shape)
+    tensor, x = x, plain(x, "reshape")
+    kind: PartKind = "view" if x is tensor else "copy"
+
+    # Where digits allow, blocks are reshaped. Elsewhere elements move to row-major order, and from there to the result.
+    target = _regrouped(x.distribution, new)
     if target is not None:
         y = x._on(x.local.reshape(target.local_shape(x.comm.rank)), target)
         if kind == "view" and y.local.size and not np.may_share_memory(y.local, x.local):
             kind = "block"
     elif copy is False:
-        raise _no_view(x.distribution, wanted)
-    elif not wanted:
+        raise _no_view(x.distribution, new)
+    elif not new:
         y, kind = in_order(x, "reshape"), "copy"
         with attributed_to("reshape", of_result=True):
             y = whole_along(y, (0,), "reshape")
         y = y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
     else:
         flat, kind = in_order(x, "reshape"), "copy"
-        fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
+        fused = Layout(flat.distribution.layout.modes, fused_view(len(new))).on(new, flat.distribution.grid)
         with attributed_to("reshape", of_result=True):
             y = plain(flat._on(flat.local, fused), "reshape")
+
     if copy is False:
         agree_on_call(x.comm)
         with collective_errors(x.comm):  # the memory of some ranks' blocks may allow a view, and of others not
-            if y.local.size and not np.may_share_memory(y.local, given.local):
-                raise _no_view(given.distribution, wanted)
-    if not copy and has_view(given, wanted):
-        return linked(y._with(y.local), given, None, kind)
-    fresh = y.local.flags.writeable and not np.may_share_memory(y.local, given.local)
+            if y.local.size and not np.may_share_memory(y.local, tensor.local):
+                raise _no_view(tensor.distribution, new)
+
+    if not copy and has_view(tensor, new):
+        return linked(y._with(y.local), tensor, None, kind)
+    fresh = y.local.flags.writeable and not np.may_share_memory(y.local, tensor.local)
     return y if fresh else y.copy()
 
 
-def _no_view(dist: Distribution, wanted: tuple[int, ...]) -> ValueError:
-    return ValueError(f"{dist} has no view of shape {wanted}; leave copy=None")
+def _no_view(dist: Distribution, shape: tuple[int, ...]) -> ValueError:
+    return ValueError(f"{dist} has no view of shape {shape}; leave copy=None")
 
 
 @follows("relabelled", np.ravel)
@@ -118,15 +122,15 @@ def ravel(a: T, order: Literal["C"] = "C") -> T:
     return reshape(a, (-1,), order, copy=None if has_view(a, None) else True)
 
 
-def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
+def _shape(old: tuple[int, ...], new: int | Sequence[int]) -> tuple[int, ...]:
     """The new shape, with -1 replaced by the extent that remains."""
-    shape = as_indices(given)
+    shape = as_indices(new)
     known, number = prod([n for n in shape if n != -1]), prod(old)
     if shape.count(-1) == 1 and known and number % known == 0:
         at = shape.index(-1)
         shape = (*shape[:at], number // known, *shape[at + 1 :])
     if min(shape, default=0) < 0 or prod(shape) != number:
-        raise ValueError(f"a tensor of shape {old} cannot be reshaped into {given}")
+        raise ValueError(f"a tensor of shape {old} cannot be reshaped into {new}")
     return shape
 
 
@@ -135,9 +139,9 @@ def _regrouped(dist: Distribution, shape: tuple[int, ...]) -> Distribution | Non
     """The distribution of a plain tensor with reshaped blocks; None if they are not blocks of the new shape."""
     if prod(shape) == 0 and dist.shape != shape:
         return None
+
     modes: list[tuple[Entry, ...]] = []
-    old = 0
-    new = 0
+    old = new = 0
     while old < len(dist.shape) or new < len(shape):
         ends = _group(dist.shape[old:], shape[new:])
         entries = _scaled(dist, range(old, old + ends[0]), shape[new : new + ends[1]])
@@ -164,6 +168,7 @@ def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[En
     """The entries of the new modes that replace old ones; None if blocks of the old are not blocks of the new."""
     if len(old) == len(new) == 1:
         return [dist.layout.modes[old[0]]]
+
     # Only the outermost mode may be split. Merged, n rows of `outer` elements become n * outer elements; divided,
     # `inner` elements become one row:
     #   (4, 6) split at row 2  ->  (24,) split at 2 * 6 = 12  ->  (8, 3) split at row 12 / 3 = 4; (3, 8) does not fit
@@ -187,10 +192,13 @@ def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) 
         if any(tile % inner for tile in tiles):
             return None
         return tuple([kinds.cyclic_kind(tile // inner, s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
+
     if len(splits) == 1:
         (only,) = splits
         sizes, rests = np.divmod(kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer, inner)
         return None if rests.any() else (blocks_of(sizes.tolist()),)
+
+    # Blocks over several grid modes may not have sizes of their own, so only even ones fit.
     parts = prod([s.parts for s in splits])
     even = all(s.kind == BLOCK for s in splits) and extent % parts == 0 and extent // parts * outer % inner == 0
     return (BLOCK,) * len(splits) if even else None
@@ -255,6 +263,7 @@ def of_sizes(flat: T, block: Array) -> T:
     numbers = gathered(comm, f"new blocks of {dist.shape[0]} {block.dtype.str}", len(block))
     if len(splits) > 1:
         return over_ranks(flat, block, numbers)
+
     g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
     sizes = [numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])] for c in range(splits[0].parts)]
     return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
@@ -278,8 +287,8 @@ def _blocks(grid_mode: int, sizes: list[int]) -> Layout:
 
 def first_index(flat: Distributed) -> int:
     """The global index of the first element of this rank's run."""
-    (held,) = flat.distribution.index_sets(flat.comm.rank)
-    return held.start
+    (indices,) = flat.distribution.index_sets(flat.comm.rank)
+    return indices.start
 
 
 def compressed(x: T, mask: Distributed, cause: str) -> T:

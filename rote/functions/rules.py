@@ -37,6 +37,9 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 P = ParamSpec("P")
 R = TypeVar("R")
+Hints = Mapping[str, str]
+
+_NO_HINTS: Hints = MappingProxyType({})
 
 
 class LayoutRule(NamedTuple):
@@ -135,7 +138,7 @@ def follows(rule: str, *answers: Function, name: str = "", views: bool = False) 
 
 
 def named(
-    model: Callable[Concatenate[Any, P], R], hints: Mapping[str, str] = MappingProxyType({})
+    model: Callable[Concatenate[Any, P], R], hints: Hints = _NO_HINTS, first: Any = None
 ) -> Callable[[Callable[[], None]], Callable[P, R]]:
     """Make a function from its name and docstring: it calls the model, with its name as first argument.
 
@@ -143,15 +146,17 @@ def named(
 
     Args:
         hints: what to write in place of arguments that the function does not have.
+        first: the first argument of the model, if that is not the name.
     """
 
     def enter(function: Callable[[], None]) -> Callable[P, R]:
         name = function.__name__
+        chosen = name if first is None else first
 
         @wraps(function)
         def called(*args: P.args, **options: P.kwargs) -> R:
             try:
-                return model(name, *args, **options)
+                return model(chosen, *args, **options)
             except TypeError:
                 refuse_unfit(name, signature(called), args, options, hints)
                 raise
@@ -190,7 +195,7 @@ def family(
 
 
 def written(
-    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Mapping[str, str] = MappingProxyType({})
+    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Hints = _NO_HINTS, first: Any = None
 ) -> Callable[P, R]:
     """Make a function from its name, its docstring and a model, as `named` does."""
 
@@ -198,7 +203,7 @@ def written(
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = model.__module__, doc
-    return named(model, hints)(function)
+    return named(model, hints, first)(function)
 
 
 NAN_WITH_WARNING = "NaN, with a warning, if there is none"
@@ -215,29 +220,22 @@ _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Argum
 def without_nans(
     rule: str, model: Callable[Concatenate[Any, P], R], member: Member, value: Any, beyond: str = "", more: str = ""
 ) -> Callable[P, R]:
-    """The function of a family that answers for NumPy's function of the member's name and leaves NaNs out.
+    """The member of a family that leaves NaNs out, and answers for NumPy's function of its name.
 
     Args:
         value: the result of the example, for 1, NaN and 3 and for `more` arguments.
         beyond: what happens if all elements are NaN, or in the place of NaNs.
     """
-
-    def function(*args: P.args, **options: P.kwargs) -> R:
-        return model(member, *args, **options)
-
-    name, beyond = member.name, beyond and f"; {beyond}"
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = model.__module__
-    function.__doc__ = _WITHOUT_NANS.format(
-        plain=name.removeprefix("nan"), name=name, beyond=beyond, more=more, value=value
-    )
-    return family(rule, model, getattr(np, name))(function)
+    name = member.name
+    plain, beyond = name.removeprefix("nan"), beyond and f"; {beyond}"
+    doc = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
+    return follows(rule, getattr(np, name))(written(name, doc, model, first=member._replace(skips_nan=True)))
 
 
 def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     """The arguments, and what is in lists of them."""
     values = [*args, *options.values()]
-    return values + [each for several in values if isinstance(several, list | tuple) for each in several]
+    return values + [value for several in values if isinstance(several, list | tuple) for value in several]
 
 
 def of_tensors(name: str, function: F) -> F:
@@ -303,11 +301,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
 
 
 def refuse_unfit(
-    name: str,
-    expected: Signature,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    hints: Mapping[str, str] = MappingProxyType({}),
+    name: str, expected: Signature, args: Sequence[Any], options: Mapping[str, Any], hints: Hints = _NO_HINTS
 ) -> None:
     """Refuse arguments that do not fit a signature, under the name of the called function and not of its model.
 

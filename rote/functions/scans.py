@@ -136,11 +136,9 @@ def cumprod(*args: Any, **options: Any) -> Any:
     return _flat_scan(Member("cumprod", op="prod"), *args, **options)
 
 
-nancumsum: Final = without_nans(
-    "along", _flat_scan, Member("nancumsum", skips_nan=True), [1.0, 1.0, 4.0], "a NaN counts as 0"
-)
+nancumsum: Final = without_nans("along", _flat_scan, Member("nancumsum"), [1.0, 1.0, 4.0], "a NaN counts as 0")
 nancumprod: Final = without_nans(
-    "along", _flat_scan, Member("nancumprod", skips_nan=True, op="prod"), [1.0, 1.0, 3.0], "a NaN counts as 1"
+    "along", _flat_scan, Member("nancumprod", op="prod"), [1.0, 1.0, 3.0], "a NaN counts as 1"
 )
 
 
@@ -168,6 +166,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
     if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
     mode = normal_axis(0 if axis is None else axis, order)
+
     x = plain(x, name)
     if "cyclic" in [s.kind.name for s in x.distribution.splits[mode]]:
         x = whole_along(x, (mode,), name)
@@ -184,9 +183,11 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
         total = block[*along, slice(-1, None)]
     else:
         total = np.full((*block.shape[:mode], 1, *block.shape[mode + 1 :]), neutral)
+
     # The totals are a tensor too, which all ranks of a line then get whole along the mode.
     ends = one_per_part(x.distribution, mode)
     totals = redistributed(x._on(total, ends), ends.layout.whole(mode), name)
+
     mine = part_number(x.distribution, x.comm.rank, mode)
     if not mine:
         return block
@@ -216,6 +217,7 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     mode = normalize_axis_index(axis, len(shape))
     if n == 0:
         return x
+
     border = (*shape[:mode], 1, *shape[mode + 1 :])
     y: Any = plain(x, "diff")
     if prepend is not None or append is not None:
@@ -262,7 +264,7 @@ def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_
     """
     shape = f.distribution.shape
     modes = normalize_axis_tuple(range(len(shape)) if axis is None else axis, len(shape))
-    spacings = [known(each) for each in varargs] or [1.0]
+    spacings = [*map(known, varargs)] or [1.0]
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
         spacings *= len(modes)
     if len(spacings) != len(modes):
@@ -273,6 +275,7 @@ def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_
         raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
     if any(shape[mode] <= edge_order for mode in modes):
         raise ValueError(f"gradient takes {edge_order + 1} indices along each mode or more, not shape {shape}")
+
     results = []
     for mode, spacing in zip(modes, spacings, strict=True):
         if np.ndim(spacing) and np.shape(spacing) != (shape[mode],):
@@ -292,17 +295,19 @@ def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
         spacing = np.asarray(spacing, None if np.asarray(spacing).dtype.kind == "f" else "f8")
         steps = np.diff(spacing)
         spacing = steps[0] if (steps == steps[0]).all() else spacing
+
     block = x.local
     first, stop = 0, n
     if splits:
-        held = x.distribution.indices(x.comm.rank)
+        indices = x.distribution.indices(x.comm.rank)
         # Of each end of the mode, its rank also needs as many indices as the one-sided difference there.
-        first, stop = _with_neighbours(held[mode], n, edge_order)
-        needed = [*held[:mode], np.arange(first, stop), *held[mode + 1 :]]
+        first, stop = _with_neighbours(indices[mode], n, edge_order)
+        needed = [*indices[:mode], np.arange(first, stop), *indices[mode + 1 :]]
         block = fetch(x, x.distribution, (mode, edge_order), lambda: needed, "gradient")
-        inside = held[mode] - first
+        inside = indices[mode] - first
     if not block.size:
         return x._with(np.empty(x.local.shape, np.gradient(np.ones(2, block.dtype)).dtype))
+
     if np.ndim(spacing):
         spacing = spacing[first:stop]
         steps = np.diff(spacing)
@@ -316,15 +321,16 @@ def _gradient(x: T, spacing: Any, mode: int, edge_order: Literal[1, 2]) -> T:
             away = 2 * steps[0] or 1.0
             at, further = (0, spacing[0] - away) if before else (len(spacing), spacing[-1] + away)
             spacing = np.insert(spacing, at, further)
+
     result = np.gradient(block, spacing, axis=mode, edge_order=edge_order)
     return x._with(result[(slice(None),) * mode + (slice(inside[0], inside[-1] + 1),)].copy() if splits else result)
 
 
-def _with_neighbours(held: npt.NDArray[np.int64], n: int, edge_order: int) -> tuple[int, int]:
+def _with_neighbours(indices: npt.NDArray[np.int64], n: int, edge_order: int) -> tuple[int, int]:
     """The interval of indices of which a rank computes the derivative at those that it holds, an interval too."""
-    if not len(held):
+    if not len(indices):
         return 0, 0
-    first, stop = int(held[0]), int(held[-1]) + 1
+    first, stop = int(indices[0]), int(indices[-1]) + 1
     lowest = min(first - 1, n - edge_order - 1) if stop == n else first - 1
     highest = max(stop + 1, edge_order + 1) if first == 0 else stop + 1
     return max(lowest, 0), min(highest, n)

@@ -68,6 +68,7 @@ def _sort(
         return _exchanged(x, mode, name, descending)
     if not descending:
         return x._with(function(x.local, mode, kind="stable"))
+
     # The flipped order of the flipped elements is descending, and stable.
     backwards = np.flip(function(np.flip(x.local, mode), mode, kind="stable"), mode)
     return x._with(backwards if name == "sort" else x.distribution.shape[mode] - 1 - backwards)
@@ -128,28 +129,39 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
     agree_on_call(comm)
     places = _places(dist, comm.rank, mode, descending)
-    split = {split.grid_mode for split in chain(*dist.splits)}
-    replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
     values = np.moveaxis(x.local, mode, -1).reshape(-1)
-    if replica:  # it sorts nothing, but gets its elements back in order
+    if _is_replica(x):  # it sorts nothing, but gets its elements back in order
         values = values[:0]
     at = places.reshape(-1)[: len(values)]
+
+    # 1. Each rank sorts its elements, and sends each run of them to the rank of these keys.
     lines = prod(dist.shape) // n
     order = sorting_order(_keys(values, at, n, lines))
     values, at = values[order], at[order]
     ranks = SampleSort(_keys(values, at, n, lines), comm)
     nbytes = ranks.received * (values.itemsize + at.itemsize)
     record_move(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
+
+    # 2. Each rank merges what it has received: its run of all elements, in order.
     values, at = ranks(values), ranks(at)
     merged = sorting_order(_keys(values, at, n, lines))
     run = values[merged] if name == "sort" else at[merged] % n
     if name == "argsort" and descending:
         run = n - 1 - run
+
+    # 3. Each rank, a replica too, fetches from the runs what has a place in its block.
     ranked = over_ranks(x, run, ranks.sizes)
     home = IndexedMove(ranked.distribution, [places.reshape(-1)], comm)
     record_move(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
     block = np.moveaxis(home(run).reshape(places.shape), -1, mode)
     return x._on(np.ascontiguousarray(block), dist)
+
+
+def _is_replica(x: Distributed) -> bool:
+    """Whether another rank has the same block, and counts in the place of this one."""
+    dist = x.distribution
+    split = {split.grid_mode for split in chain(*dist.splits)}
+    return any(at for g, at in enumerate(dist.grid.coordinates(x.comm.rank)) if g not in split)
 
 
 def _keys(values: Array, places: Array, n: int, lines: int) -> list[Array]:
@@ -160,10 +172,10 @@ def _keys(values: Array, places: Array, n: int, lines: int) -> list[Array]:
 def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array:
     """The places of a block's elements if all lines are concatenated; the last mode runs along the lines."""
     n = dist.shape[mode]
-    held = list(dist.indices(rank))
-    along = held.pop(mode)
+    others = list(dist.indices(rank))
+    along = others.pop(mode)
     extents = (*dist.shape[:mode], *dist.shape[mode + 1 :])
-    lines = np.ravel_multi_index(np.ix_(*held), extents) if held else np.zeros((), np.int64)
+    lines = np.ravel_multi_index(np.ix_(*others), extents) if others else np.zeros((), np.int64)
     places: Array = n * np.asarray(lines)[..., None] + (n - 1 - along if descending else along)
     return places
 
@@ -251,6 +263,7 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
         x, axis = reshape(x, -1), 0
     shape = x.distribution.shape
     along = normal_axis(axis, len(shape))
+
     at = known(indices)
     if at is None or isinstance(at, slice):
         raise IndexError(f"indices to take are integers, not {at}\nwrite x[key] for a slice or a new mode")
@@ -263,9 +276,10 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
         at = np.clip(at, 0, shape[along] - 1)
     elif mode != "raise":
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+
     key = (*(slice(None),) * along, at)
-    found = read(plain(x, "take"), parse_key(key, shape), "take")
-    return found.copy() if np.may_share_memory(found.local, x.local) else found
+    elements = read(plain(x, "take"), parse_key(key, shape), "take")
+    return elements.copy() if np.may_share_memory(elements.local, x.local) else elements
 
 
 @follows("along", np.take_along_axis)
@@ -292,15 +306,18 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     shape, extents = x.distribution.shape, at.distribution.shape
     if len(extents) != len(shape):
         raise ValueError(f"indices have the order of the tensor, {len(shape)}, not {len(extents)}")
+
+    # All modes but this one broadcast, of the tensor and of the indices.
     rest = np.broadcast_shapes((*shape[:mode], 1, *shape[mode + 1 :]), (*extents[:mode], 1, *extents[mode + 1 :]))
-    ends = [(*rest[:mode], each[mode], *rest[mode + 1 :]) for each in (shape, extents)]
-    if ends[0] != shape:
-        x = broadcast_to(x, ends[0])
-    if ends[1] != extents:
-        at = broadcast_to(at, ends[1])
-    target = fitted(x.distribution, ends[1])
+    whole, result = ((*rest[:mode], n, *rest[mode + 1 :]) for n in (shape[mode], extents[mode]))
+    if whole != shape:
+        x = broadcast_to(x, whole)
+    if result != extents:
+        at = broadcast_to(at, result)
+    target = fitted(x.distribution, result)
     if at.distribution != target:
         at = moved(plain(at, "take_along_axis"), target.layout, "take_along_axis", target.grid)
+
     agree_on_call(x.comm)
     with collective_errors(x.comm):
         taken = np.take_along_axis(x.local, at.local, mode)
@@ -338,7 +355,7 @@ def unique_all(x: Distributed, /) -> UniqueAll:
     """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
 
     >>> from rote import DistTensor
-    >>> [each.to_global().tolist() for each in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
+    >>> [part.to_global().tolist() for part in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     return UniqueAll(*_unique(x, True, False))
@@ -419,7 +436,7 @@ def _unique_slices(x: Distributed, axis: int, index: bool, inverse: bool, counts
         )
     results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
     if isinstance(results, tuple):
-        return tuple([replicated(each, x) for each in results])
+        return tuple([replicated(result, x) for result in results])
     return replicated(results, x)
 
 
@@ -433,11 +450,13 @@ def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
         flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
     )
     firsts += first_index(flat)
+
     if flat.distribution.splits[0]:
         agree_on_call(x.comm)
         merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
     else:
-        merged = [replicated(each, flat) for each in (values, firsts, amounts)]
+        merged = [replicated(array, flat) for array in (values, firsts, amounts)]
+
     numbered = None
     if inverse:
         dist = plain(x, "unique").distribution
@@ -476,31 +495,34 @@ def _merged(
     The numbers, of each element of this rank's run among its `values`, are returned as those among all unique elements
     if the inverse is wanted.
     """
-    dist, comm = flat.distribution, flat.comm
-    split = {s.grid_mode for s in dist.splits[0]}
-    if any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split):
-        amounts = np.zeros_like(amounts)  # replicas are counted once
+    comm = flat.comm
+    if _is_replica(flat):
+        amounts = np.zeros_like(amounts)  # so that elements are counted once
     undefined = values != values
     if equal_nan and undefined.any():  # send all NaNs to one rank, although complex ones have an order
         keys = [np.where(undefined, values.dtype.type(np.nan), values), np.zeros_like(firsts)]
     else:
         keys = [values, np.where(undefined, firsts, 0)]
+
     ranks = SampleSort(keys, comm)
     nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
     record_move(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
     values, firsts, amounts = map(ranks, (values, firsts, amounts))
     order = sorting_order([values, firsts])
-    values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
+    values, firsts, amounts = values[order], firsts[order], amounts[order]
     starts = _starts(values, firsts, equal_nan)
     sizes = gathered(comm, "unique", len(starts))
+
+    # Each element that was received gets the number of its group, which goes back to the rank that it came from.
     if inverse:
         group = np.zeros(len(values), np.int64)
         group[starts[1:]] = 1
         places = np.empty_like(group)
         places[order] = np.cumsum(group) + sum(sizes[: comm.rank])
         numbers = ranks.back(places)[numbers]
+
     total = np.add.reduceat(amounts, starts) if len(starts) else amounts
-    return [over_ranks(flat, each, sizes) for each in (values[starts], firsts[starts], total)], numbers
+    return [over_ranks(flat, run, sizes) for run in (values[starts], firsts[starts], total)], numbers
 
 
 def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
@@ -548,13 +570,16 @@ class SampleSort:
         self._comm = comm
         cuts = [_place(keys, splitter) for splitter in _splitters(keys, comm)]
         ends = [0, *(cuts or [0] * (comm.size - 1)), len(keys[0])]
+
+        # Row r and column s: how many keys rank r sends to rank s.
         counts = np.array(gathered(comm, "sample sort", np.diff(ends).tolist()))
         self._sends: list[int] = counts[comm.rank].tolist()
         self._receives: list[int] = counts[:, comm.rank].tolist()
         self.sizes: list[int] = counts.sum(axis=0).tolist()  # per rank, the number of keys after the exchange
-        kept = counts.diagonal()
-        self.received: int = int((counts.sum(axis=0) - kept).max())  # the most that any rank receives from others
-        self.returned: int = int((counts.sum(axis=1) - kept).max())  # the most that any rank sends to others
+
+        stay = counts.diagonal()
+        self.received: int = int((counts.sum(axis=0) - stay).max())  # the most that any rank receives from others
+        self.returned: int = int((counts.sum(axis=1) - stay).max())  # the most that any rank sends to others
 
     def __call__(self, array: Array) -> Array:
         """Send one value with each of this rank's keys; return those received, by source rank and not merged."""
@@ -576,16 +601,17 @@ def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
     """
     number = min(len(keys[0]), comm.size)
     mine = np.arange(number) * len(keys[0]) // max(number, 1)
-    everything = gathered(comm, "sample sort", (len(keys[0]), *[key[mine] for key in keys]))
-    held, *columns = zip(*everything, strict=True)
-    lengths, samples = np.array(held), [np.concatenate(column) for column in columns]
+    of_ranks = gathered(comm, "sample sort", (len(keys[0]), *[key[mine] for key in keys]))
+    numbers_of_keys, *columns = zip(*of_ranks, strict=True)
+    lengths, samples = np.array(numbers_of_keys), [np.concatenate(column) for column in columns]
     numbers = np.minimum(lengths, comm.size)
     order = sorting_order(samples)
+    if not len(order):
+        return []
+
     weights = np.repeat(lengths / np.maximum(numbers, 1), numbers)[order]
     before = np.cumsum(weights) - weights
     targets = np.arange(1, comm.size) * (lengths.sum() / comm.size)
-    if not len(order):
-        return []
     rows = []
     for place in order[np.searchsorted(before, targets).clip(max=len(order) - 1)]:
         rows.append([sample[place : place + 1] for sample in samples])

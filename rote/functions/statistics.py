@@ -84,7 +84,7 @@ def mean(*args: Any, **options: Any) -> Any:
     return _mean(Member("mean"), *args, **options)
 
 
-nanmean: Final = without_nans("reduction", _mean, Member("nanmean", skips_nan=True), 2.0)
+nanmean: Final = without_nans("reduction", _mean, Member("nanmean"), 2.0)
 
 
 def _spread(
@@ -160,8 +160,8 @@ def std(*args: Any, **options: Any) -> Any:
     return _spread(Member("std", root=True), *args, **options)
 
 
-nanvar: Final = without_nans("reduction", _spread, Member("nanvar", skips_nan=True), 1.0)
-nanstd: Final = without_nans("reduction", _spread, Member("nanstd", skips_nan=True, root=True), 1.0)
+nanvar: Final = without_nans("reduction", _spread, Member("nanvar"), 1.0)
+nanstd: Final = without_nans("reduction", _spread, Member("nanstd", root=True), 1.0)
 
 
 def _variance(
@@ -358,13 +358,14 @@ def cov(
         raise ValueError(f"ddof is an integer, not {ddof}")
     x = _variables(m, y, rowvar, dtype)
     count = x.distribution.shape[1]
-    weights = [_weights(each, count, name) for each, name in ((fweights, "fweights"), (aweights, "aweights"))]
-    present = [each for each in weights if each is not None]
-    both = np.prod(present, axis=0) if len(present) > 1 else next(iter(present), None)
+    counted, heavy = _weights(fweights, count, "fweights"), _weights(aweights, count, "aweights")
+    weights = [weight for weight in (counted, heavy) if weight is not None]
+    both = np.prod(weights, axis=0) if len(weights) > 1 else next(iter(weights), None)
+
     total = float(count) if both is None else float(np.sum(both))
     lost = float(not bias) if ddof is None else float(ddof)
-    if weights[1] is not None:
-        lost *= float(np.sum(both * weights[1])) / total
+    if heavy is not None:
+        lost *= float(np.sum(both * heavy)) / total
     return _products(_centred(x, both), both, total - lost)
 
 
@@ -397,20 +398,20 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: npt.DTypeLike
 
 def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any:
     """The variables as rows, in the dtype of the result."""
-    matrices = [each for each in (m, y) if each is not None]
-    orders = [np.ndim(each) for each in matrices]
+    matrices = [m] if y is None else [m, y]
+    orders = [*map(np.ndim, matrices)]
     if max(orders) > 2:
         raise LayoutError(f"covariances are of matrices, not of tensors of order {max(orders)}; write x.reshape(k, -1)")
     if dtype is None:
-        dtype = np.result_type("f8", *[_dtype_of(each) for each in matrices])
+        dtype = np.result_type("f8", *map(_dtype_of, matrices))
     elif as_dtype(dtype).kind not in "fc":
         raise TypeError(f"covariances are not of {as_dtype(dtype)}; write dtype='f8'")
     rows: list[Any] = []
-    for each, order in zip(matrices, orders, strict=True):
+    for matrix, order in zip(matrices, orders, strict=True):
         if order < 2:
-            rows.append(np.reshape(each, (1, -1)))
+            rows.append(np.reshape(matrix, (1, -1)))
         else:
-            rows.append(each if rowvar else np.permute_dims(each, (1, 0)))
+            rows.append(matrix if rowvar else np.permute_dims(matrix, (1, 0)))
     if len({row.shape[1] for row in rows}) > 1:
         raise LayoutError(f"the variables have {rows[0].shape[1]} and {rows[1].shape[1]} observations, not as many")
     return astype(rows[0] if len(rows) == 1 else concat(rows, axis=0), dtype)
