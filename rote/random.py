@@ -97,7 +97,7 @@ def _words_of(stream: _WordStream, start: int, indices: Ints, length: int) -> Wo
     return placed
 
 
-def _fractions(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
+def _uniform(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
     """Words as numbers in [0, 1), with all bits of precision that the dtype has."""
     if dtype is not None and dtype.itemsize == 4:
         return (words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
@@ -132,8 +132,8 @@ _NAMES = {
 }
 
 
+# Decorate a drawing method, whose signature shows the arguments of `Ranks`.
 _draws = taking(Ranks, {"size": "{0} takes shape, not size\nwrite rng.{0}(…, shape={1!r})"})
-"""Decorate a drawing method, whose signature shows the arguments of `Ranks`."""
 
 
 def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -243,7 +243,7 @@ class Generator:
         array([0.46881747, 0.4261458 ], dtype=float32)
         """
         element = _real_dtype(dtype)
-        return self._drawn(lambda words: _fractions(words[:, 0], element), 1, element, shape, layout, **ranks)
+        return self._drawn(lambda words: _uniform(words[:, 0], element), 1, element, shape, layout, **ranks)
 
     @_draws
     def uniform(
@@ -275,7 +275,7 @@ class Generator:
 
         span = high - low
         return self._drawn(
-            lambda words: low + span * _fractions(words[:, 0], element), 1, element, shape, layout, **ranks
+            lambda words: low + span * _uniform(words[:, 0], element), 1, element, shape, layout, **ranks
         )
 
     @_draws
@@ -300,9 +300,7 @@ class Generator:
         """
         element = _real_dtype(dtype)
         _check_scale(scale)
-        return self._drawn(
-            lambda words: -scale * np.log1p(-_fractions(words[:, 0])), 1, element, shape, layout, **ranks
-        )
+        return self._drawn(lambda words: -scale * np.log1p(-_uniform(words[:, 0])), 1, element, shape, layout, **ranks)
 
     @_draws
     def standard_normal(
@@ -349,8 +347,8 @@ class Generator:
         _check_scale(scale)
 
         def values(words: Words) -> Array:
-            radius = np.sqrt(-2.0 * np.log1p(-_fractions(words[:, 0])))
-            angle = 2 * np.pi * _fractions(words[:, 1])
+            radius = np.sqrt(-2.0 * np.log1p(-_uniform(words[:, 0])))
+            angle = 2 * np.pi * _uniform(words[:, 1])
             numbers: Array = radius * np.cos(angle)
             if element.kind == "c":
                 numbers = np.sqrt(0.5) * (numbers + 1j * (radius * np.sin(angle)))

@@ -74,12 +74,10 @@ def whole_along(x: T, modes: Collection[int], cause: str) -> T:
     if not added:
         return x
 
-    whole = reduce(Layout.whole, modes, lay)
+    base = reduce(Layout.whole, modes, lay)
     others = [mode for mode in range(lay.order) if mode not in modes]
-    candidates = [
-        replace(whole, modes=(*whole.modes[:m], whole.modes[m] + added, *whole.modes[m + 1 :])) for m in others
-    ]
-    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates or [whole])), cause)
+    candidates = [replace(base, modes=(*base.modes[:m], base.modes[m] + added, *base.modes[m + 1 :])) for m in others]
+    return moved(x, cheapest(x.distribution, x.local.dtype, tuple(candidates or [base])), cause)
 
 
 def part_number(dist: Distribution, rank: int, mode: int) -> int:
@@ -128,8 +126,8 @@ def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: tuple[Layou
 Placed = tuple[Distribution, np.dtype[Any]]
 """The distribution of a tensor, and its dtype."""
 
+# Types of operands that are no arrays; NumPy gives Python's numbers the dtype of the other operand.
 _AS_THEY_ARE = (Distributed, int, float, complex, str, bytes, np.generic, type(None))
-"""Types of operands that are no arrays; NumPy gives Python's numbers the dtype of the other operand."""
 
 
 def matched(

@@ -27,9 +27,8 @@ from .indexing import part_at
 from .moves import default_layout, moved
 from .rules import Function, follows, numpy_arguments
 
-__all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device"]
-__all__ += ["check_value", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "placed", "taking", "tril"]
-__all__ += ["triu", "zeros_like"]
+__all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device", "check_value", "copy", "empty_like", "full_like"]
+__all__ += ["meshgrid", "ones_like", "placed", "taking", "tril", "triu", "zeros_like"]
 
 T = TypeVar("T", bound=Distributed)
 F = TypeVar("F", bound=Callable[..., Any])

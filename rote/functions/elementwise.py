@@ -21,7 +21,7 @@ from ..runtime.placement import check_values
 from .alignment import as_plain_operands, assign, matched, no_tensor
 from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
 from .moves import warn_of_copies
-from .rules import ANSWERS, Function, call_collectively, follows, raises_collectively
+from .rules import ANSWERS, Function, call_collectively, follows
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
@@ -339,7 +339,6 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
 
 @follows("elementwise", np.copyto)
-@raises_collectively("copyto")
 def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write values into a tensor, which keeps its layout.
 
@@ -353,7 +352,7 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
         )
     if where is not True:
         check_values("copyto with where=", dst.distribution)
-    assign(dst, src, "copyto", casting, where)
+    call_collectively("copyto", assign, (dst, src, "copyto", casting, where), {})
 
 
 @follows("elementwise", np.where, name="numpy.where")
@@ -383,10 +382,10 @@ def _answer(function: Function, *args: Any, **options: Any) -> Any:
     return elementwise(function.__name__, function, args, options)
 
 
+# Functions of NumPy, none of them ufuncs, that are called with blocks in place of tensors.
 _ANSWERED: tuple[Function, ...] = (
     *(np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
     *(np.around, np.round, np.fix, np.clip, np.sinc, np.i0),
 )
-"""Functions of NumPy, none of them ufuncs, that are called with blocks in place of tensors."""
 
 ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED} | {np.nan_to_num: _nan_to_num})

@@ -33,7 +33,7 @@ from .alignment import assign, plain
 from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
 from .moves import Implicit, KeyedCall, agree_on_call, attributed_to, attribution, moved, record_move, redistributed
 from .reshaping import compressed, reshape
-from .rules import raises_collectively
+from .rules import call_collectively
 
 __all__ = ["Origin", "fetch", "fetched", "getitem", "key_at", "known", "moved_first", "parse_key", "part", "part_at"]
 __all__ += ["read", "relabelled", "setitem", "store"]
@@ -413,7 +413,6 @@ def _origins(axes: Sequence[KeyAxis], indices: Sequence[Ints]) -> list[Ints]:
 _WRITING = "assignment"
 
 
-@raises_collectively(_WRITING)
 def setitem(x: Distributed, key: Any, value: Any) -> None:
     """Write values at a NumPy key into all blocks that hold these elements, including replicas. Collective.
 
@@ -430,6 +429,10 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
             different keys, or only some have a read-only block. All ranks raise these errors before anything is
             written.
     """
+    call_collectively(_WRITING, _set_item, (x, key, value), {})
+
+
+def _set_item(x: Distributed, key: Any, value: Any) -> None:
     comm_of(_WRITING, (x, key, value))
     if True in map(is_foreign, map(type, key if type(key) is tuple else (key,))):
         key = _as_numpy_key(key)

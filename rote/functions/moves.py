@@ -208,11 +208,7 @@ class attributed_to:
 
 
 def record_move(
-    x: Distributed,
-    nbytes: int,
-    plan: Callable[[], str],
-    by_call: str = "redistribute",
-    implicit: Implicit | None = None,
+    x: Distributed, nbytes: int, plan: Callable[[], str], caller: str = "redistribute", implicit: Implicit | None = None
 ) -> None:
     """Record that data is about to move; if the move is implicit, warn of it or refuse it as the settings say.
 
@@ -220,7 +216,7 @@ def record_move(
         x: the tensor.
         nbytes: the most bytes that any one rank receives; a move of no bytes is not announced.
         plan: gives the way in words; called only if the move is recorded or may be refused or warned of.
-        by_call: the function that asked for the move, or whose own move it is; an outer one is named in its place.
+        caller: the function that asked for the move, or whose own move it is; an outer one is named in its place.
         implicit: what makes the move implicit; if None, the implicit move that is made at present, if any.
 
     Raises:
@@ -235,7 +231,7 @@ def record_move(
     if silent and x.comm.rank:
         return
     file, line = _caller()
-    cause = work.name or (implicit.cause if implicit else by_call)
+    cause = work.name or (implicit.cause if implicit else caller)
     if silent and (file, line, cause) in _warned:
         return
 

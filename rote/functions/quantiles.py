@@ -349,9 +349,9 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
     defined = sizes > 0 if skips_nan else undefined == 0
 
     if masses is not None:
+        weights, chosen = _lines(masses.local, modes).reshape(len(lines), -1), np.flatnonzero(defined)
         with collective_errors(x.comm):  # of weights whose sum is no number
-            chosen = np.flatnonzero(defined)
-            return _weighted(x, lines, masses, statistic, modes, chosen, comm).reshape((*statistic.shape, *rest))
+            return _weighted(x, lines, weights, statistic, modes, chosen, comm).reshape((*statistic.shape, *rest))
 
     # Lines of one length need elements at the same places. With NaNs in them, lines have many lengths.
     places = {n: np.unique(statistic.places(n), return_inverse=True) for n in np.unique(sizes[defined]).tolist()}
@@ -370,20 +370,13 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
 
 
 def _weighted(
-    x: Distributed,
-    lines: Sequence[Array],
-    masses: Distributed,
-    statistic: _Statistic,
-    modes: Modes,
-    chosen: Ints,
-    comm: Comm,
+    x: Distributed, lines: list[Array], weights: Array, statistic: _Statistic, modes: Modes, chosen: Ints, comm: Comm
 ) -> Array:
     """The elements at fractions of the weight of the chosen lines, the smallest first. Collective."""
     indices = x.distribution.indices(x.comm.rank)
     places = np.ravel_multi_index(np.ix_(*[indices[mode] for mode in modes]), [x.distribution.shape[m] for m in modes])
     fractions = np.asarray(statistic.fractions).reshape(-1)
     values = np.full((fractions.size, len(lines)), np.nan if x.local.dtype.kind == "f" else 0, x.local.dtype)
-    weights = _lines(masses.local, modes).reshape(len(lines), -1)
     for number in chosen.tolist():
         numbers = lines[number] == lines[number]
         rows = [row.reshape(-1)[numbers] for row in (lines[number], places, weights[number])]
@@ -476,10 +469,9 @@ def selected(
     Returns:
         Per line, the elements at its places; and the number of bytes that this rank received.
     """
-    results: list[Array] = []
+    results = [np.empty(len(at), line.dtype) for line, at in zip(lines, places, strict=True)]
     runs: list[_Run] = []
     for number, (line, size, at) in enumerate(zip(lines, sizes, places, strict=True)):
-        results.append(np.empty(len(at), line.dtype))
         if len(at):
             runs.append(_Run(number, line, size, at, np.arange(len(at))))
     few, exchange = _FEW + 16 * len(runs), _Exchange(comm)

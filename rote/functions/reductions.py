@@ -197,7 +197,7 @@ def reduced(source: Distribution, along: ReducedModes, op: Op) -> Reduced:
     >>> print(ends.contributions.layout, ends.target.layout)
     block[(1)]+max(0) block[(1)]
     """
-    lay, order, modes = source.layout, len(source.shape), along.modes
+    lay, grid, order, modes = source.layout, source.grid, len(source.shape), along.modes
 
     # Of a view all modes are reduced (see `reducible`), so all its entries split reduced modes.
     entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
@@ -210,10 +210,8 @@ def reduced(source: Distribution, along: ReducedModes, op: Op) -> Reduced:
 
     result_modes = [m for m in range(order) if along.keepdims or m not in modes]
     splits, shape = tuple([remaining[m] for m in result_modes]), tuple([extents[m] for m in result_modes])
-    contributions = distribute(
-        Layout(splits, op=op, partial=(*split, *lay.partial), rooted=lay.rooted), shape, source.grid
-    )
-    target = distribute(along.layout or Layout(splits, rooted=lay.rooted), shape, source.grid)
+    contributions = distribute(Layout(splits, op=op, partial=(*split, *lay.partial), rooted=lay.rooted), shape, grid)
+    target = distribute(along.layout or Layout(splits, rooted=lay.rooted), shape, grid)
     return Reduced(contributions, target, contributions.meaning != target.meaning)
 
 
@@ -259,9 +257,7 @@ def combined(name: str, contributions: T, ends: Reduced) -> T:
     return contributions._on(contributions.local, ends.target)
 
 
-def reduce_by(
-    name: str, ufunc: np.ufunc, op: Op, x: Distributed, along: ReducedModes, dtype: npt.DTypeLike | None
-) -> Any:
+def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, along: ReducedModes, dtype: Any) -> Any:
     """Reduce by a ufunc, under the name of the function that calls this; `dtype` as for `sum`."""
     element = None if dtype is None else as_dtype(dtype)
     if x.distribution.partial or x.distribution.layout.view is not None:

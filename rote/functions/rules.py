@@ -21,16 +21,7 @@ from .distributed import Distributed, comm_of, is_foreign, owned
 from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
-__all__ += [
-    "call_collectively",
-    "family",
-    "fits",
-    "follows",
-    "named",
-    "numpy_arguments",
-    "of_tensors",
-    "raises_collectively",
-]
+__all__ += ["call_collectively", "family", "fits", "follows", "named", "numpy_arguments", "of_tensors"]
 __all__ += ["refuse_unfit", "without_nans", "written"]
 
 Function = Callable[..., Any]
@@ -394,16 +385,3 @@ def _refuse_axes(name: str, function: Function, args: Sequence[Any], options: Ma
                 raise TypeError(
                     f"{name} takes integers as {word}=, not {axis!r}\nwrite {word}=0 for mode 0, -1 for the last mode"
                 ) from None
-
-
-def raises_collectively(name: str) -> Callable[[F], F]:
-    """Decorate a function, so that it is called by `call_collectively`."""
-
-    def agreeing(function: F) -> F:
-        @wraps(function)
-        def called(*args: Any, **options: Any) -> Any:
-            return call_collectively(name, function, args, options)
-
-        return cast(F, called)
-
-    return agreeing

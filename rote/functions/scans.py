@@ -36,6 +36,7 @@ __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gr
 
 T = TypeVar("T", bound=Distributed)
 
+# The ufuncs that scan, each with the operation that has the same identity.
 _SCANNING: dict[np.ufunc, Op] = {
     np.add: "sum",
     np.multiply: "prod",
@@ -44,7 +45,6 @@ _SCANNING: dict[np.ufunc, Op] = {
     np.logical_or: "sum",
     np.logical_and: "prod",
 }
-"""The ufuncs that scan, each with the operation that has the same identity."""
 
 
 def _cumulative(
@@ -142,9 +142,7 @@ nancumprod: Final = without_nans(
 )
 
 
-def _accumulate(
-    ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
-) -> Any:
+def _accumulate(ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: Any = None, out: Any = None) -> Any:
     """The method `accumulate` of a ufunc, such as `numpy.add.accumulate`: a scan."""
     name = f"{ufunc.__name__}.accumulate"
     comm_of(name, (x, out))

@@ -159,9 +159,8 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
 
 def _is_replica(x: Distributed) -> bool:
     """Whether another rank has the same block, and counts in the place of this one."""
-    dist = x.distribution
-    split = {split.grid_mode for split in chain(*dist.splits)}
-    return any(at for g, at in enumerate(dist.grid.coordinates(x.comm.rank)) if g not in split)
+    split = {split.grid_mode for split in chain(*x.distribution.splits)}
+    return any(at for g, at in enumerate(x.distribution.grid.coordinates(x.comm.rank)) if g not in split)
 
 
 def _keys(values: Array, places: Array, n: int, lines: int) -> list[Array]:

@@ -608,6 +608,7 @@ def _auto(fd: float, sturges: float, sqrt: float) -> float:
     return min(fd, sturges) if fd else sturges
 
 
+# The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range.
 _WIDTHS: dict[str, Callable[[Any, int, float], float]] = {
     "sqrt": lambda x, n, spread: spread / np.sqrt(n),
     "sturges": lambda x, n, spread: spread / (np.log2(n) + 1.0),
@@ -617,7 +618,6 @@ _WIDTHS: dict[str, Callable[[Any, int, float], float]] = {
     "doane": _doane,
     "auto": lambda x, n, spread: _auto(*[_WIDTHS[rule](x, n, spread) for rule in ("fd", "sturges", "sqrt")]),
 }
-"""The widths of bins that NumPy's rules give, from a tensor, the number of its elements and their range."""
 
 
 def _number_of_bins(x: Any, rule: str, ends: tuple[Any, Any], limited: bool) -> int:
