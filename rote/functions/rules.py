@@ -158,7 +158,7 @@ def named(
     return enter
 
 
-def _signed(function: Callable[..., R], model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
+def _signed(function: Function, model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
     """The function, which shows the signature of a model without its first parameter."""
     first, *others = signature(model).parameters.values()
     function.__signature__ = signature(model).replace(parameters=others)  # type: ignore[attr-defined]
@@ -177,7 +177,7 @@ class Member(NamedTuple):
 
 def family(
     rule: str, model: Callable[Concatenate[Any, P], R], *answers: Function
-) -> Callable[[Callable[..., R]], Callable[P, R]]:
+) -> Callable[[Function], Callable[P, R]]:
     """Let a function follow a rule that passes its arguments on to a model, behind what tells it from its family.
 
     The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
