@@ -74,6 +74,7 @@ def asarray(
             array = as_array(_with_numbers(obj), dtype)
         layout = default_layout(array.shape) if layout is None else layout
         return DistTensor.from_global(array, layout, where.get("comm"), grid)
+
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
         x = x.astype(dtype)
@@ -167,6 +168,7 @@ def arange(
             f"arange from {first} to {last} by {step} has {length:g} numbers, and a tensor fewer than 2**63\n"
             "write finite ends and a finite step, a longer one for fewer numbers"
         )
+
     count = max(math.ceil(length), 0)
     element = _element(dtype, np.asarray([first, last, step]).dtype)
     if not length and first != last and math.copysign(1, length) > 0:  # too small for a float: NumPy takes one number

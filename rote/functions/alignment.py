@@ -153,6 +153,7 @@ def matched(
     comm = comm_of(name, (into, *values))
     if comm is None:
         raise TypeError(f"{name} takes a tensor, beside arrays and numbers; make one by DistTensor.from_global")
+
     shapes = [shape_of(x) for x in values]
     where = None if into is None else into.distribution
     shape = _broadcast(name, shapes, where)
@@ -217,6 +218,7 @@ def into(out: Any, result: Any, name: str, casting: Casting = "no") -> Any:
     target = out[0] if type(out) is tuple else out
     if not isinstance(target, Distributed):
         raise no_tensor(name)
+
     block, end, element = writable(target), target.distribution, result.local.dtype
     if end.shape != result.distribution.shape:
         raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {end.shape}")
@@ -253,6 +255,7 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
     several = {*shapes} - {()}
     if into is None and len(several) == 1:
         return several.pop()
+
     text = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -262,6 +265,7 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution 
             return into.shape
     except ValueError:
         pass
+
     if into is not None:
         text += f" into shape {into.shape}"
     raise LayoutError(

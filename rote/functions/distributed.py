@@ -240,6 +240,7 @@ def comm_of(name: str, values: Iterable[Any]) -> Comm | None:
                 members = value
             case _:
                 members = (value,)
+
         for member in members:
             match member:
                 case Distributed() if comm is None:

@@ -98,6 +98,7 @@ def exact_contract(
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     if dtype.kind not in "fc":
         return contract(operands, terms, result, cause, layout)
+
     wide = np.promote_types(_checked(dtype), "f8")
     *letters, free = lettered(*terms, result)
     joint = aligned(tensors, Subscripts(tuple(letters), free), cause)
@@ -247,6 +248,8 @@ def digit_products(pairs: list[tuple[Array, Array]]) -> Array:
     """
     (stack, rows, depth), columns = pairs[0][0].shape, pairs[0][1].shape[2]
     sums = np.zeros((stack, rows, columns, PRODUCTS.length), np.int64)
+
+    # In boxes of at most _PRODUCTS products, whose digits are in memory at once: deep first, then wide, then high.
     deep = min(max(depth, 1), _PRODUCTS)
     wide = min(max(columns, 1), max(1, _PRODUCTS // deep))
     high = max(1, _PRODUCTS // (deep * wide))

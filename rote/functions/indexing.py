@@ -73,6 +73,7 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
     items[rest:rest] = [slice(None)] * (len(shape) - indexed)
 
     fancy = any(isinstance(item, np.ndarray) for item in items)
+
     axes: list[KeyAxis] = []
     points: dict[int, Ints] = {}  # the arrays of indices, by the modes that they index
     places: list[int] = []  # of the items that give them
@@ -260,6 +261,7 @@ def fetch(
     source, comm = x.distribution, x.comm
     agree_on_call(comm)
     agree(comm, name, key, detail=False)
+
     same_move, call = (source, target, name, key), (name, (source, target, x.local.dtype))
     move = cached(comm, "indexed", same_move, lambda: IndexedMove(source, needed(), comm), _KEPT, lambda: call)
     implicit = Implicit(name, 0, lambda: hint) if hint and not attribution.get().of_result else None
@@ -360,6 +362,7 @@ def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
     if not any(dist.splits[mode] for mode in split):
         block = at_axes(x.local, axes)
         return x._on(block.copy() if split else block, target)
+
     turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
     block = fetch(turned, target, _comparable(axes), lambda: _origins(axes, target.indices(x.comm.rank)), name)
     return x._on(block.reshape(target.local_shape(x.comm.rank)), target)

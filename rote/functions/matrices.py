@@ -174,6 +174,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         y = plain(x, "matrix_power")
         rows, columns = y.distribution.indices(y.comm.rank)[-2:]
         return y._with(np.broadcast_to(rows[:, None] == columns, y.local.shape).astype(y.local.dtype))
+
     # A product for each bit of n that is 1, of the square that stands for it; the last square would be for no bit.
     square, power, bits = (inv(x) if n < 0 else x), None, abs(n)
     while bits:
@@ -361,6 +362,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
     stack = stack_of("matrix_norm", x)
     x = floating(x)
     rows, columns = len(stack), len(stack) + 1
+
     if ord is None or ord == "fro":
         return vector_norm(x, axis=(rows, columns), keepdims=keepdims)
     if ord in (1, -1, np.inf, -np.inf):
@@ -370,6 +372,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
         return norms if keepdims else squeeze(norms, (rows, columns))
     if ord not in (2, -2, "nuc"):
         raise LayoutError(f"the norms of matrices are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf, not {ord!r}")
+
     values = svdvals(x)
     if ord == "nuc":
         norms = reductions.sum(values, rows)
@@ -384,6 +387,7 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
     order = len(x.distribution.shape)
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
+
     modes = normal_axes(axis, order)
     if len(modes) == 1:
         if isinstance(ord, str):

@@ -261,6 +261,8 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
         number, other = mine // size, mine // size ^ 1
         members = counts[other * size : (other + 1) * size]  # of the other group; the last one may have fewer, or none
         peer = other * size + mine % size % len(members) if members else None
+
+        # All ranks exchange, those without a peer too: the move is collective.
         arrived = _exchanged(x, R, peer, size, cause)
         if peer is not None:
             rows, theirs = R.shape[-2], arrived[..., : min(sum(members), n), :]
@@ -268,6 +270,7 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
             joined, R = np.linalg.qr(np.concatenate((R, theirs) if above else (theirs, R), axis=-2))
             Q = Q @ (joined[..., :rows, :] if above else joined[..., theirs.shape[-2] :, :])
         size *= 2
+
     Q, R = _signed(Q, R)
     stack, k = dist.shape[:-2], min(dist.shape[-2:])
     triangle = Distribution(Layout((*dist.layout.modes[:-2], (), ())), (*stack, k, n), dist.grid)

@@ -355,18 +355,20 @@ def _path(optimize: Any, count: int) -> tuple[tuple[int, ...], ...] | None:
     named = optimize[0] if isinstance(optimize, tuple | list) and optimize else optimize
     if named is None or named is True or named is False or named in ("greedy", "optimal"):
         return None
-    left, groups = count, []
+
+    remaining, groups = count, []
     for group in optimize[1:] if named == "einsum_path" else [()]:
         numbers = {*group} if isinstance(group, tuple | list) else set()
-        if not numbers or len(numbers) < len(group) or not numbers <= {*range(left)}:
+        if not numbers or len(numbers) < len(group) or not numbers <= {*range(remaining)}:
             raise LayoutError(
                 f"optimize={optimize!r} is no path of {count} operands\n"
                 "write True, or a path as of numpy.einsum_path: ['einsum_path', (0, 1), (0, 1)]"
             )
         groups.append(tuple(sorted(numbers)))
-        left -= len(numbers) - 1
-    if left > 1:
-        groups.append(tuple(range(left)))  # as NumPy does
+        remaining -= len(numbers) - 1
+
+    if remaining > 1:
+        groups.append(tuple(range(remaining)))  # as NumPy does
     return tuple([group for group in groups if len(group) > 1]) or None
 
 

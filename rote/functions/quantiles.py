@@ -215,6 +215,7 @@ def _quantiles(member: Member, a: Distributed, q: Any, method: str, weights: Any
         place = np.asarray(_METHODS[method](n, fractions))
         if method in _AT_ELEMENTS or (method == "linear" and place.dtype.kind in "iu"):
             return place, None, None
+
         below = np.asarray(np.floor(place))
         above = np.asarray(below + 1)
         below[place >= n - 1] = above[place >= n - 1] = -1

@@ -323,6 +323,7 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
     shape = array.distribution.shape
     if mode not in (*_PADS, *_PADS_ALONG):
         raise LayoutError(f"pad takes a mode of {', '.join(map(repr, (*_PADS, *_PADS_ALONG)))}, not {mode!r}")
+
     refuse_mask(type(options.get("constant_values")))
     options = {name: known(value) for name, value in options.items()}
     np.pad(np.ones((1,) * len(shape)), 0, mode, **options)  # type: ignore[call-overload]  # raises NumPy's errors

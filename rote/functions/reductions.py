@@ -553,6 +553,7 @@ def _position(
             f"{name} takes one axis, or None, not {axis}\n"
             f"write numpy.{name}(x.reshape(…, -1), -1), where several axes are one; numpy.unravel_index splits it"
         )
+
     if axis is not None and type(axis) is not int and not isinstance(axis, bool | np.bool_):
         axis = index(axis)
     modes = normal_axes(axis, len(shape))
@@ -570,11 +571,12 @@ def _position(
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))
         places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
+
     if ends.moves:
         wide = reduced(dist, ReducedModes(modes, keepdims=True), op)
         if block.size:
             best = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
-        else:
+        else:  # the value that loses against all others
             extents = wide.contributions.local_shape(rank)
             best, places = np.full(extents, identity(op, dtype)), np.full(extents, least)
         best = best + dtype.type(0)  # of -0.0 and 0.0, which are equal, the first counts

@@ -274,7 +274,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
         value = next((value for value in values if not isinstance(value, str)), values[0])  # subscripts
         if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
             value = value[0]
-    elif (
+    elif (  # an array, or another object, where a function reads an attribute of tensors
         isinstance(error, AttributeError)
         and not isinstance(error, LayoutError)  # of a part that is outdated
         and error.name in ("comm", "distribution", "local", "_local")
@@ -285,6 +285,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
         if isinstance(error, TypeError) and attribution.get().call is None:  # steps leave it to the outermost call
             _refuse_axes(name, function, args, options)
         return
+
     raise TypeError(
         f"{name} takes a tensor, not {type(value).__name__}\n"
         "make one of an array by DistTensor.from_global(array, layout)"
@@ -345,6 +346,7 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
         try:
             if outer.call is not None:  # this is a step of another function
                 return function(*args, **options)
+
             values = (*args, *options.values()) if options else args
             comm_of(short, values)
             token = attribution.set(Attribution(outer.name or short, outer.of_result, [(name, args, options)]))
@@ -357,6 +359,7 @@ def _entered(name: str, function: F, rule: str, views: bool) -> F:
         except Exception as error:
             _explain(error, name, function, args, options)
             raise
+
         if not options or (options.get("out") is None and options.get("layout") is None):
             match result:  # which costs no call
                 case list() | tuple():

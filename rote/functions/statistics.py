@@ -398,7 +398,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: npt.DTypeLike
 
 def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any:
     """The variables as rows, in the dtype of the result."""
-    matrices = [m] if y is None else [m, y]
+    matrices = [matrix for matrix in (m, y) if matrix is not None]
     orders = [*map(np.ndim, matrices)]
     if max(orders) > 2:
         raise LayoutError(f"covariances are of matrices, not of tensors of order {max(orders)}; write x.reshape(k, -1)")
@@ -406,6 +406,7 @@ def _variables(m: Any, y: Any, rowvar: bool, dtype: npt.DTypeLike | None) -> Any
         dtype = np.result_type("f8", *map(_dtype_of, matrices))
     elif as_dtype(dtype).kind not in "fc":
         raise TypeError(f"covariances are not of {as_dtype(dtype)}; write dtype='f8'")
+
     rows: list[Any] = []
     for matrix, order in zip(matrices, orders, strict=True):
         if order < 2:
