@@ -216,7 +216,6 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     shifts = [0] * len(shape)
     for k in range(np.broadcast_shapes((len(axes),), (len(steps),))[0]):
         shifts[normalize_axis_index(axes[k % len(axes)], len(shape))] += steps[k % len(steps)]
-
     x = plain(x, "roll")
     origins = {mode: _periodic(shape[mode], shift) for mode, shift in enumerate(shifts) if shift}
     return fetched(x, x.distribution, origins, tuple(shifts), "roll")
@@ -269,8 +268,7 @@ def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
     if axis is None:
         return repeat(reshape(x, -1), repeats, axis=0)
     shape = x.distribution.shape
-    mode = normalize_axis_index(axis, len(shape))
-    numbers = as_array(known(repeats))
+    mode, numbers = normalize_axis_index(axis, len(shape)), as_array(known(repeats))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"repeats are integers, not {numbers.dtype}")
 
@@ -422,15 +420,13 @@ def _windows(x: T, mode: int, window: int) -> T:
             indices[mode] = np.arange(first, last + window)
         block = fetch(x, target, (mode, window), lambda: indices, "sliding_window_view")
 
-    shape = (*target.local_shape(x.comm.rank), window)
-    along = block.strides[mode]
-    view = np.lib.stride_tricks.as_strided(block, shape, (*block.strides, along), writeable=False)
+    shape, strides = (*target.local_shape(x.comm.rank), window), (*block.strides, block.strides[mode])
+    view = np.lib.stride_tricks.as_strided(block, shape, strides, writeable=False)
     longer = Layout((*target.layout.modes, ())).on((*target.shape, window), target.grid)
     return x._on(view, longer)
 
 
 # --- broadcasting -----------------------------------------------------------------------------------------------------
-
 
 _ALIGNED = "aligned at the last mode, extents are equal or 1: write x[:, None], say, for a mode that is lacking"
 
@@ -458,7 +454,6 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
     grown = [mode for mode, n in enumerate(x.distribution.shape) if n != new[mode]]
     y = part_at(x, key_at(0, grown, len(new)), "broadcast_to")  # after which these modes are on all ranks
     y = part_at(y, key_at(None, grown, len(new)), "broadcast_to")
-
     target = fitted(y.distribution, new)
     block = np.broadcast_to(y.local, target.local_shape(x.comm.rank))
     return linked(y._on(block, target), y, fixed=lambda array: np.broadcast_to(array, new))
@@ -523,12 +518,11 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
         raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
 
     first = next(x for operand, x in zip(arrays, parts, strict=True) if isinstance(operand, Distributed))
-    if dtype is None:
-        dtype = np.result_type(*[x.local.dtype for x in parts])
+    element = as_dtype(np.result_type(*[x.local.dtype for x in parts]) if dtype is None else dtype)
     extent = sum(shape[mode] for shape in shapes)
     target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
     indices = target.indices(first.comm.rank)
-    block = np.empty(target.local_shape(first.comm.rank), as_dtype(dtype))
+    block = np.empty(target.local_shape(first.comm.rank), element)
 
     # Along the mode:   |--- first ---|---- second ----|   the operands, one after the other
     #                          |low ........ high|          the indices of this rank's block that one operand fills
@@ -660,7 +654,6 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         number = as_index(cuts)
         if number < 1:
             raise ValueError(f"a mode is split into 1 part or more, not {number}")
-
         least, more = divmod(shape[mode], number)
         cuts = [part * least + min(part, more) for part in range(1, number)]
     ends = [0, *map(as_index, cuts), shape[mode]]
