@@ -47,6 +47,8 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[int, ...]
 
+_MEDIAN, _QUANTILE, _PERCENTILE = Member("median"), Member("quantile"), Member("percentile")
+
 _SAMPLES = 4096  # elements of all lines that the ranks exchange in a round
 _FEW = 4096  # elements of all lines that are gathered
 _MOST_PLACES = 32  # in more places the first round costs more than to sort the block
@@ -97,7 +99,7 @@ def median(*args: Any, **options: Any) -> Any:
     >>> np.median(DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]"), axis=1).to_global()
     array([2., 4.])
     """
-    return _median(Member("median"), *args, **options)
+    return _median(_MEDIAN, *args, **options)
 
 
 nanmedian: Final = without_nans("selected", _median, Member("nanmedian"), 2.0, NAN_WITH_WARNING)
@@ -142,7 +144,7 @@ def quantile(*args: Any, **options: Any) -> Any:
     >>> np.quantile(DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]"), [0.5, 1]).to_global()
     array([3., 5.])
     """
-    return _quantile(Member("quantile"), *args, **options)
+    return _quantile(_QUANTILE, *args, **options)
 
 
 @family("selected", _quantile, np.percentile)
@@ -153,7 +155,7 @@ def percentile(*args: Any, **options: Any) -> Any:
     >>> xp.percentile(xp.asarray([1.0, 3.0, 2.0]), 75).to_global().tolist()
     2.5
     """
-    return _quantile(Member("percentile"), *args, **options)
+    return _quantile(_PERCENTILE, *args, **options)
 
 
 nanquantile: Final = without_nans("selected", _quantile, Member("nanquantile"), 2.5, NAN_WITH_WARNING, more=", 0.75")
@@ -229,8 +231,7 @@ def _quantiles(member: Member, a: Distributed, q: Any, method: str, weights: Any
 
     def places(n: int) -> Array:
         below, above, _ = between(n)
-        neighbours = [below.ravel()] if above is None else [below.ravel(), above.ravel()]
-        return np.concatenate(neighbours).astype(np.int64) % n
+        return np.concatenate([place.ravel() for place in (below, above) if place is not None]).astype(np.int64) % n
 
     def of_places(values: Array, n: int) -> Any:
         below, _, part = between(n)
@@ -331,7 +332,7 @@ def _weights(x: Distributed, weights: Any, axis: Axis, modes: Modes, name: str) 
 
 def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, modes: Modes) -> Array:
     """The values for this rank's part of the lines, which several ranks hold. Collective."""
-    dist, block, skips_nan = x.distribution, x.local, statistic.member.skips_nan
+    dist, block, member = x.distribution, x.local, statistic.member
     agree_on_call(x.comm)
     across = {split.grid_mode for mode in modes for split in dist.splits[mode]}
     comm = sub_comm(x.comm, dist.grid, tuple(sorted(across)))
@@ -345,9 +346,9 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
         undefined[:] = [sum(np.count_nonzero(chunk != chunk) for chunk in _chunks(line)) for line in lines]
         comm.allreduce_in_place(undefined, "sum")
     sizes = prod([dist.shape[mode] for mode in modes]) - undefined
-    if skips_nan and 0 in sizes:
+    if member.skips_nan and 0 in sizes:
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=6)
-    defined = sizes > 0 if skips_nan else undefined == 0
+    defined = sizes > 0 if member.skips_nan else undefined == 0
 
     if masses is not None:
         weights, chosen = _lines(masses.local, modes).reshape(len(lines), -1), np.flatnonzero(defined)
@@ -358,10 +359,9 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
     places = {n: np.unique(statistic.places(n), return_inverse=True) for n in np.unique(sizes[defined]).tolist()}
     needed = [places[n][0] if some else np.empty(0, np.int64) for n, some in zip(sizes.tolist(), defined, strict=True)]
     elements, nbytes = selected(lines, sizes.tolist(), needed, comm)
-    way = f"a selection by counting over {comm.size} ranks"
-    record_move(x, nbytes + undefined.nbytes, lambda: way, statistic.member.name)
+    record_move(x, nbytes + undefined.nbytes, lambda: f"a selection by counting over {comm.size} ranks", member.name)
 
-    undefined_only = skips_nan and len(modes) == block.ndim and not defined.any()
+    undefined_only = member.skips_nan and len(modes) == block.ndim and not defined.any()
     dtype = block.dtype if undefined_only else _dtype(statistic, block)  # as of NumPy, for one line of NaNs
     values = np.full((*statistic.shape, len(lines)), np.nan if dtype.kind == "f" else 0, dtype)
     for n, (_, order) in places.items():

@@ -55,6 +55,10 @@ T = TypeVar("T", bound=Distributed)
 UNSET: Any = np._NoValue
 """The value that NumPy passes on for an argument that was not given."""
 
+_SUM, _PROD, _ANY, _ALL = Member("sum"), Member("prod", op="prod"), Member("any"), Member("all", op="prod")
+_MAX, _MIN = Member("max", op="max"), Member("min", op="min")
+_ARGMAX, _ARGMIN = Member("argmax", op="max"), Member("argmin", op="min")
+
 
 class ReducedModes(NamedTuple):
     """The modes to reduce, whether they are kept with extent 1, and the layout of the result, if a call names one."""
@@ -340,7 +344,7 @@ def sum(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
     """
-    return _sum(Member("sum"), *args, **options)
+    return _sum(_SUM, *args, **options)
 
 
 nansum: Final = without_nans("reduction", _sum, Member("nansum"), 4.0)
@@ -378,7 +382,7 @@ def prod(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
     """
-    return _product(Member("prod", op="prod"), *args, **options)
+    return _product(_PROD, *args, **options)
 
 
 nanprod: Final = without_nans("reduction", _product, Member("nanprod", op="prod"), 3.0)
@@ -411,7 +415,7 @@ def any(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
     array([ True,  True])
     """
-    return _truth(Member("any"), *args, **options)
+    return _truth(_ANY, *args, **options)
 
 
 @family("reduction", _truth, np.all)
@@ -422,7 +426,7 @@ def all(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
     """
-    return _truth(Member("all", op="prod"), *args, **options)
+    return _truth(_ALL, *args, **options)
 
 
 @follows("reduction", np.count_nonzero)
@@ -507,7 +511,7 @@ def max(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
     array([3, 2])
     """
-    return _extremum(Member("max", op="max"), *args, **options)
+    return _extremum(_MAX, *args, **options)
 
 
 @family("reduction", _extremum, np.min, np.amin)
@@ -518,7 +522,7 @@ def min(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
     """
-    return _extremum(Member("min", op="min"), *args, **options)
+    return _extremum(_MIN, *args, **options)
 
 
 nanmax: Final = without_nans("reduction", _extremum, Member("nanmax", op="max"), 3.0, NAN_WITH_WARNING)
@@ -607,7 +611,7 @@ def argmax(*args: Any, **options: Any) -> Any:
     >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
     1
     """
-    return _position(Member("argmax", op="max"), *args, **options)
+    return _position(_ARGMAX, *args, **options)
 
 
 @family("reduction", _position, np.argmin)
@@ -620,7 +624,7 @@ def argmin(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
     array([0, 1])
     """
-    return _position(Member("argmin", op="min"), *args, **options)
+    return _position(_ARGMIN, *args, **options)
 
 
 nanargmax: Final = without_nans("reduction", _position, Member("nanargmax", op="max"), 2, "ValueError if there is none")

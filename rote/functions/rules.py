@@ -30,8 +30,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Hints = Mapping[str, str]
 
-_NO_HINTS: Hints = MappingProxyType({})
-
 
 class LayoutRule(NamedTuple):
     """How the functions of a class treat layouts."""
@@ -129,7 +127,7 @@ def follows(rule: str, *answers: Function, name: str = "", views: bool = False) 
 
 
 def named(
-    model: Callable[Concatenate[Any, P], R], hints: Hints = _NO_HINTS, first: Any = None
+    model: Callable[Concatenate[Any, P], R], hints: Hints = MappingProxyType({}), first: Any = None
 ) -> Callable[[Callable[[], None]], Callable[P, R]]:
     """Make a function from its name and docstring: it calls the model, with its name as first argument.
 
@@ -186,7 +184,7 @@ def family(
 
 
 def written(
-    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Hints = _NO_HINTS, first: Any = None
+    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Hints = MappingProxyType({}), first: Any = None
 ) -> Callable[P, R]:
     """Make a function from its name, its docstring and a model, as `named` does."""
 
@@ -293,7 +291,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
 
 
 def refuse_unfit(
-    name: str, expected: Signature, args: Sequence[Any], options: Mapping[str, Any], hints: Hints = _NO_HINTS
+    name: str, expected: Signature, args: Sequence[Any], options: Mapping[str, Any], hints: Hints = MappingProxyType({})
 ) -> None:
     """Refuse arguments that do not fit a signature, under the name of the called function and not of its model.
 

@@ -36,6 +36,8 @@ __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gr
 
 T = TypeVar("T", bound=Distributed)
 
+_CUMSUM, _CUMPROD = Member("cumsum"), Member("cumprod", op="prod")
+
 # The ufuncs that scan, each with the operation that has the same identity.
 _SCANNING: dict[np.ufunc, Op] = {
     np.add: "sum",
@@ -122,7 +124,7 @@ def cumsum(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
     array([3, 4, 6])
     """
-    return _flat_scan(Member("cumsum"), *args, **options)
+    return _flat_scan(_CUMSUM, *args, **options)
 
 
 @family("along", _flat_scan, np.cumprod)
@@ -133,7 +135,7 @@ def cumprod(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
     array([3, 3, 6])
     """
-    return _flat_scan(Member("cumprod", op="prod"), *args, **options)
+    return _flat_scan(_CUMPROD, *args, **options)
 
 
 nancumsum: Final = without_nans("along", _flat_scan, Member("nancumsum"), [1.0, 1.0, 4.0], "a NaN counts as 0")

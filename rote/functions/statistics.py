@@ -40,6 +40,8 @@ __all__ += ["var", "weights_along", "weights_of"]
 
 T = TypeVar("T", bound=Distributed)
 
+_MEAN, _VAR, _STD = Member("mean"), Member("var"), Member("std", root=True)
+
 
 def _mean(
     member: Member,
@@ -81,7 +83,7 @@ def mean(*args: Any, **options: Any) -> Any:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
     """
-    return _mean(Member("mean"), *args, **options)
+    return _mean(_MEAN, *args, **options)
 
 
 nanmean: Final = without_nans("reduction", _mean, Member("nanmean"), 2.0)
@@ -146,7 +148,7 @@ def var(*args: Any, **options: Any) -> Any:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
     """
-    return _spread(Member("var"), *args, **options)
+    return _spread(_VAR, *args, **options)
 
 
 @family("reduction", _spread, np.std)
@@ -157,7 +159,7 @@ def std(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
     array([0.5, 1.5])
     """
-    return _spread(Member("std", root=True), *args, **options)
+    return _spread(_STD, *args, **options)
 
 
 nanvar: Final = without_nans("reduction", _spread, Member("nanvar"), 1.0)
