@@ -77,10 +77,10 @@ class FFT:
             norm="forward" it is that of a signal on these points. What is cut or padded is never sent.
         tune: "model" estimates what is fastest. Samples of new lengths are timed, once, to find the fastest library, so
             the bits are the same while arguments, libraries and wisdom are; with ROTE_WISDOM= (empty) nothing is timed,
-            and they are the same in every run. "measure" times for some seconds, and "patient" for longer: the plans of
-            local transforms and, with "auto", the few walks that the model finds cheapest. Only what is clearly faster
-            than the model's choice is taken, the same on all ranks, but the last bits may differ from run to run. It is
-            kept (see `rote.wisdom`), and tuned anew once it is no longer faster.
+            and they are the same in every run. "measure" times for some seconds, and "patient" for longer: with
+            algorithm "auto", the few walks that the model finds cheapest, and where messages travel, with method
+            "auto", how they do. Only what is clearly faster than the model's choice is taken, the same on all ranks,
+            but the last bits may differ from run to run. It is kept (see `rote.wisdom`).
         threads: per rank, for local transforms; all ranks together should not have more threads than cores.
         method: how messages travel between ranks: a name in `rote.methods`, or "auto".
         machine: for which moves are compiled, and "auto" chooses, or its name; if None, the default one, or for "auto"
@@ -166,13 +166,12 @@ class FFT:
                 on = as_machine(machine)
                 walk = walk_for(arguments, algorithm)
             check_ranks(walk.source.grid, self._comm.size)
-            if tune != "model":
-                from .tuning import tuned
+            if tune != "model" and self._choices:
+                from .tuning import decide
 
-                self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
+                self._tuned = decide(arguments, self._choices, self._comm, self._norm, self._options)
                 walk = self._tuned.walk
-                if not (self._tuned.confirmed and self._tuned.confirmed.taken):
-                    self._options = self._options.untuned()
+
             # Ranks of one process share the walk, and its plans.
             self.walk: Walk = walk if walk.machine == on else replace(walk, machine=on)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
@@ -506,8 +505,7 @@ class FFT:
         lines = [describe(self.walk, self._axes), *ranked]
         if self._pairs:  # until then no library is taken
             how = "by timed samples" if any(pair.sampled for pair in self._pairs.values()) else "as usual, untimed"
-            how = how if self._options.tune == "model" else "by timing"
             lines.append(f"  transformed by {', '.join(self.libraries) or 'no library'}, {how}")
-        if self._tuned is not None:
+        if self.tried:
             lines.append(str(self._tuned))
         return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ from rote.runtime.comm.segments import LINE, at_line
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .backends import library
-from .backends.library import KernelConfig, Library, Study
+from .backends.library import KernelConfig, Library
 
 __all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "Scale", "copies_first", "in_lines", "is_bad", "is_plain"]
 __all__ += ["is_small_power", "normal", "padded", "padded_lines", "plain", "usual_part"]
@@ -48,7 +48,7 @@ class Kernel:
             output destroys its input. Kinds of `REAL_TO_REAL` take real numbers: see `of_parts`.
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
-        config, study: how the kernel runs, and FFTW's search for plans, while it goes on.
+        config: how the kernel runs.
         pitch: elements from row to row, if the block is some columns of a wider one; 0 for a contiguous block.
     """
 
@@ -58,7 +58,6 @@ class Kernel:
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     config: KernelConfig = _USUAL
-    study: Study | None = field(default=None, compare=False)
     pitch: int = 0
 
     @property

@@ -3,8 +3,8 @@
 Estimated plans are several times too slow if the distance between the points of a transform is a multiple of a large
 power of two of bytes, because all points then share a few sets of the cache. Along such an axis a tile of columns is
 copied to scratch with padded strides, transformed in cache, and copied out. This is as fast as the plans that FFTW
-finds in seconds of timing. It is the default; a kernel's config may name other tiles, no tiles or another library, if
-these were measured to be faster.
+finds in seconds of timing. It is the default; a kernel's config may name no tiles or another library, if these were
+faster for a sample of the block.
 
 FFTW's estimated plans are also slow in columns of most lengths, whatever their strides. There the transform writes
 contiguous lines, and the copy out turns them back into columns. See `in_lines` of kernels.
@@ -307,12 +307,12 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     if not composed(kernel):
         real = source.dtype == target.dtype  # which only one pass of a real kernel is not
         row = KINDS[kernel.row.others] if real else kernel.row
-        return kernel.backend.prepare(row, axes, (source, target), config, kernel.study)
+        return kernel.backend.prepare(row, axes, (source, target), config)
     (axis,), back, dtype = axes, kernel.row.backward, complex_dtype(source.dtype)
     shape = (*source.shape[:axis], source.shape[axis] // 2 + 1, *source.shape[axis + 1 :])
     half = view(at_line(prod(shape) * dtype.itemsize), shape, dtype)
     row, ends = (KINDS[RESTORING[0]], (half, target)) if back else (KINDS[HALVING[0]], (source, half))
-    transform = kernel.backend.prepare(row, axes, ends, config, kernel.study)
+    transform = kernel.backend.prepare(row, axes, ends, config)
     spectrum, differs = np.moveaxis(half, axis, 0), kernel.row.parts == "difference"
 
     def bound(source: Array, target: Array) -> Copy:

@@ -25,7 +25,7 @@ from rote.runtime.copies import Copy
 from rote.runtime.operations import BlockWork, Factors, LocalWork, MakeReader, Operation, Scratch, lowered
 from rote.runtime.regions import Region
 
-from ..kernels.choose import Position, tuned, with_usual_configs
+from ..kernels.choose import Position, with_usual_configs
 from ..kernels.gather import Gather, boxes, gathers, whole
 from ..kernels.kernel import ALIGNMENT, Kernel, Scale, is_plain, plain
 from ..kernels.threads import SHARED, Pool, bind_kernel, helpers
@@ -141,8 +141,6 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
         after_move = n > 0 and isinstance(run_list[n - 1].run, Step)
         places.append(Position(after_move, stays=n > 0 and not after_move and work.in_place))
     made = with_usual_configs([work.kernel for work in transforms.values()], places, comm, options.threads)
-    if options.tune != "model":
-        made = tuned(made, places, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
     return run_list

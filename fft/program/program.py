@@ -113,11 +113,6 @@ class BoundWalk:
         return any(is_sampled(kernel, self._comm) for kernel in self._kernels)
 
     @property
-    def ways(self) -> tuple[object, ...]:
-        """The walk, the config of each kernel, and the methods of the moves if messages travel."""
-        return self.walk, tuple(kernel.config for kernel in self._kernels), self._methods
-
-    @property
     def _kernels(self) -> list[Kernel]:
         works = [operation.run for operation in self._operations]
         return [work.kernel for work in works if isinstance(work, KernelWork)]
@@ -343,11 +338,6 @@ class Pair:
     def sampled(self) -> bool:
         """Whether timed samples have decided which libraries transform this rank's blocks."""
         return self.forward.sampled or self.backward.sampled
-
-    @property
-    def ways(self) -> tuple[object, ...]:
-        """The ways in which both directions run on this rank: pairs with equal ways are equally fast."""
-        return self.forward.ways, self.backward.ways
 
     def there_and_back(self, x: Array, spectrum: Array) -> None:
         """Transform a block forward, and back into itself."""

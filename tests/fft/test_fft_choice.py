@@ -23,7 +23,7 @@ from rote.fft import FFT, fftn
 from rote.fft import tuning as autotune
 from rote.fft.families.choose import best, choices_for, reread
 from rote.fft.request import Options, as_arguments, as_request, requested_kinds
-from rote.fft.tuning import Confirmed, candidates, race
+from rote.fft.tuning import candidates, race
 from rote.layout.grid import Grid
 from rote.runtime import choose as clock
 from rote.runtime import tuning, world
@@ -38,18 +38,12 @@ def place(tmp_path, monkeypatch):
     """A folder of its own for each test, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     hurry(monkeypatch, *SHORT.values())
-    monkeypatch.setattr(Confirmed, "contradicted_by", kept_by)
     return tmp_path / "kept"
 
 
 def kept():
     """What is kept of walks."""
     return [entry for entry in wisdom.records() if entry.key.facts["what"] == "walk"]
-
-
-def kept_by(verdict, ratio):
-    """That every round keeps a promise: what is done if not, the tests of confirmation say."""
-    return False
 
 
 @pytest.fixture
@@ -189,6 +183,36 @@ def test_damaged_decisions_are_ignored(races, place):
             warnings.simplefilter("error")
             rote.run(program, 2)
         assert len(races) == 2 * number
+
+
+def test_only_walks_are_tuned():
+    """Law: of one walk nothing is timed or kept but its samples; libraries and bits are those of the model."""
+
+    def program(comm, tune):
+        f = FFT(SHAPE, "block[(0),(),()]", comm=comm, algorithm="slab", tune=tune)
+        X = f.forward(DistTensor.from_global(numbers(SHAPE, "D"), f.input_layout, comm, f.grid))
+        return str(f), f.libraries, f.tried, X.to_global().tobytes()
+
+    model = rote.run(lambda comm: program(comm, "model"), 2)
+    assert rote.run(lambda comm: program(comm, "measure"), 2) == model
+    assert {entry.key.facts["what"] for entry in wisdom.records()} <= {"speeds"}
+
+
+def test_what_earlier_versions_kept_is_ignored():
+    """Law: decisions on kernels and confirmations, which older programs kept, stay where they are and raise nothing."""
+    kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
+    config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
+    transform = {"what": "transform", **asked_for(2, layout="block[(0),(),()]").facts()}
+    confirmed = {"taken": True, "ratio": {"ratio": 0.8, "low": 0.7, "high": 0.9}}
+    ranks = {"ranks": 2, "hosts": 1, "tune": "measure", "threads": 1, "method": "auto"}
+    for facts, decision in ((kernel, config), (transform, confirmed)):
+        wisdom.remember(wisdom.key(facts | ranks), decision)
+    before = {entry.key for entry in wisdom.records()}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f, _ = rote.run(lambda comm: right(FFT(SHAPE, "block[(0),(),()]", comm=comm, tune="measure"), "D"), 2)
+    assert f and len(before) == 2 and before < {entry.key for entry in wisdom.records()}
 
 
 def test_what_is_printed(monkeypatch):
@@ -383,7 +407,6 @@ def test_one_rank_reads_the_machine_here_for_all(monkeypatch):
 if __name__ == "__main__":
     for seconds in SECONDS.values():
         seconds.update(SHORT)
-    Confirmed.contradicted_by = kept_by
     check(world())
     if world().rank == 0:
         print("right")

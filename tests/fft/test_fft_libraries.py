@@ -10,7 +10,6 @@ from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
-import pyfftw
 import pytest
 import scipy.fft
 from marks import PARTS
@@ -19,9 +18,8 @@ from parts import REST, SOME, share
 from rote import RoteError, host
 from rote.fft.kernels import backends, gather, threads
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.backends import NAMES, fftw, library, mkl, usual_library, versions
-from rote.fft.kernels.backends.library import WHOLE, KernelConfig, Study
-from rote.fft.kernels.choose import Position, kernel_call
+from rote.fft.kernels.backends import NAMES, library, mkl, usual_library, versions
+from rote.fft.kernels.backends.library import WHOLE, KernelConfig
 from rote.fft.kernels.gather import Gather, gathers, whole
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
 from rote.fft.kernels.passes import prepare
@@ -45,11 +43,6 @@ HERE = [name for name in NAMES if name in versions()]
 def raises(error: type[Exception], *args: object) -> None:
     """Raise an error."""
     raise error(*args)
-
-
-def wisdom_lines() -> set[bytes]:
-    """What FFTW itself knows, in no order."""
-    return {line for each in pyfftw.export_wisdom() for line in each.splitlines()}
 
 
 def transforms() -> list[tuple[tuple[int, ...], str, str, tuple[int, ...]]]:
@@ -223,53 +216,6 @@ def test_fftw_is_fftw_after_others() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "(fftw-\n"
 
 
-def test_plans_belong_to_their_recipe() -> None:
-    """Plans that FFTW has timed are a text: it makes the same transform of it again, and FFTW itself knows no more."""
-    pyfftw.forget_wisdom()
-    shape = (2, 256, 256)
-    kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"))
-    block = np.random.default_rng(0).standard_normal(shape) + 0j
-    estimated = runs(kernel, block)
-    known = wisdom_lines()
-    scratch = at_line(block.nbytes), at_line(block.nbytes)
-    study = Study("measure", 20)
-    kernel_call(replace(kernel, config=KernelConfig(tiled=False), study=study), Position(), scratch)()
-    assert wisdom_lines() == known
-    assert "fftw_wisdom" in study.plans
-    both = [replace(kernel, config=KernelConfig(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
-    first, second = (runs(one, block) for one in both)
-    for one, other, want in zip(first, second, estimated, strict=True):
-        assert np.array_equal(one, other)
-        assert np.abs(one - want).max() <= 1e-13 * np.abs(want).max()
-    assert all(np.array_equal(one, again) for one, again in zip(estimated, runs(kernel, block), strict=True))
-    assert wisdom_lines() == known
-    assert fftw.merged([study.plans, "", study.plans], kernel.dtype) == study.plans
-    again = f"{study.plans.splitlines()[0]}\n)\n"
-    assert {*fftw.merged([study.plans, again], kernel.dtype).splitlines()} == {*study.plans.splitlines()}
-    single = replace(kernel, dtype=np.dtype("F"))
-    none = Study("measure", 0, study.plans)
-    kernel_call(replace(single, config=KernelConfig(tiled=False), study=none), Position(), scratch)()
-    assert "fftwf_wisdom" in none.plans
-
-
-def test_a_recipe_is_a_json_value() -> None:
-    """A config comes back from its JSON value, and anything else is refused."""
-    for config in CONFIGS:
-        assert KernelConfig.of(config.as_dict()) == config
-    good = KernelConfig().as_dict()
-    for wrong in (
-        None,
-        [],
-        {},
-        {**good, "tile": "1"},
-        {**good, "threads": 0},
-        {**good, "more": 1},
-        {**good, "part": True},
-    ):
-        with pytest.raises(ValueError, match="config"):
-            KernelConfig.of(wrong)
-
-
 def test_threads_belong_to_a_communicator():
     """Law: nothing is started by an import; a communicator keeps the threads that were asked for, one alone none."""
     assert not [name for name, value in vars(threads).items() if isinstance(value, ThreadPoolExecutor)]
@@ -282,14 +228,11 @@ def test_threads_belong_to_a_communicator():
     assert seen == {("abc"[n % 3], n) for n in range(7)}
 
 
-def test_a_study_is_of_its_kernels_alone():
-    """Law: FFTW times plans for the kernels that carry a study, and for no other of the same thread meanwhile."""
-    shape = (2, 64, 64)
-    kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"), KernelConfig(tiled=False))
-    scratch = at_line(1 << 17), at_line(1 << 17)
-    study = Study("measure", 20)
-    kernel_call(kernel, Position(), scratch)()
-    assert study.plans == ""
-    kernel_call(replace(kernel, study=study), Position(), scratch)()
-    assert "fftw_wisdom" in study.plans
-    assert replace(kernel, study=study) == kernel
+def test_the_model_imports_no_other_library():
+    """Without timing no package of transforms is imported but pyfftw, or its compiled part alone."""
+    code = (
+        "import sys, rote; from rote.fft import FFT; f = FFT((4, 6), dtype='f8')\n"
+        "f.forward(rote.DistTensor.zeros((4, 6), f.input_layout))\n"
+        "print({'ducc0', 'mkl_fft', 'scipy'} & {*sys.modules})"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

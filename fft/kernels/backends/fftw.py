@@ -4,8 +4,8 @@ Only the compiled part of pyfftw is loaded, without the package's interfaces: th
 second of every program's start. The package itself is loaded lazily: it runs when somebody uses it, say after `import
 pyfftw`, and then finds the compiled part that is in use.
 
-FFTW remembers plans for the whole process, and would use them even when it is asked to estimate. So timed plans are
-kept as text by their users, and after planning FFTW itself knows no more than before.
+Plans are estimated. FFTW's own search for plans by timing gains little where axes with unfavourable strides are
+transformed in tiles (`rote.fft.kernels.passes`), and would let the last bits of results differ from run to run.
 """
 
 from __future__ import annotations
@@ -29,27 +29,23 @@ from rote.caches import memoized
 from rote.host import installed
 
 from ...transforms import KINDS, TransformKind, real_dtype
-from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library, Study
+from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library
 
-__all__ = ["Fftw", "fftw_build", "fftw_core", "merged"]
+__all__ = ["Fftw", "fftw_build", "fftw_core"]
 
 _PACKAGE, _CORE = "pyfftw", "pyfftw.pyfftw"
-_EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}  # how thoroughly FFTW searches for plans
 _PRECISIONS = {"f": ("32", "single"), "d": ("64", "double"), "g": ("ld", "long double")}  # pyfftw's name, and ours
-_PLACES = {"d": 0, "f": 1, "g": 2}  # the place of each precision in the wisdom that pyfftw exports
 _PLANNING = threading.Lock()  # a process has one planner of FFTW, and in-process ranks plan at the same time
 _importing = threading.Lock()  # in-process ranks import at the same time
 
 
 class Fftw(Library):
     """FFTW. Its estimated plans are fast from line to line; at most lengths they take 1.2 to 1.9 times as long in
-    columns, with all copies. With the same timed plans, or by estimate, it chooses the same transform on every rank and
-    in every run.
+    columns, with all copies. By estimate it chooses the same transform on every rank and in every run.
     """
 
     name = _PACKAGE
     timed = True
-    plans = True
     line_to_line = True
 
     def load(self) -> Any:
@@ -63,30 +59,15 @@ class Fftw(Library):
         known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
         return known and _PRECISIONS[real_dtype(dtype).char][0] in fftw_core()._supported_types
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
-        destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
-
-        def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> ArrayTransform:
-            flags = (effort, *destroys)
-            made = fftw_core().FFTW(
-                *ends, axes, direction, flags=flags, threads=config.threads, planning_timelimit=seconds
-            )
-            return _with_own_arrays(made, ends)
+        flags = ["FFTW_ESTIMATE"]
+        if row.real == "output":
+            flags.append("FFTW_DESTROY_INPUT")  # without it, one axis is slower
 
         with _PLANNING:
-            if study is not None:
-                left = study.left
-                with _wisdom(study.plans, ends[0].dtype) as known:
-                    made = plan(_EFFORTS[study.effort], left) if left > 0 else plan()
-                    study.plans = known()
-                return made
-            if config.plans:
-                with _wisdom(config.plans, ends[0].dtype):
-                    return plan()
-            return plan()
+            plan = fftw_core().FFTW(*ends, axes, direction, flags=flags, threads=config.threads)
+        return _with_own_arrays(plan, ends)
 
 
 def _with_own_arrays(plan: Any, ends: Ends) -> ArrayTransform:
@@ -113,39 +94,6 @@ def _knows(name: str) -> bool:
         except ValueError:
             return False
     return True
-
-
-def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
-    """Merge plans of one precision into one text; if two solve one problem, the later one is taken."""
-    texts = sorted({*plans} - {""})
-    if len(texts) < 2:
-        return "".join(texts)
-    with _PLANNING, _wisdom(texts[0], dtype) as known:
-        for each in texts[1:]:
-            fftw_core().import_wisdom(_as_wisdom(each, dtype))
-        texts[0] = known()
-    return texts[0]
-
-
-@contextmanager
-def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
-    """Let FFTW know only these plans; yield a function that exports the plans of their precision."""
-    kept = fftw_core().export_wisdom()
-    fftw_core().forget_wisdom()
-    place = _PLACES[real_dtype(dtype).char]
-    try:
-        if plans:
-            fftw_core().import_wisdom(_as_wisdom(plans, dtype))
-        yield lambda: str(fftw_core().export_wisdom()[place], "ascii")
-    finally:
-        fftw_core().forget_wisdom()
-        fftw_core().import_wisdom(kept)
-
-
-def _as_wisdom(plans: str, dtype: np.dtype[Any]) -> tuple[bytes, ...]:
-    wisdom = [b"", b"", b""]
-    wisdom[_PLACES[real_dtype(dtype).char]] = plans.encode("ascii")
-    return tuple(wisdom)
 
 
 @cache

@@ -7,10 +7,9 @@ scipy.fft and numpy.fft, whose transforms are one call of a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ from rote.runtime.comm.protocol import Array
 
 from ...transforms import KINDS, TransformKind
 
-__all__ = ["WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy"]
-__all__ += ["SciPy", "Study"]
+__all__ = ["WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy", "SciPy"]
 
 WHOLE = 1 << 62
 """More bytes than any block has: a part of this size is the whole block."""
@@ -49,7 +47,6 @@ class KernelConfig:
         tiled: whether axes with unfavourable strides are transformed tile by tile; else one call transforms all axes.
         fused: whether a kernel after a move reads its block directly out of boxes.
         threads: the most threads that the kernel uses.
-        plans: FFTW's timed plans, as text of its wisdom; if empty, FFTW estimates.
     """
 
     library: str = "pyfftw"
@@ -58,46 +55,6 @@ class KernelConfig:
     tiled: bool = True
     fused: bool = True
     threads: int = 1
-    plans: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The config as a JSON value."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, value: Any) -> KernelConfig:
-        """The config from the value that `as_dict` returned; a ValueError if it is none."""
-        usual = cls().as_dict()
-        if not isinstance(value, Mapping) or value.keys() != usual.keys():
-            raise ValueError(f"a config has {', '.join(usual)}")
-        alike = all(type(value[name]) is type(usual[name]) for name in usual)
-        if not alike or value["threads"] < 1:
-            raise ValueError("a part of a config is of another type")
-        return cls(**value)
-
-
-@dataclass(slots=True)
-class Study:
-    """FFTW's search for plans by timing, shared by all kernels that carry it. It overwrites the arrays of the plans.
-
-    Attributes:
-        effort: how thoroughly FFTW searches for each plan, "measure" or "patient".
-        seconds: the time for all plans together, from now on; after it FFTW estimates.
-        plans: the plans that FFTW knows, as text of its wisdom.
-    """
-
-    effort: str
-    seconds: float
-    plans: str = ""
-    _until: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._until = perf_counter() + self.seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left."""
-        return self._until - perf_counter()
 
 
 class Library:
@@ -105,8 +62,7 @@ class Library:
 
     Attributes:
         name: of its package.
-        timed: whether it is the fastest somewhere, so that its speed is sampled, and tuning tries tiles for it.
-        plans: whether it searches for plans by timing; see `Study`.
+        timed: whether it is the fastest somewhere, so that its speed is sampled.
         threaded: whether a call may run on several threads.
         processors: the maker of the processors on which it is taken without any timing.
         prefers_tiles: whether columns far apart are faster when they are copied to tiles; else it gathers them itself.
@@ -116,7 +72,6 @@ class Library:
 
     name: str
     timed = False
-    plans = False
     threaded = True
     processors = ""
     prefers_tiles = True
@@ -144,16 +99,13 @@ class Library:
         """Whether the backend has a transform of this kind for arrays of a dtype, in full precision."""
         raise NotImplementedError
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         """A transform along some axes, as the config says.
 
         Args:
             row: the kind of the last of the axes.
             ends: the source and the target, which are one array, or share no memory; their contents are overwritten. A
                 transform to real numbers may destroy its input.
-            study: the search for plans, while it goes on.
         """
         raise NotImplementedError
 
@@ -172,9 +124,7 @@ class Ducc(Library):
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         return bool(KINDS[kind].ducc0) and dtype.char in "fdgFDG"
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         options: dict[str, Any] = {"axes": axes, "inorm": 0, "nthreads": config.threads}
         if row.real != "both":
             options["forward"] = not row.backward
@@ -200,9 +150,7 @@ class SciPy(Library):
         row = KINDS[kind]
         return (row.real != "both" or row.type > 0) and dtype.char in "fdgFDG"
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         options = {"type": row.type} if row.real == "both" else _unscaled(row, axes, ends)
         transform = partial(getattr(self.load(), row.function), axes=axes, workers=config.threads, **options)
 
@@ -227,9 +175,7 @@ class NumPy(Library):
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         return KINDS[kind].real != "both" and dtype.char in "fdgFDG"
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         transform = partial(getattr(np.fft, row.function), axes=axes, **_unscaled(row, axes, ends))
         return lambda source, target: partial(transform, source, out=target)
 

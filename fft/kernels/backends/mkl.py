@@ -24,7 +24,7 @@ import numpy as np
 from rote.runtime.copies import run
 
 from ...transforms import KINDS, TransformKind
-from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library, Study
+from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library
 
 __all__ = ["Mkl"]
 
@@ -72,9 +72,7 @@ class Mkl(Library):
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         return KINDS[kind].real != "both" and dtype.char in "fdFD" and self.loads
 
-    def prepare(
-        self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig, study: Study | None
-    ) -> ArrayTransform:
+    def prepare(self, row: TransformKind, axes: Axes, ends: Ends, config: KernelConfig) -> ArrayTransform:
         back = row.real == "output"
         last = axes[-1:] if back and config.tiled else axes[-_MOST:]  # the real axis of a real transform is among these
         rest = axes[: -len(last)]
