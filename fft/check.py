@@ -14,8 +14,8 @@ may be transformed as a convolution with a chirp (Bluestein 1970), on m >= 2n - 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, count, islice, pairwise
 from math import prod
 from string import ascii_lowercase
@@ -25,7 +25,7 @@ import numpy as np
 
 from rote.errors import LayoutError
 from rote.grammar import CONVOLVE, RESIZES, TWIDDLE, StageSyntax
-from rote.grammar.nodes import CastName, Fuse, Name, ResizeName, Tile
+from rote.grammar.nodes import ActionSyntax, CastName, Fuse, Name, ResizeName, Tile
 from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
 from rote.layout.grid import Grid
@@ -93,7 +93,7 @@ class Axis:
     Attributes:
         number: its number.
         extent: its present extent.
-        wanted, length: the kind and the points of its transform in the request; "" and 0 if that names none.
+        requested, length: the kind and the points of its transform in the request; "" and 0 if that names none.
         kind, size: those of `Walk`, once its transform has begun.
         points: those of `Walk`; None until the transform has begun, or its spectrum is resampled.
         by: the kind of the transforms of its digits, once one is transformed.
@@ -102,7 +102,7 @@ class Axis:
 
     number: int
     extent: int
-    wanted: MaybeKind = ""
+    requested: MaybeKind = ""
     length: int = 0
     kind: MaybeKind = ""
     size: int = 1
@@ -134,7 +134,7 @@ class State:
     def of(cls, shape: tuple[int, ...], request: TransformRequest) -> State:
         axes = [Axis(number, n) for number, n in enumerate(shape)]
         for number, kind, points in zip(request.axes, request.kinds, request.points, strict=True):
-            axes[number].wanted, axes[number].length = kind, points
+            axes[number].requested, axes[number].length = kind, points
         return cls(axes, request.dtype)
 
 
@@ -187,6 +187,7 @@ def untiled(
     """
     if view is None:
         return None, viewed
+
     parts: dict[int, tuple[Mode, ...]] = {}  # per old mode, the new ones
     number = 0  # the view's mode
     for item, numbers in zip(view, view.tensor_modes, strict=True):
@@ -197,12 +198,15 @@ def untiled(
             parts |= dict.fromkeys(numbers, ())
             parts[min(numbers)] = viewed[number : number + width]
         number += width
+
     place = count()
     places = {m: [*islice(place, len(parts[m]))] for m in sorted(parts)}  # in the new tensor
+
     rows: list[list[int]] = []
     for item, numbers in zip(view, view.tensor_modes, strict=True):
         new = [*chain(*(places[m] for m in numbers))]
         rows += [[m] for m in new] if isinstance(item, Tile) else [new]
+
     return name_modes(rows), tuple(chain(*(parts[m] for m in sorted(parts))))
 
 
@@ -238,6 +242,9 @@ def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
     for size in reversed(sizes):
         if size is None:
             size = extent(mode) // known
+
+        # The fastest digits that are left make up the part. The last of them may be larger than what the part lacks:
+        # it is cut in two, and its slower half stays for the next part.
         part: list[AxisDigit] = []
         left = size
         while left > 1:
@@ -252,6 +259,7 @@ def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
             else:
                 raise LayoutError(f"a part of {size} cuts through a digit of {digit.size} points of axis {digit.axis}")
         parts.insert(0, fused([tuple(part)]))
+
     parts[0] = fused([tuple(rest), parts[0]])  # an axis of one point is a digit, too
     return parts
 
@@ -272,22 +280,27 @@ def build(source: Distribution, lines: Sequence[Line], request: TransformRequest
     state = State.of(source.shape, request)
     modes: tuple[Mode, ...] = tuple((AxisDigit(axis, 1, n),) for axis, n in enumerate(source.shape))
     grid, stages = source.grid, list[Stage]()
+
     for number, line in enumerate(lines, 1):
         grid = Grid(line.grid) if line.grid else grid
         try:
             before = line.layout.on(tuple(map(extent, modes)), grid)
             _check(before, source, line)
-            done, entries, viewed = _done(before, line, list(read(line.layout.view, modes)), state)
+            checked = _checked(before, line, list(read(line.layout.view, modes)), state)
         except LayoutError as error:
             raise LayoutError(f"line {number} of the walk, {line.layout}: {error}") from None
-        view, modes = untiled(line.layout.view, modes, tuple(viewed))
-        after = replace(line.layout, modes=entries, view=view).on(tuple(map(extent, modes)), grid)
-        stages.append(Stage(before, after, done))
+
+        view, modes = untiled(line.layout.view, modes, tuple(checked.viewed))
+        after = replace(line.layout, modes=tuple(checked.entries), view=view).on(tuple(map(extent, modes)), grid)
+        stages.append(Stage(before, after, tuple(checked.done)))
+
     if stages[0].before != source:
         stages.insert(0, Stage(source, source))
+
     _check_ended(state)
     last = stages[-1].after
     target = _natural(last, read(last.layout.view, modes), state, request.axes)
+
     kinds, sizes = tuple(axis.kind for axis in state.axes), tuple(axis.size for axis in state.axes)
     points = tuple(1 if axis.points is None else axis.points for axis in state.axes)
     return Walk(source, target, tuple(stages), request.dtype, kinds, sizes, points, request.wire)
@@ -301,45 +314,38 @@ def _check(before: Distribution, source: Distribution, line: Line) -> None:
         raise LayoutError(f"the transform of a {op} is not the {op} of the transforms; reduce the tensor before")
 
 
-def _done(
-    before: Distribution, line: Line, viewed: list[Mode], state: State
-) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
-    """The actions of a line, with its twiddles, and the entries and digits of its modes afterwards."""
-    done: list[Action] = []
-    due: list[Twiddle] = []
-    entries = list(line.layout.modes)
+@dataclass(slots=True)
+class _Checked:
+    """A line, as far as its actions are checked.
+
+    Attributes:
+        before: its distribution before the first action.
+        entries, viewed: the entries and the digits of its modes after the actions so far.
+        done: these actions.
+        due: the twiddles that must be written before the line ends.
+    """
+
+    before: Distribution
+    entries: list[tuple[Entry, ...]]
+    viewed: list[Mode]
+    done: list[Action] = field(default_factory=list)
+    due: list[Twiddle] = field(default_factory=list)
+
+
+def _checked(before: Distribution, line: Line, viewed: list[Mode], state: State) -> _Checked:
+    """Check the actions of a line, from the digits of its modes."""
+    checked = _Checked(before, list(line.layout.modes), viewed)
     for action in line.actions:
-        if action.name in RESIZES:
-            for m, new in zip(action.modes, action.extents, strict=True):
-                resize = _resized(cast(ResizeName, action.name), m, new, viewed, state)
-                if before.splits[m] and any(isinstance(a, Resize) and a.mode == m for a in done):
-                    raise LayoutError(f"mode {m} is split, and has another extent already; write {action.name} below")
-                entries[m] = recut(before, m, entries[m], resize)
-                viewed[m] = (replace(viewed[m][0], size=resize.extents[1]),)
-                done.append(resize)
-        elif action.name == TWIDDLE:
-            if not due:
-                raise LayoutError("no twiddle is due; it stands after the transform of a digit that others wait for")
-            done += due
-            due = []
-        elif action.name == CONVOLVE:
-            done += _convolved(viewed, state)
-        elif action.name in CASTS:
-            done.append(_cast(Transform(cast(CastName, action.name), action.modes), viewed, state))
-        else:
-            done.append(_transform(cast(Kind, action.name), action.modes, before, viewed, due, state))
-            for m in action.modes:
-                if len({extent(viewed[m]), before.view_shape[m]}) > 1:
-                    entries[m] = tuple(map(fitting, entries[m]))
-    if due:
+        _CHECKERS[action.name](action, checked, state)
+
+    if checked.due:
         raise LayoutError("a twiddle is due before the tensor moves on; write twiddle after the transforms")
-    return tuple(done), tuple(entries), viewed
+    return checked
 
 
-def _transform(
-    kind: Kind, modes: tuple[int, ...], before: Distribution, viewed: list[Mode], due: list[Twiddle], state: State
-) -> Transform:
-    """A transform, with the extent that it restores; the twiddles that become due are added to `due`."""
+def _check_transform(action: ActionSyntax, line: _Checked, state: State) -> None:
+    """A transform, with the extent that it restores, and the twiddles that become due."""
+    kind, modes = cast(Kind, action.name), action.modes
     row, dtype = KINDS[kind], state.dtype
     if row.real == "input" and dtype.kind == "c":
         raise LayoutError(f"{kind} takes real numbers, but they are {dtype} by then; write {row.others}")
@@ -347,17 +353,23 @@ def _transform(
         hint = "begin with a complex dtype" if row.backward else "begin with a complex dtype, or with rfft"
         raise LayoutError(f"{kind} takes complex numbers, but they are {dtype} by then; {hint}")
     state.dtype = dtype_after(kind, dtype)
+
     for m in modes:
-        if before.splits[m]:
-            names = ", ".join(str(s.grid_mode) for s in before.splits[m])
+        if line.before.splits[m]:
+            names = ", ".join(str(s.grid_mode) for s in line.before.splits[m])
             raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
+
     real = modes[-1] if row.real in ("input", "output") else None
     for m in sorted(modes, key=lambda m: (m == real) != (row.real == "input")):  # "rfft" begins with the real mode
         along = row.name if m == real else row.others
-        viewed[m], more = _transformed(along, m, viewed, due, state)
-        due += more
-    length = 0 if real is None else state.axes[viewed[real][0].axis].points
-    return Transform(kind, modes, length or 0)
+        line.viewed[m], due = _transformed(along, m, line.viewed, line.due, state)
+        line.due += due
+
+        if extent(line.viewed[m]) != line.before.view_shape[m]:
+            line.entries[m] = tuple(map(fitting, line.entries[m]))
+
+    length = 0 if real is None else state.axes[line.viewed[real][0].axis].points
+    line.done.append(Transform(kind, modes, length or 0))
 
 
 def _transformed(
@@ -369,28 +381,33 @@ def _transformed(
     (digit,) = viewed[m]
     if digit.done:
         raise LayoutError(f"mode {m} is already transformed: {in_words(viewed[m])}")
+
     axis, along = digit.axis, state.axes[digit.axis]
     n = along.extent
     along.by = along.by or kind
     if along.by != kind:
         raise LayoutError(f"mode {m} is a digit of axis {axis}, which {along.by} has begun; write {along.by}")
+
     if n < 2 and not KINDS[kind].alone:
         others = [row.name for row in KINDS.values() if row.function == KINDS[kind].function and row.alone]
         names = f"{', '.join(others[:-1])} and {others[-1]}"
         raise LayoutError(f"{kind} takes two points or more, but axis {axis} has {n}; {names} take one")
     if kind not in COMPLEX and digit.size != n:
         raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {in_words(viewed[m])}")
+
     length = n
     if kind in RESTORING:
-        if along.wanted != kind:
+        if along.requested != kind:
             raise LayoutError(f"{kind} along axis {axis} restores an extent that nothing says; go back with irfftn")
         length = along.length
         if KINDS[kind].taken(length) != n:
             raise LayoutError(f"{kind} along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
+
     along.begin(kind, length)
     if kind not in COMPLEX:
         along.extent = KINDS[kind].given(length)
         return (AxisDigit(axis, 1, along.extent, True),), []
+
     # Every digit of the axis that is still to be transformed is less significant, and needs a twiddle with this one:
     # exp(-2 pi i k j / n), k the place of this digit in the spectrum, j that of the other digit in the signal.
     waiting = []
@@ -403,9 +420,11 @@ def _transformed(
             waiting.append((other, extent(mode[k + 1 :]), part))
     if any(m == twiddle.other for twiddle in due):
         raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
+
     done = digit.transformed(n)
     if digit.size == 1:
         return (done,), []
+
     back, twiddles = KINDS[kind].backward, []
     for other, weight, part in waiting:
         twiddles.append(Twiddle(m, other, weight, part.size, done.weight * part.weight, n, back))
@@ -419,6 +438,7 @@ def _check_ended(state: State) -> None:
             f"the walk leaves axis {axis.number} padded for a convolution; end it with "
             f"chirp({axis.number}={axis.chirped})"
         )
+
     for axis in state.axes:
         half = (axis.points or 0) // 2 + 1
         if axis.kind in HALVING and axis.extent != half:
@@ -426,6 +446,7 @@ def _check_ended(state: State) -> None:
                 f"the walk leaves the whole spectrum of the real axis {axis.number}; end it with "
                 f"fold({axis.number}={half})"
             )
+
         if axis.kind in RESTORING and state.dtype.kind == "c":
             raise LayoutError(f"the walk leaves axis {axis.number} complex; write real after its last transform")
 
@@ -435,6 +456,7 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State, axes: t
     for mode in viewed:
         if not mode:
             raise LayoutError("the walk ends with a part of a tile that is no axis, for its extent is 1; leave it out")
+
         for digit in mode:
             axis = state.axes[digit.axis]
             if digit.size != axis.extent:
@@ -442,14 +464,29 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State, axes: t
                     f"the walk ends with axis {digit.axis} in pieces, {in_words(mode)}; "
                     "end it with a line that reads its digits as one mode, the last to be done first"
                 )
+
+            # A transform of one point changes nothing, so that it may be left out, unless it has a factor.
             if digit.size == 1 and axis.kind not in REAL_TO_REAL:
                 continue
             if digit.axis in axes and not digit.done:
                 raise LayoutError(f"the walk leaves out axis {digit.axis}")
             if digit.done and digit.axis not in axes:
                 raise LayoutError(f"the walk transforms axis {digit.axis}, which is not among the axes {axes}")
+
     view = name_modes([[digit.axis for digit in mode] for mode in viewed])
     return replace(last.layout, view=view).on(tuple(axis.extent for axis in state.axes), last.grid)
+
+
+def _check_resize(action: ActionSyntax, line: _Checked, state: State) -> None:
+    """Changes of extent of whole axes, whose elements stay on their ranks."""
+    for m, new in zip(action.modes, action.extents, strict=True):
+        resize = _resized(cast(ResizeName, action.name), m, new, line.viewed, state)
+        if line.before.splits[m] and any(isinstance(other, Resize) and other.mode == m for other in line.done):
+            raise LayoutError(f"mode {m} is split, and has another extent already; write {action.name} below")
+
+        line.entries[m] = recut(line.before, m, line.entries[m], resize)
+        line.viewed[m] = (replace(line.viewed[m][0], size=resize.extents[1]),)
+        line.done.append(resize)
 
 
 def _resized(kind: ResizeName, m: int, new: int, viewed: Sequence[Mode], state: State) -> Resize:
@@ -457,8 +494,10 @@ def _resized(kind: ResizeName, m: int, new: int, viewed: Sequence[Mode], state: 
     mode = viewed[m]
     if len(mode) != 1 or mode[0].size != state.axes[mode[0].axis].extent:
         raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {in_words(mode)}")
+
     (digit,) = mode
     axis = state.axes[digit.axis]
+
     resize = Resize(kind, m, axis.extent, new)
     if kind == "chirp":
         resize = _chirp(resize, axis, digit.done, state)
@@ -468,19 +507,23 @@ def _resized(kind: ResizeName, m: int, new: int, viewed: Sequence[Mode], state: 
         resize = _resample(resize, axis, state)
     elif kind == "fold":
         _check_fold(resize, axis, digit.done)
+
     axis.extent = resize.extents[1]
     return resize
 
 
 def _resample(action: Resize, axis: Axis, state: State) -> Resize:
-    begun, wanted, number = axis.kind, axis.wanted, axis.number
-    if begun not in RESAMPLED and (begun or not (wanted == "" or (wanted in COMPLEX and goes_back(wanted)))):
+    begun, number = axis.kind, axis.number
+    is_spectrum = axis.requested == "" or (axis.requested in COMPLEX and goes_back(axis.requested))  # from the start
+    if begun not in RESAMPLED and (begun or not is_spectrum):
         raise LayoutError(f"resample is of a spectrum along axis {number}; write it after fft or rfft")
+
     points, half = action.old if axis.points is None else axis.points, begun in HALVING
     if half and action.old != points // 2 + 1:
         raise LayoutError(
             f"resample of a real axis is of half a spectrum; write fold({number}={points // 2 + 1}) before"
         )
+
     if half and points != action.new and min(points, action.new) % 2 == 0:
         # The real part of Nyquist's term is taken, which another transform would mix with other terms.
         mixed = [other.number for other in state.axes if other is not axis and other.kind in COMPLEX]
@@ -489,6 +532,7 @@ def _resample(action: Resize, axis: Axis, state: State) -> Resize:
                 f"resample takes the real part of Nyquist's term along axis {number}, which is mixed with others once "
                 f"axis {mixed[0]} is transformed; write rfft and resample of axis {number} in front of that"
             )
+
     axis.points = action.new
     return replace(action, old=points, half=half)
 
@@ -498,16 +542,17 @@ def _check_fold(action: Resize, axis: Axis, done: bool) -> None:
     if axis.kind in HALVING and done:
         before = axis.points or 0
         after = before // 2 + 1
-    elif axis.wanted in RESTORING and not axis.kind:
+    elif axis.requested in RESTORING and not axis.kind:
         after = axis.length
         before = after // 2 + 1
-        axis.begin(axis.wanted, after)
-        axis.by = KINDS[axis.wanted].others
+        axis.begin(axis.requested, after)
+        axis.by = KINDS[axis.requested].others
     else:
         raise LayoutError(
             f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
             f"axis {axis.number} has neither"
         )
+
     if action.extents != (before, after):
         raise LayoutError(
             f"fold of axis {axis.number} is from {before} points to {after}, not from {action.old} to {action.new}"
@@ -516,57 +561,72 @@ def _check_fold(action: Resize, axis: Axis, done: bool) -> None:
 
 def _chirp(action: Resize, axis: Axis, done: bool, state: State) -> Resize:
     """The start of a convolution with a chirp, or its end."""
-    back, points = goes_back(axis.wanted), axis.chirped
-    if points:
+    back, points = goes_back(axis.requested), axis.chirped
+    if points:  # the end
         if not done or axis.by != "ifft":
             raise LayoutError(f"chirp ends axis {axis.number} once it is transformed, convolved and transformed back")
         if action.new != points:
             raise LayoutError(f"chirp cuts axis {axis.number} to the {points} points that it had, not to {action.new}")
         axis.chirped = 0
         return replace(action, back=back)
+
     if done or axis.kind not in ("", *HALVING, *RESTORING):
         raise LayoutError(f"chirp begins the transform of axis {axis.number}, but {axis.kind or 'it'} has begun")
     if state.dtype.kind != "c":
         raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
     if action.new < 2 * action.old - 1:
         raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
+
     axis.begin("ifft" if back else "fft", action.old)
     axis.by, axis.chirped = "fft", action.old
     return replace(action, back=back)
 
 
-def _convolved(viewed: list[Mode], state: State) -> list[Convolve]:
+def _check_convolve(action: ActionSyntax, line: _Checked, state: State) -> None:
     """The convolutions that are due, of axes that were padded for one and transformed; their inverses come next."""
-    convolutions: list[Convolve] = []
+    convolutions, viewed = list[Convolve](), line.viewed
     for axis in state.padded:
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis.number for digit in mode)]
         if axis.by != "fft" or not all(digit.done for digit in chain(*(viewed[m] for m in modes))):
             continue
         if any(len(viewed[m]) > 1 for m in modes):
             raise LayoutError(f"convolve takes axis {axis.number} in digits, each of them a mode of its own")
+
         modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
         sizes = tuple(viewed[m][0].size for m in modes)
-        convolutions.append(Convolve(tuple(modes), sizes, axis.chirped, goes_back(axis.wanted)))
-        for m in modes:
+        convolutions.append(Convolve(tuple(modes), sizes, axis.chirped, goes_back(axis.requested)))
+
+        for m in modes:  # they are transformed back
             viewed[m] = (replace(viewed[m][0], done=False),)
         axis.by = "ifft"
+
     if not convolutions:
         raise LayoutError("no convolve is due; it stands after the transform of an axis that chirp has padded")
-    return convolutions
+    line.done += convolutions
 
 
-def _cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
+def _check_twiddle(action: ActionSyntax, line: _Checked, state: State) -> None:
+    if not line.due:
+        raise LayoutError("no twiddle is due; it stands after the transform of a digit that others wait for")
+    line.done += line.due
+    line.due = []
+
+
+def _check_cast(action: ActionSyntax, line: _Checked, state: State) -> None:
     """A change of dtype, for the only axis that is real on one side."""
-    axes = {digit.axis for digit in chain(*(viewed[m] for m in action.modes))}
+    name = cast(CastName, action.name)
+    axes = {digit.axis for digit in chain(*(line.viewed[m] for m in action.modes))}
     if len(axes) != 1:
-        raise LayoutError(f"{action.kind} is for one axis, and names a mode of it, not of axes {sorted(axes)}")
+        raise LayoutError(f"{name} is for one axis, and names a mode of it, not of axes {sorted(axes)}")
+
     axis = state.axes[axes.pop()]
-    digits = [digit for digit in chain(*viewed) if digit.axis == axis.number]
-    if action.kind == "complex":
-        if state.dtype.kind == "c" or axis.kind or axis.wanted not in ("", *HALVING):
+    digits = [digit for digit in chain(*line.viewed) if digit.axis == axis.number]
+
+    if name == "complex":
+        if state.dtype.kind == "c" or axis.kind or axis.requested not in ("", *HALVING):
             raise LayoutError(
                 f"complex begins the rfft of axis {axis.number} of real numbers, but they are {state.dtype} by then, "
-                f"and {axis.kind or axis.wanted or 'nothing'} is to be done there"
+                f"and {axis.kind or axis.requested or 'nothing'} is to be done there"
             )
         axis.begin("rfft", axis.extent)
         axis.by = "fft"
@@ -574,8 +634,19 @@ def _cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
         raise LayoutError(
             f"real ends the irfft of axis {axis.number}, which fold has begun, once all of it is transformed"
         )
-    state.dtype = dtype_after(action.kind, state.dtype)
-    return action
+
+    state.dtype = dtype_after(name, state.dtype)
+    line.done.append(Transform(name, action.modes))
+
+
+_CHECKERS: dict[str, Callable[[ActionSyntax, _Checked, State], None]] = {
+    **dict.fromkeys(KINDS, _check_transform),
+    **dict.fromkeys(CASTS, _check_cast),
+    **dict.fromkeys(RESIZES, _check_resize),
+    TWIDDLE: _check_twiddle,
+    CONVOLVE: _check_convolve,
+}
+"""The check of each action by its name: it refuses the action, or adds it to the line and changes the line's digits."""
 
 
 def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: Resize) -> tuple[Entry, ...]:
@@ -592,20 +663,24 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
     splits, (old, new) = before.splits[mode], resize.extents
     if not splits:
         return tuple(map(fitting, entries))
+
     period = prod(s.parts for s in splits)
     if all(s.kind.is_cyclic for s in splits):
         if resize.kind != "resample":
             return entries
         if all(s.kind.tile == 1 for s in splits) and not resize.half and (old - new) % period == 0:
-            return entries
+            return entries  # so many points fewer, or more, that each frequency stays on its rank
     elif resize.kind != "resample" and new < old and len(splits) == 1:
         (split,) = splits
         if split.kind.tile:
             return entries
+
+        # Blocks of an extent that shrinks are cut at the new end: ranks beyond it have nothing.
         sizes = part_extents(split.kind, period, old, np.arange(period)).tolist()
         ends = (0, *(min(end, new) for end in accumulate(sizes)))
         cut = block_kind(*(b - a for a, b in pairwise(ends)))
         return tuple(Entry(e.grid_mode, cut) if e.grid_mode == split.grid_mode else fitting(e) for e in entries)
+
     names = ", ".join(str(s.grid_mode) for s in splits)
     where = "whole, or cyclic"
     if resize.kind == "resample":
