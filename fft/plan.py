@@ -144,19 +144,24 @@ class FFT:
             machine = from_root(self._comm, partial(as_machine, machine))  # other hosts may have another file
         elif machine is not None:
             machine = as_machine(machine)
+
         self._options = Options(tune, threads, method, machine, progress, tune_seconds)
         check_threads(self._options.threads, f"FFT(…, threads={threads})")
         self._norm = check_norm(norm)
+
         extents, text = tensor_shape(shape), is_text(algorithm)
         request = planned_request(extents, dtype, axes, kinds, text, s, resample, wire)
         self._axes = request.axes
+
         lengths = (("s", s, request.points), ("resample", resample, request.kept))
-        self._lengths = {name: along for name, given, along in lengths if given is not None}
+        self._lengths = {name: along for name, argument, along in lengths if argument is not None}
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
+
         self._choices: tuple[Choice, ...] = ()  # that "auto" has had
         self._tuned: Decision | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
+
         with time_limit(tune_seconds):
             if algorithm == "auto":
                 on = self._options.machine_on(self._comm)
@@ -166,6 +171,7 @@ class FFT:
                 on = as_machine(machine)
                 walk = walk_for(arguments, algorithm)
             check_ranks(walk.source.grid, self._comm.size)
+
             if tune != "model" and self._choices:
                 from .tuning import decide
 
@@ -176,6 +182,7 @@ class FFT:
             self.walk: Walk = walk if walk.machine == on else replace(walk, machine=on)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
+
         if not (text or gathers_are_silent()):
             warn_if_gathered(self.walk, request, self._comm, 1)
 
@@ -454,21 +461,23 @@ class FFT:
 
         All norms use one scratch memory, one after the other.
         """
-        wanted = self._norm if norm is None else check_norm(norm)
-        if wanted not in self._pairs:
+        name = self._norm if norm is None else check_norm(norm)
+        if name not in self._pairs:
             with self._lock, time_limit(self._options.tune_seconds):
                 scratch = next((pair.workspace.scratch for pair in self._pairs.values()), None)
-                if wanted not in self._pairs:
-                    self._pairs[wanted] = bind_pair(self.walk, self._comm, wanted, self._options, scratch)
-        return self._pairs[wanted]
+                if name not in self._pairs:  # another thread may have been faster
+                    self._pairs[name] = bind_pair(self.walk, self._comm, name, self._options, scratch)
+        return self._pairs[name]
 
     def _run(self, x: DistTensor, out: DistTensor | None, norm: str | None, back: bool) -> DistTensor:
         if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
             name = "backward" if back else "forward"
             check_tensor(x, name)
             check_tensor(out, f"{name}'s out")
+
         if x.comm is not self._comm:
             raise LayoutError(_FOREIGN)
+
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
         if records_open.get():

@@ -146,19 +146,21 @@ class Arguments:
 
     def facts(self) -> dict[str, Any]:
         """The facts that a decision depends on, as a JSON value."""
-        wanted = self.request
+        request = self.request
         facts: dict[str, Any] = {
             "shape": self.shape,
-            "axes": wanted.axes,
-            "kinds": wanted.kinds,
-            "dtype": wanted.dtype.name,
+            "axes": request.axes,
+            "kinds": request.kinds,
+            "dtype": request.dtype.name,
         }
-        if wanted.points != tuple(self.shape[axis] for axis in wanted.axes):
-            facts["s"] = wanted.points
-        if wanted.kept != wanted.points:
-            facts["resample"] = wanted.kept
-        if wanted.wire is not None:
-            facts["wire"] = wanted.wire
+
+        if request.points != tuple(self.shape[axis] for axis in request.axes):
+            facts["s"] = request.points
+        if request.kept != request.points:
+            facts["resample"] = request.kept
+        if request.wire is not None:
+            facts["wire"] = request.wire
+
         if self.grid is not None:
             facts["grid"] = self.grid.shape
         for name, layout in (("layout", self.layout), ("output", self.output)):
@@ -192,6 +194,7 @@ class Options:
         if self.progress is not None and not callable(self.progress):
             raise LayoutError(f"progress is called with numbers from 0 to 1; {self.progress!r} cannot be")
         as_machine(self.machine)
+
         if self.tune_seconds is None:
             return
         if not isinstance(self.tune_seconds, Real) or not 0 < self.tune_seconds < inf:
@@ -290,41 +293,44 @@ def as_request(
     if isinstance(kinds, str):
         forward = not kinds or not FUNCTIONS[kinds].backward
         kinds = kinds_along(kinds, len(axes))
+
     if s is None and any(kind in RESTORING for kind in kinds):
         usual[-1] = 2 * (usual[-1] - 1)
         if usual[-1] < 1:
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
+
     points = _lengths(s, axes, usual, "s")
-    kept = _lengths(resample, axes, list(points), "resample")
+    resampled = _lengths(resample, axes, list(points), "resample")
     as_wire(wire, dtype)
-    request = TransformRequest(axes, kinds, dtype, points, kept, forward, wire)
+
+    request = TransformRequest(axes, kinds, dtype, points, resampled, forward, wire)
     for axis, kind in request.kind.items():
         if request.cut(axis) and kind not in RESAMPLED:
             raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")
     return request
 
 
-def _lengths(given: Lengths, axes: tuple[int, ...], usual: Sequence[int], name: str) -> tuple[int, ...]:
-    numbers = given_lengths(given, name)
+def _lengths(lengths: Lengths, axes: tuple[int, ...], usual: Sequence[int], name: str) -> tuple[int, ...]:
+    numbers = given_lengths(lengths, name)
     if numbers is None:
         return tuple(usual)
     if len(numbers) != len(axes):
-        lengths, named = counted(len(numbers), "length"), counted(len(axes), "axis", "axes")
-        raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
+        number, of_axes = counted(len(numbers), "length"), counted(len(axes), "axis", "axes")
+        raise LayoutError(f"{name}={lengths} is {number} for {of_axes}, {axes}")
     numbers = tuple(usual[k] if n == -1 else n for k, n in enumerate(numbers))
     if any(n < 1 for n in numbers):
-        raise LayoutError(f"a transform has one point or more; not {name}={given}")
+        raise LayoutError(f"a transform has one point or more; not {name}={lengths}")
     return numbers
 
 
-def given_lengths(given: Lengths, name: str) -> tuple[int, ...] | None:
+def given_lengths(lengths: Lengths, name: str) -> tuple[int, ...] | None:
     """Convert lengths as users write them to integers; None stays None."""
-    if given is None:
+    if lengths is None:
         return None
     try:
-        return tuple(map(exact, given)) if isinstance(given, Sequence | np.ndarray) else (exact(given),)
+        return tuple(map(exact, lengths)) if isinstance(lengths, Sequence | np.ndarray) else (exact(lengths),)
     except TypeError:
-        raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
+        raise LayoutError(f"{name} is one integer per axis, not {lengths!r}") from None
 
 
 def given_length(n: int | None) -> int | None:
@@ -348,6 +354,7 @@ def normal_axes(axes: Axes, order: int, repeated: bool = False) -> tuple[int, ..
         named = tuple(map(exact, axes)) if isinstance(axes, Iterable) else (exact(axes),)
     except TypeError:
         raise LayoutError(f"axes are integers, not {axes!r}") from None
+
     if any(not -order <= a < order for a in named):
         raise LayoutError(f"axes {named} are not all axes of a tensor of order {order}")
     numbered = tuple(a % order for a in named)

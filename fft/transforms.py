@@ -207,6 +207,7 @@ def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kind
         check_kind(name)
     axes = tuple(sorted(kind, key=lambda axis: kind[axis] in HALVING))
     kinds = tuple(KINDS[kind[axis]].name for axis in axes)
+
     halved = [name for name in kinds if name in HALVING]
     complex_kinds = [name for name in kinds if name in COMPLEX]
     if len(halved) > 1:

@@ -46,12 +46,14 @@ def wavenumbers(
     """
     if nyquist not in NYQUIST:
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
+
     rows = []
     for axis, at, length in zip(axes, indices, _lengths(L, axes, "length L"), strict=True):
         half_turns, n = KINDS[walk.kinds[axis]].first is not None, walk.points[axis]
         index = _harmonics(walk, axis, at)
         if nyquist == "zero" and not half_turns:
             index = np.where(2 * abs(index) == n, 0, index)
+
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, in the precision of the length
         if half_turns:
             turn = turn / 2
@@ -67,14 +69,16 @@ def shells(walk: Walk, axes: tuple[int, ...], indices: Sequence[Array], L: Lengt
     """
     width = 2 * pi / float(max(_lengths(L, axes, "length L"), default=2 * pi))
     square = sum((k.astype(float) ** 2 for k in wavenumbers(walk, axes, indices, L, "keep")), np.zeros(()))
+
     whole = [np.arange(walk.target.shape[axis]) for axis in axes]
     most = sum(max(k.astype(float) ** 2, default=0) for k in wavenumbers(walk, axes, whole, L, "keep"))
+
     stands_for = np.ones(())
     for axis, at in zip(axes, indices, strict=True):
         if walk.kinds[axis] in HALVING or KINDS[walk.kinds[axis]].parts == "halves":
-            stands_for = np.where(
-                2 * at % walk.points[axis] == 0, 1.0, 2.0
-            )  # what is its own mirror image, counts once
+            mirrors_itself = 2 * at % walk.points[axis] == 0
+            stands_for = np.where(mirrors_itself, 1.0, 2.0)
+
     numbers = np.floor(np.sqrt(square) / width + 0.5).astype(np.int64)
     return numbers, stands_for, int(np.sqrt(most) / width + 0.5) + 1
 
@@ -92,15 +96,15 @@ def _harmonics(walk: Walk, axis: int, index: Array) -> Array:
     return index if kind in HALVING else np.where(index < (n + 1) // 2, index, index - n)
 
 
-def _lengths(given: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:
+def _lengths(lengths: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:
     """One length per axis of a transform, in double precision, or in longer precision if it is given so."""
-    values = np.asarray(given)
+    values = np.asarray(lengths)
     if values.dtype.kind not in "iuf" or values.ndim > 1:
-        raise LayoutError(f"the {name} is a number, or one per axis, not {given!r}")
+        raise LayoutError(f"the {name} is a number, or one per axis, not {lengths!r}")
     if values.ndim and len(values) != len(axes):
         raise LayoutError(f"the {name} is one number, or one for each of the axes {axes}, not {len(values)} of them")
     if not (np.isfinite(values) & (values > 0)).all():
-        raise LayoutError(f"the {name} is positive and finite, not {given!r}")
+        raise LayoutError(f"the {name} is positive and finite, not {lengths!r}")
     return list(np.broadcast_to(values.astype(np.result_type(values, np.float64)), len(axes)))
 
 
@@ -117,16 +121,18 @@ class Wavenumbers(DistTensor):
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        given = (*inputs, *kwargs.get("out", ()))
+        operands = (*inputs, *kwargs.get("out", ()))
         order = min(self.ndim, self.local.ndim)  # a view may have fewer modes
-        if any(isinstance(x, np.ndarray) and x.ndim >= order > 0 for x in given):
+        if any(isinstance(x, np.ndarray) and x.ndim >= order > 0 for x in operands):
             raise LayoutError(
                 f"numpy.{ufunc.__name__} of an array and of the wavenumbers of a whole spectrum\n"
                 "write f.local_wavenumbers() for those of a block such as X.local, or X * k of the tensor X itself\n"
                 "make a tensor of an array that every rank has whole: DistTensor.from_global(array, layout)"
             )
+
         result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        return result if all(isinstance(x, Wavenumbers) for x in given if isinstance(x, DistTensor)) else _plain(result)
+        tensors = [x for x in operands if isinstance(x, DistTensor)]
+        return result if all(isinstance(x, Wavenumbers) for x in tensors) else _plain(result)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return _plain(super().__array_function__(function, types, args, kwargs))
@@ -154,11 +160,13 @@ def wavenumber_tensors(
     if layout.view is not None:  # no tensor of one axis has blocks that broadcast to those of a view
         shape, blocks = target.local_shape(comm.rank), local_wavenumbers(walk, axes, comm, L, nyquist)
         return tuple([Wavenumbers(np.broadcast_to(block, shape).copy(), target, comm) for block in blocks])
+
     ends = []
     for axis in axes:
         modes = tuple([layout.modes[axis] if mode == axis else () for mode in range(order)])
         shape = tuple([target.shape[axis] if mode == axis else 1 for mode in range(order)])
         ends.append(Layout(modes, rooted=layout.rooted).on(shape, target.grid))
+
     indices = [end.indices(comm.rank)[axis] for end, axis in zip(ends, axes, strict=True)]
     blocks = wavenumbers(walk, axes, indices, L, nyquist)
     return tuple([Wavenumbers(k.reshape(e.local_shape(comm.rank)), e, comm) for k, e in zip(blocks, ends, strict=True)])
@@ -175,11 +183,14 @@ def shell_sums(walk: Walk, axes: tuple[int, ...], values: DistTensor, L: Lengths
         )
     if values.dtype.kind not in "fiub":
         raise LayoutError(f"shell_sums takes real numbers, such as abs(X) ** 2, not {values.dtype}")
+
     indices = target.tensor_indices(comm.rank)
     numbers, stands_for, count = shells(walk, axes, [indices[axis] for axis in axes], L)
+
     block = values.local.sum(axis=tuple(range(front)), dtype=np.float64)
     numbers, weighted = np.broadcast_arrays(numbers, stands_for * block)
     sums = np.bincount(numbers.ravel(), weighted.ravel(), count).astype(np.float64)  # of nothing it counts integers
+
     # Each rank adds its own elements; a replica counts once.
     split = tuple(sorted({entry.grid_mode for mode in target.layout.modes for entry in mode}))
     partial = Layout(((),), partial=split, rooted=target.layout.rooted).on((count,), target.grid)

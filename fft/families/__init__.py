@@ -62,23 +62,25 @@ def _whole_axes(
     """
     order = len(shape)
     if (name == "slab" and grid.order != 1) or (name == "pencil" and grid.order < 2):
-        wanted = f"1, not {grid}" if name == "slab" else f"2, not {grid}, or of a higher one"
-        raise LayoutError(f"a {name} takes a grid of order {wanted}")
+        orders = f"1, not {grid}" if name == "slab" else f"2, not {grid}, or of a higher one"
+        raise LayoutError(f"a {name} takes a grid of order {orders}")
     if grid.order >= max(order, 2):
         raise LayoutError(
             f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {grid.order}; "
             "give a layout to say otherwise"
         )
-    kept = components(shape, request)
-    usable = [axis for axis in range(order) if axis not in kept]
+
+    fields = components(shape, request)
+    usable = [axis for axis in range(order) if axis not in fields]
     if grid.order >= max(len(usable), 2):
         usable = [*range(order)]
+
     first = _split(order, usable[: grid.order], BLOCK)
     if output is None or len(request.axes) == order:
         return first
 
     starts = [first, *shortest.splits([first, output], grid)]
-    starts[1:] = [layout for layout in starts[1:] if not any(layout.modes[axis] for axis in kept)]
+    starts[1:] = [layout for layout in starts[1:] if not any(layout.modes[axis] for axis in fields)]
     lines = shortest.shortest([layout.on(shape, grid) for layout in starts], request, output)
     return lines[0].layout if lines else first
 

@@ -171,12 +171,13 @@ def job(
         raise LayoutError(f"a job runs on 1 node or more, not {count}")
     if count > times.network.nodes:
         raise PlanError(f"{times.name} has {counted(times.network.nodes, 'node')}, not {count}\ntake fewer nodes")
+
     request = planned_request(extents, dtype, None, None, False, None, None)
     jobs = [*_jobs(extents, count, times.profile, request)]
-    fitting = [each for each in jobs if each.prediction.fits]
+    fitting = [job for job in jobs if job.prediction.fits]
     if not fitting:
         raise PlanError(_too_large(extents, count, times.network.nodes, request, jobs))
-    return min(fitting, key=lambda each: each.prediction.seconds)
+    return min(fitting, key=lambda job: job.prediction.seconds)
 
 
 def _jobs(shape: tuple[int, ...], nodes: int, profile: Profile, request: TransformRequest) -> Iterator[Job]:
@@ -187,9 +188,10 @@ def _jobs(shape: tuple[int, ...], nodes: int, profile: Profile, request: Transfo
     cores = int(profile["cores"].value)
     for ranks in [n for n in range(1, cores + 1) if cores % n == 0]:
         placed = [Machine.of(profile, ranks, cores // ranks, order) for order in ("block", "cyclic")]
-        found = ranking(Arguments(shape, request, nodes * ranks), placed[0], views=False)
-        able = [(name, known) for name, known in map(_predicted, found) if isinstance(known, Prediction)]
-        able.sort(key=lambda each: not each[1].fits)  # stable: the first that fits comes first
+        choices = ranking(Arguments(shape, request, nodes * ranks), placed[0], views=False)
+        able = [(name, known) for name, known in map(_predicted, choices) if isinstance(known, Prediction)]
+        able.sort(key=lambda row: not row[1].fits)  # stable: the first that fits comes first
+
         for (name, known), on in product(able[:1], placed[: 1 + (ranks > 1)]):
             block = prod(shape) * request.dtype.itemsize / known.tasks.grid.size
             bound = sum([work_seconds(Work("fft", int(block), n), on) for n in shape])
@@ -202,7 +204,8 @@ def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: Transform
     """Why no job fits into memory, and the smallest number of nodes, of one rank each, that is found to be enough."""
     if not jobs:
         return f"no FFT of {shape} is found on {counted(nodes, 'node')}\ntake fewer nodes"
-    needed, has = min([(each.prediction.node_bytes, each.prediction.memory_bytes) for each in jobs])
+
+    needed, has = min([(job.prediction.node_bytes, job.prediction.memory_bytes) for job in jobs])
     on, hint = counted(nodes, "node"), "no number of nodes is enough"
     for more in range(max(nodes * needed * 9 // (10 * has), nodes) + 1, most + 1):
         arguments = Arguments(shape, request, more)
@@ -210,4 +213,5 @@ def _too_large(shape: tuple[int, ...], nodes: int, most: int, request: Transform
         if any(walk.peak_bytes <= has and not idle(walk) for walk in walks):
             hint = f"take {counted(more, 'node')} or more"
             break
+
     return f"{shape} {request.dtype} takes {in_bytes(needed)} on each of {on}, which have {in_bytes(has)}\n{hint}"

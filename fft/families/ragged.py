@@ -60,8 +60,8 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | Non
     >>> import numpy as np
     >>> from rote.layout.layout import parse
     >>> from ..request import as_request
-    >>> wanted = as_request((15,), (0,), "fft", np.dtype("c16"))
-    >>> for line in ragged(parse("block[(0)]").on(15, 4), wanted):
+    >>> request = as_request((15,), (0,), "fft", np.dtype("c16"))
+    >>> for line in ragged(parse("block[(0)]").on(15, 4), request):
     ...     print(line.layout, [(action.name, action.modes) for action in line.actions])
     (a b=5): block[(),(0)] [('fft', (0,)), ('twiddle', ())]
     block[(0),()] [('fft', (1,))]
@@ -70,9 +70,11 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | Non
     if not is_plain(source.layout):
         raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
     plain = output if output is not None and is_plain(output) else None
+
     dist, cuts = begin(source, request)
     lines = [StageSyntax(source.layout, actions=cuts)] if cuts else []
     groups = _groups(source, request)
+
     for group in groups:
         if source.splits[group[0]]:
             last = group == groups[-1]
@@ -82,6 +84,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | Non
         else:
             lines += transpose(dist, request.of(group))
             dist = fitted(dist, request.after(dist.shape, group))
+
     lines = lines or [StageSyntax(source.layout)]
     return lines if output == dist.layout else ending(lines, output)
 
@@ -99,11 +102,13 @@ def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, 
 def _along(dist: Distribution, axis: int, request: TransformRequest, output: Layout | None) -> list[Line]:
     """The lines of one split axis; the last one in `output`, if that saves a move."""
     row, at = KINDS[request.kind[axis]], request.axes.index(axis)
-    points, kept, taken = request.points[at], request.kept[at], request.taken(axis)
+    points, resampled, taken = request.points[at], request.kept[at], request.taken(axis)
     if row.name not in FOURIER:
         raise LayoutError(f"ragged takes fft and rfft, not {row.name} of axis {axis}, which is split")
-    if row.real == "input" and points != kept:
+    if row.real == "input" and points != resampled:
         raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; split another axis")
+
+    # What changes the extent before the transform, and after it.
     early, late = list[ActionSyntax](), list[ActionSyntax]()
     if dist.shape[axis] != taken:
         early.append(_resize("resize", axis, taken))
@@ -111,27 +116,33 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
         early.append(_resize("fold", axis, points))
     if row.real == "input" and points > 1:
         late.append(_resize("fold", axis, row.given(points)))
-    if points != kept:
-        late.append(_resize("resample", axis, kept))
+    if points != resampled:
+        late.append(_resize("resample", axis, resampled))
+
     splits, place = dist.splits[axis], _Place(dist.layout, axis)
     if points == 1:  # without digits
         alone = place.line([()], [ActionSyntax(row.name, (axis,))])
         return [*(place.line([place.cyclic], [action]) for action in early), alone, place.line([place.cyclic], late)]
+
+    # A change of extent moves nothing of an elementwise cyclic axis, so a walk that has one begins, or ends, with that.
     starts = bool(early) or all(split.kind == CYCLIC for split in splits)
     ends = bool(late) or output is None or output.modes[axis] == place.cyclic
     ranks = prod(split.parts for split in splits)
     factors, padded = best_factors(points, ranks, starts, ends), padded_factors(points, ranks)
+
     lines = [place.line([place.cyclic], [action]) for action in early]  # a resize of a cyclic axis moves nothing
     if factors is None or padded.largest < factors.largest:
         return [*lines, *_convolved(place, padded, points, row, late)]
+
     if late or factors.r % ranks == 0:
         last = place.line([place.cyclic], late)
     elif output is not None:
         last = StageSyntax(output)
     elif points == dist.shape[axis]:
-        last = place.line([place.own])
+        last = place.line([place.entries])
     else:
-        last = place.line([tuple(map(fitting, place.own))])
+        last = place.line([tuple(map(fitting, place.entries))])
+
     return [*lines, *_six_steps(place, factors, row, starts, last)]
 
 
@@ -142,6 +153,7 @@ def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool
         columns = place.even(factors.s, factors.ranks)
     kind, a, b = row.others, place.axis, place.axis + 1
     before, after = _conversions(row, a, b)
+
     return [
         place.line([(), columns], [*before, ActionSyntax(kind, (a,)), _TWIDDLE], place.cut(factors.s)),
         place.line([rows, ()], [ActionSyntax(kind, (b,)), *after]),
@@ -167,6 +179,8 @@ def _convolved(
     rows = place.even(factors.r, factors.ranks)
     a, b, axis = place.axis, place.axis + 1, place.axis
     before, after = _conversions(row, axis, axis)
+
+    # The product of two spectra is that of a cyclic convolution; a chirp of at least 2 points - 1 does not wrap around.
     return [
         place.line([place.cyclic], [*before, _resize("chirp", axis, factors.points)]),
         place.line([(), place.cyclic], [ActionSyntax("fft", (a,)), _TWIDDLE], place.cut(factors.s)),
@@ -186,16 +200,16 @@ class _Place:
     axis: int
 
     @property
-    def own(self) -> Entries:
+    def entries(self) -> Entries:
         return self.layout.modes[self.axis]
 
     @property
     def cyclic(self) -> Entries:
-        return tuple(Entry(entry.grid_mode) for entry in self.own)
+        return tuple(Entry(entry.grid_mode) for entry in self.entries)
 
     @property
     def blocks(self) -> Entries:
-        return tuple(block(entry.grid_mode) for entry in self.own)
+        return tuple(block(entry.grid_mode) for entry in self.entries)
 
     def even(self, size: int, ranks: int) -> Entries:
         """The entries for a digit of some size: elementwise cyclic if the ranks divide it, else balanced blocks."""

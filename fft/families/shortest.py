@@ -129,6 +129,7 @@ def _further(route: _Route, layout: Layout, request: TransformRequest, start: Di
         dist = layout.on(route.dist.shape, route.dist.grid)
     except LayoutError:  # sizes of blocks that were those of another extent
         return
+
     move = route.dist, dist, _itemsize(route.todo, request)
     for now in _choices(dist, route.todo, request):
         if not route.todo or (now and _has_room(dist, start)):
@@ -174,11 +175,13 @@ def _choices(dist: Distribution, todo: tuple[int, ...], request: TransformReques
     Zeros at the end of an axis, and the second half of complex numbers, need not travel if it is whole later, too.
     """
     every = ready(dist, todo, request)
+
     growing = []
     for axis in every:
         after = request.given(axis) * _itemsize(_without(todo, [axis]), request)
         if after > dist.shape[axis] * _itemsize(todo, request):
             growing.append(axis)
+
     late = chain(*(combinations(growing, number) for number in range(len(growing) + 1)))
     return [*dict.fromkeys([tuple(ready(dist, todo, request, axes)) for axes in late])]
 
@@ -212,10 +215,11 @@ def splits(ends: Sequence[Layout], grid: Grid) -> list[Layout]:
         if not entries:
             continue
 
+        # Each layout so far becomes several, with an entry of this grid mode at every place of every mode.
         longer: dict[Modes, None] = {}
         for modes, m in product(layouts, range(order)):
-            own = [entry for at, entry in entries if at == m]  # sizes of blocks may fit no other mode
-            for entry in dict.fromkeys([*own, *(fitting(entry) for _, entry in entries)]):
+            unchanged = [entry for at, entry in entries if at == m]  # sizes of blocks may fit no other mode
+            for entry in dict.fromkeys([*unchanged, *(fitting(entry) for _, entry in entries)]):
                 for place in reversed(range(len(modes[m]) + 1)):
                     mode = (*modes[m][:place], entry, *modes[m][place:])
                     longer[*modes[:m], mode, *modes[m + 1 :]] = None

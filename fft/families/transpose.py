@@ -65,21 +65,24 @@ def transpose(source: Distribution, request: TransformRequest) -> list[Line]:
         raise LayoutError(
             f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
         )
+
     forward = request.forward
     todo = sorted(request.axes, key=lambda a: a == request.real)
     if forward:
         todo.reverse()
+
     dist, resizes = begin(source, request)
     lines = [StageSyntax(source.layout, actions=resizes)] if resizes else []
-    kept = components(source.shape, request)
+    fields = components(source.shape, request)
     while True:
         now = ready(dist, todo, request)
         line, after = stage(dist, now, request)
         lines.append(line)
+
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        dist = _freed(after, todo[0], todo, kept, forward).on(after.shape, after.grid)
+        dist = _freed(after, todo[0], todo, fields, forward).on(after.shape, after.grid)
 
 
 def ready(dist: Distribution, todo: Sequence[int], request: TransformRequest, late: Sequence[int] = ()) -> list[int]:
@@ -105,24 +108,27 @@ def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> li
         axes = tuple(a for a in now if kind[a] == name)
         if axes:
             transforms.append((name, axes))
+
     fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
     if fourier:
         transforms.insert(len(transforms) if forward else 0, (kind[fourier[-1]], tuple(fourier)))
     return transforms
 
 
-def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool) -> Layout:
+def _freed(dist: Distribution, axis: int, todo: list[int], fields: tuple[int, ...], forward: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     The best is a whole mode that needs no more transforms; next a split one; next a mode that must be freed later
-    anyway; and last a mode of components (`kept`). Among equals, modes on the right come first in a forward walk and
+    anyway; and last a mode of components (`fields`). Among equals, modes on the right come first in a forward walk and
     those on the left in an inverse one, nearest first.
     """
     places = [m for m in range(dist.order) if m != axis]
     if not places:
         return dist.layout.whole(axis)
-    worth = {m: (m in kept, m in todo, bool(dist.splits[m])) for m in places}
+
+    worth = {m: (m in fields, m in todo, bool(dist.splits[m])) for m in places}
     best = min(places, key=lambda m: (worth[m], (m < axis) == forward, abs(m - axis)))
+
     moved = dist.layout
     for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(best, fitting(entry))
@@ -152,6 +158,8 @@ def rows(source: Distribution, request: TransformRequest, output: Layout | None 
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
     if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view):
         raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
+
+    # A walk begins in the tensor's own layout if the last axis of that may be transformed first; else it moves there.
     dist, resizes = begin(source, request)
     start = _order(dist)
     if start is None or _waits(start[-1], frozenset(), kind):
@@ -160,9 +168,11 @@ def rows(source: Distribution, request: TransformRequest, output: Layout | None 
         first, lines = (*others, last), [StageSyntax(source.layout, actions=resizes)]
     else:
         first, lines = start, []
+
     front = _ways(first, frozenset(), dist, request)
     if not front:
         raise LayoutError(f"the rows of {dist.shape} on {dist.grid} ranks fit each other too badly")
+
     near = [way for way in front if way[0] <= _NEAR * front[0][0]]
     for way in near[-1][2]:
         done = sized(kind[way[-1]], (1,), {1: way[-1]}, dist.shape, request)
@@ -196,6 +206,7 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
     todo = [a for a in order if a not in done and not _waits(a, done, request.kind)]
     if not todo:
         return [(0, 0, (order,))]
+
     steps: list[tuple[int, int, Order]] = []
     weight = 2 if request.real in done else 1
     shape = request.after(source.shape, [*done])
@@ -207,10 +218,13 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
             moved = _moved(tuple(range(len(order))), numbered, tuple([shape[a] for a in order]), source.grid)
             if moved is not None:
                 steps.append((weight * moved[0], weight * moved[1], next_order))
+
     ways: list[Way] = []
     for most, total, next_order in steps if len(order) <= _SEARCHED else sorted(steps)[:1]:
         further = _ways(next_order, done, source, request)
         ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
+
+    # In ascending order of the busiest rank, a way is worth keeping only if its total is less than all before.
     front: list[Way] = []
     for way in sorted(ways):
         if not front or way[1] < front[-1][1]:
@@ -247,10 +261,12 @@ def begin(source: Distribution, request: TransformRequest, early: Sequence[int] 
                 entries = recut(dist, axis, dist.layout.modes[axis], Resize("resize", axis, old, new))
             except LayoutError:
                 continue  # it is cut when it is whole
+
             modes = (*dist.layout.modes[:axis], entries, *dist.layout.modes[axis + 1 :])
             shape = (*dist.shape[:axis], new, *dist.shape[axis + 1 :])
             dist = replace(dist.layout, modes=modes).on(shape, dist.grid)
             actions.append(ActionSyntax("resize", (axis,), (new,)))
+
     return dist, tuple(actions)
 
 
@@ -263,8 +279,8 @@ def sized(
 
     >>> from ..request import as_request
     >>> import numpy as np
-    >>> wanted = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
-    >>> for action in sized("fft", (0, 1), {0: 0, 1: 1}, (4, 6), wanted):
+    >>> request = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
+    >>> for action in sized("fft", (0, 1), {0: 0, 1: 1}, (4, 6), request):
     ...     print(action.name, action.modes, action.extents)
     resize (1,) (9,)
     fft (1,) ()
@@ -276,6 +292,7 @@ def sized(
     cuts = [m for m in modes if request.cut(axes[m])]
     if not cuts:
         return (*pads.values(), ActionSyntax(kind, modes))
+
     actions: list[ActionSyntax] = []
     for m in reversed(modes):  # the real axis is the last, and whole spectra are cut after it
         if m in pads:

@@ -25,7 +25,7 @@ def _with_out(transform: Callable[..., DistTensor]) -> Callable[..., DistTensor]
     """A transform with NumPy's parameters: the fifth one is `out`, which is refused, and not a layout."""
 
     def called(a: DistTensor, *args: Any, out: Any = None, **named: Any) -> DistTensor:
-        if out is not None or any(each is not None for each in args[3:]):
+        if out is not None or any(argument is not None for argument in args[3:]):
             raise LayoutError(f"numpy.fft writes tensors into no out\n{fourier.HINTS['out']}")
         return transform(a, *args[:3], **named)
 

@@ -491,14 +491,17 @@ def transform(
     (check_real if kind == "rfft" else check_tensor)(x, name or function.name)
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
+
     distribution, block, comm = x.distribution, x.local, x.comm
     named, lengths = normal_axes(axes, len(distribution.shape), kind in FOURIER), given_lengths(s, "s")
     norm = check_norm(norm)
     if len({*named}) < len(named):
         return _one_by_one(kind, x, named, lengths, norm, output, algorithm, wire)
+
     if orthogonalize not in (None, True, False):
         raise LayoutError(f"orthogonalize is True, False or None; not {orthogonalize!r}")
     weighted = norm == "ortho" if orthogonalize is None else orthogonalize
+
     side = KINDS[function.kind].real
     is_real = side == "input" or (side == "both" and block.dtype.kind != "c")
     dtype = real_dtype(block.dtype) if is_real else complex_dtype(block.dtype)
@@ -511,14 +514,16 @@ def transform(
         check_extents(distribution.shape, named, lengths)
         if side in ("input", "output") and not named:
             raise LayoutError(f"{function.name} needs at least one axis")
-        wanted = as_request(distribution.shape, named, kind, dtype, lengths, wire=wire)
+
+        request = as_request(distribution.shape, named, kind, dtype, lengths, wire=wire)
         machine = USUAL.machine_on(comm) if algorithm == "auto" else DEFAULT
-        walk = walk_of(distribution, wanted, algorithm, where, machine)
-        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), weighted)
+        walk = walk_of(distribution, request, algorithm, where, machine)
+
+        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, request.forward), weighted)
         bind_walks(comm, bound)
         bound.agreed.add(block.dtype)
         if not (is_text(algorithm) or gathers_are_silent()):
-            warn_if_gathered(walk, wanted, comm, _DEPTH)
+            warn_if_gathered(walk, request, comm, _DEPTH)
         return bound
 
     call = function.name, (*key, block.dtype)  # of real numbers, which are transformed as complex ones
@@ -526,12 +531,12 @@ def transform(
     if block.dtype not in bound.agreed:
         agree(comm, *call)
         bound.agreed.add(block.dtype)
-    target = bound.target
+
     if records_open.get():
         list_moves(bound.walk, x, function.name)
-    out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
+    out = segments.empty(bound.target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block.astype(dtype, copy=False), out)
-    return DistTensor._wrap(out, target, comm)
+    return DistTensor._wrap(out, bound.target, comm)
 
 
 def _one_by_one(

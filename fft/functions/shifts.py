@@ -203,11 +203,11 @@ def _origins(source: Distribution, target: Distribution, mode: int, shifts: tupl
     """For each index that a rank holds along a mode of the target, its index in the source; -1 for zeros."""
     index = target.indices(rank)[mode]
     origins: dict[int, Ints] = {}
-    kept = np.ones(len(index), np.bool_)
+    inside = np.ones(len(index), np.bool_)
     for t, i in to_tensor(target.digits[mode], index).items():
         origins[t] = (i - shifts[t]) % max(target.shape[t], 1)
-        kept &= origins[t] < source.shape[t]
-    return np.where(kept, from_tensor(source.digits[mode], origins), -1)
+        inside &= origins[t] < source.shape[t]
+    return np.where(inside, from_tensor(source.digits[mode], origins), -1)
 
 
 # --- convolution and correlation --------------------------------------------------------------------------------------
@@ -277,28 +277,34 @@ def _convolved(
     if not isinstance(y, DistTensor):
         kernel = as_array(y)
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
+
     named = normal_axes(axes, len(x.shape))
     _check(x, y, mode, named)
     key = name, x.distribution, x.dtype, y.distribution, y.dtype, mode, named
     agree_once(x.comm, (key, (name, (x, y, mode, axes), {})))
+
     parts = [
         part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
         for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True))
     ]
-    points, shifts, wanted = zip(*parts, strict=True)
+    points, shifts, shape = zip(*parts, strict=True)
     lengths = tuple([points[a] for a in named])
-    refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
+    refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, shape, strict=True)])
     dtype = np.result_type(x.dtype, y.dtype)
     dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
+
     if any(shifts):  # y is shifted, not x: as a rule it is shorter, and whole on all ranks
         extents = list(y.shape)
         for a in named:
             extents[a] = points[a]
         y = rolled(y, tuple(extents), shifts, name)
-    f = _transform(fitted(x.distribution, wanted), x.comm, dtype, named, lengths)
+
+    f = _transform(fitted(x.distribution, shape), x.comm, dtype, named, lengths)
     X, Y = _spectrum(x, f, lengths, name), _spectrum(y, f, lengths, name)
     if correlated:
         np.conjugate(Y.local, out=Y.local)
+
+    # X is a new tensor, so its block may hold the product.
     out = X.local if X.distribution == f.walk.target else None
     product = np.multiply(X.local, Y.local, out=out)
     return f.backward(DistTensor(product, f.walk.target, x.comm))
@@ -326,6 +332,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
         raise LayoutError(f"both tensors have the same order, not shapes {x.shape} and {y.shape}")
     if not axes:
         raise LayoutError("a convolution needs at least one axis")
+
     pairs = list(enumerate(zip(x.shape, y.shape, strict=True)))
     others = [a for a, (n, m) in pairs if a not in axes and n != m and 1 not in (n, m)]
     if others:
@@ -333,6 +340,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
             f"along axis {others[0]}, which is not convolved, the extents {x.shape[others[0]]} and "
             f"{y.shape[others[0]]} are neither equal nor 1; name the axis in axes={axes}"
         )
+
     longer = [a for a, (n, m) in pairs if a in axes and m > n]
     if longer and (mode == "wrap" or (mode == "valid" and any(n > m for a, (n, m) in pairs if a in axes))):
         inside = "goes around x" if mode == "wrap" else "or x is wholly inside the other"
@@ -340,6 +348,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
             f'in mode "{mode}" y {inside}, but along axis {longer[0]} of {x.shape} and {y.shape} y is the longer one; '
             'take mode "full"'
         )
+
     if 0 in x.shape or 0 in y.shape:
         raise LayoutError(f"there is nothing to convolve in shapes {x.shape} and {y.shape}")
 
@@ -373,6 +382,7 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> Dis
         raise LayoutError(f"{start.layout} reads modes through a view, which does not let axis {serving[0]} serve all")
     if x.dtype != f.walk.dtype:
         x = x.astype(f.walk.dtype)
+
     extents = list(start.shape)
     for a in serving:
         extents[a] = 1
@@ -380,9 +390,11 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...], name: str) -> Dis
     if _splits(x.distribution) != _splits(like):
         needed = fitted(like, x.shape)
         x = moved(x, needed.layout, name, needed.grid)
+
     if serving:
         X = rfftn(x, lengths, f.axes) if x.dtype.kind == "f" else fftn(x, lengths, f.axes)
         return X.redistribute(_whole(end.layout, serving), grid=end.grid)
+
     X = _transform(x.distribution, x.comm, x.dtype, f.axes, lengths).forward(x)
     return X if X.distribution == end else X.redistribute(end.layout, grid=end.grid)
 

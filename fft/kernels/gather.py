@@ -34,7 +34,7 @@ Index = tuple[slice, ...]
 Read = tuple[Array, Index]  # the values that are read into a tile, and their place in it
 
 _FEW = 16  # boxes that one piece may fall into; tiles whose calls are prepared one by one: with more, a call is cheap
-_APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
+_IN_CACHE = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] 
             if not 0 < len(boxes_of_piece) <= _FEW:
                 return None
             every += boxes_of_piece
+
     return tuple(every)
 
 
@@ -89,6 +90,7 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
     #     block-cyclic(2) over 2 ranks, from rank 0:   0 1 . . 4 5 . . 8 9     digits: 3 tiles of 2
     #     boxes: the tiles are the longer digit        0 . . . 4 . . . 8 .     and the same, from 1
     (offset, gaps), shape = piece.located(0), piece.shape
+
     rows = [[0] * (len(shape) + 1) for _ in range(order)]  # the index along each mode, linear in all digits
     first = 1
     for part in piece.parts:
@@ -96,23 +98,29 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
             rows[mode][0] = start
             rows[mode][first : first + len(more)] = more
         first += len(part.lattice.shape)
+
+    # A digit that runs along two modes at once, or along none, makes no boxes.
     along = [[axis for axis, step in enumerate(row[1:]) if step] for row in rows]
     every = [*chain(*along)]
     if len({*every}) < len(every) or any(n > 1 and axis not in every for axis, n in enumerate(shape)):
         return
-    kept = [max(axes, key=lambda axis: shape[axis], default=-1) for axes in along]
-    spread = [axis for axes, longest in zip(along, kept, strict=True) for axis in axes if axis != longest]
+
+    longest = [max(axes, key=lambda axis: shape[axis], default=-1) for axes in along]  # per mode; -1 if it has none
+    spread = [axis for axis in every if axis not in longest]
     if prod([shape[axis] for axis in spread]) > _FEW:
         return
-    strides = tuple([gaps[axis] if axis >= 0 else 0 for axis in kept])
-    steps = tuple([row[axis + 1] if axis >= 0 else 1 for row, axis in zip(rows, kept, strict=True)])
-    counts = tuple([shape[axis] if axis >= 0 else 1 for axis in kept])
+
+    strides = tuple([gaps[axis] if axis >= 0 else 0 for axis in longest])
+    steps = tuple([row[axis + 1] if axis >= 0 else 1 for row, axis in zip(rows, longest, strict=True)])
+    counts = tuple([shape[axis] if axis >= 0 else 1 for axis in longest])
+
     for digits in product(*[range(shape[axis]) for axis in spread]):
         numbers = [offset, *[row[0] for row in rows]]
         for axis, n in zip(spread, digits, strict=True):
             numbers[0] += n * gaps[axis]
             for mode, row in enumerate(rows, 1):
                 numbers[mode] += n * row[axis + 1]
+
         begin, *starts = numbers
         yield Box(peer, begin, strides, tuple(starts), steps, counts)
 
@@ -160,16 +168,19 @@ def _tiles(ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box
     within = []  # per mode, range and box: the part of the box in the range
     for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
         within.append([[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along])
+
     tiles = []
     for part, inside in zip(product(*ranges), product(*within), strict=True):
         reads = []
         for box, pairs in enumerate(zip(*inside, strict=True)):  # the ranges of one box along all modes
-            found = [pair for pair in pairs if pair is not None]
-            if len(found) == len(pairs):
-                of_box, into = zip(*found, strict=True)
+            met = [pair for pair in pairs if pair is not None]
+            if len(met) == len(pairs):
+                of_box, into = zip(*met, strict=True)
                 reads.append((box, of_box, into))
+
         block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(part, starts, strict=True))
         filled = tuple(slice(0, _length(r)) for r in part)
+
         stored, done = list(part), list(filled)
         stored[axis] = done[axis] = slice(None)  # a transform may change its number of points
         tiles.append(_Tile(block, part, filled, tuple(stored), tuple(done), reads))
@@ -189,6 +200,7 @@ def _tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
         number = -(-n // step)
         step = -(-n // max(number, 1)) or 1  # equal lengths, because whole tiles are transformed
         ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
+
     return ranges[::-1]
 
 
@@ -210,6 +222,8 @@ def _tile_calls(
         every = [factor[tile.block][into] for factor in factors]
         if memory is None and scale is not None:
             every = [scale]
+
+        # The copy itself multiplies by the first factor, and the others follow in place.
         if not every:
             calls.append(partial(filled.__setitem__, ..., values))
         for factor in every:
@@ -217,11 +231,13 @@ def _tile_calls(
             values = filled
     if memory is None:
         return calls
+
     if scale is not None:
         part = whole[tile.filled]
         if part.shape[1:] == whole.shape[1:]:  # contiguous, which is faster than row by row
             part = memory.flat[: len(part) * (memory.flat.size // len(whole))]
         calls.append(partial(np.multiply, part, scale, part))
+
     stored = partial(out[tile.stored].__setitem__, ..., memory.stored[tile.done])
     return [*calls, memory.run, stored]
 
@@ -258,9 +274,12 @@ class Gather:
         self.kernel, self._boxes, self._pool = kernel, boxes, pool
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
         at_once = _copies(kernel)
+        rest = kernel.axes if at_once else tuple(a for a in kernel.axes if a != axis)
+
         scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
         self._factors = [np.broadcast_to(factor, shape) for factor in factors] if scale is None else []
-        rest = kernel.axes if at_once else tuple(a for a in kernel.axes if a != axis)
+
+        # A part is as many rows as stay in cache from its first axis to its last; a tile, as many columns.
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans can
@@ -269,21 +288,25 @@ class Gather:
             rows = max(1, min(rows, kernel.part_bytes // max(*row_bytes, 1)))
         part = replace(kernel, shape=(rows, *shape[first:]), out_shape=(rows, *kernel.out_shape[first:]))
         columns = max(8, part.tile_bytes // max(max(e[axis] * d.itemsize for e, d in ends), 1))
+
         self._parts: list[_Part] = []
         indices = [] if 0 in shape else product(*_tile_ranges(shape[:first], rows))
         for index in indices:
             lengths = (*map(_length, index), *shape[first:])
             across = [*lengths]
             across[axis] = 1
+
             ranges = _tile_ranges(across, prod(across) if at_once else columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             largest = tuple(max(map(_length, along)) for along in ranges)
             self._parts.append(_Part(index, lengths, _tiles(ranges, starts, boxes, axis), largest))
+
         threads = kernel.config.threads
         number = 1  # of workers, which share the threads
         if len(self._parts) >= threads:
             number, threads = threads, 1
+
         part_kernel, self._workers = with_threads(kernel, threads), list[_Worker]()
         if self._parts:
             for _ in range(number):
@@ -302,6 +325,7 @@ class Gather:
         along = self.kernel.step_axis
         if len(self._workers) > 1:
             return [(self.kernel.shape[along], partial(self, reads, target))]
+
         steps: list[tuple[int, Copy]] = []
         for part, tiles in zip(self._parts, reads, strict=True):
             steps += self._workers[0].steps(part, tiles, self._factors, target, along)
@@ -311,6 +335,7 @@ class Gather:
         """The calls, in order, that read the block and transform it into `target`; they may be repeated."""
         if len(self._workers) > 1:
             return [partial(self._share, reads, target)]
+
         calls, few = list[Copy](), sum(map(len, reads)) <= _FEW
         for part, part_reads in zip(self._parts, reads, strict=True):
             if few:
@@ -353,20 +378,21 @@ class _Worker:
         scale: Array | None,
         pool: Pool,
     ) -> None:
-        self._pool = pool
+        self._pool, self._scale, self._dtype = pool, scale, kernel.dtype
         first, axis = min(kernel.axes), _read_axis(kernel)
+
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # the part stays complex until the last pass
         separate = bool(rest) and (
             (at_once and kernel.dtype != kernel.out_dtype) or _reads_into_scratch(kernel, largest)
         )
         self._memory = at_line(prod(largest) * kernel.dtype.itemsize) if later or separate else None
+
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
         self._memories = [None if at_once else Tile(inner, axis, shape, later) for _ in range(number)]
-        self._scale = scale
-        self._dtype = kernel.dtype
+
         self._rests: dict[tuple[int, ...], BoundKernel | OnThreads] = {}
         shapes = dict.fromkeys(part.shape for part in parts) if rest else {}
         for lengths in shapes:
@@ -386,6 +412,7 @@ class _Worker:
         if self._rests or len(self._memories) > 1:
             yield stop, partial(self, part, reads, factors, target)
             return
+
         out = target[part.range]
         for tile, views in reads:
             yield (
@@ -412,6 +439,7 @@ class _Worker:
         else:
             for tile, views in reads:
                 calls += _tile_calls(tile, views, self._memories[0], factors, self._scale, first)
+
         return [*calls, *self._rests[part.shape].bound(first, out)] if self._rests else calls
 
 
@@ -425,9 +453,11 @@ def _copies(kernel: Kernel) -> bool:
     near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= NEAR
     if not near or composed(kernel):
         return False
+
     if len(kernel.axes) == 1:
         rows = first == len(kernel.shape) - 1 and kernel.row.real == "neither"
         return rows and prefers_tiles
+
     row = replace(kernel, shape=(1, *kernel.shape[first:]), axes=tuple(axis - first + 1 for axis in kernel.axes))
     return prefers_tiles or not any(is_bad(row, axis) for axis in row.axes)
 
@@ -438,7 +468,9 @@ def _reads_into_scratch(kernel: Kernel, part: tuple[int, ...]) -> bool:
     Then FFTW's last pass is not in place, and only this pass writes the block, line after line.
     """
     usual = kernel.row.real == "neither" and kernel.backend.line_to_line
-    return usual and prod(part) * kernel.dtype.itemsize <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])
+    return (
+        usual and prod(part) * kernel.dtype.itemsize <= _IN_CACHE and not is_small_power(kernel.shape[kernel.axes[-1]])
+    )
 
 
 def _read_axis(kernel: Kernel) -> int:

@@ -204,11 +204,13 @@ def copies_first(kernel: Kernel, scaled: bool) -> bool:
     axis, last, nbytes = kernel.axes[0], len(kernel.shape) - 1, prod(kernel.shape) * kernel.dtype.itemsize
     if kernel.row.real != "neither" or nbytes <= CACHED:
         return False
+
     if kernel.backend.prefers_tiles:
         power = kernel.shape[-1] >= _FEW and is_small_power(kernel.shape[-1])
         return kernel.backend.line_to_line and kernel.axes[-1] == last and power
     if kernel.axes == (axis,):
         return axis != last and not (kernel.config.tiled and is_bad(kernel, axis))
+
     plane = nbytes // max(1, prod(kernel.shape[:-2]))
     return kernel.axes == (last - 1, last) and axis > 0 and plane >= (CACHED if scaled else CHUNK)
 

@@ -60,6 +60,7 @@ class BoundKernel(BlockWork):
         self._parts = parts = kernel.of_parts()
         self._copies = copies_first(parts, scale != 1)
         self._stays = parts.row.real == "output"  # complex until the last pass
+
         # The modes before the first axis are one mode of rows. Parts are as many rows as the cache holds, and begin
         # where FFTW's plans can, so that every part but the last has the same plan:
         #
@@ -68,6 +69,7 @@ class BoundKernel(BlockWork):
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         row_bytes = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
+
         aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # rows: parts begin where FFTW's plans can
         number = max(1, min(outer, parts.part_bytes // max(*row_bytes, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
@@ -88,14 +90,17 @@ class BoundKernel(BlockWork):
         calls = list[Copy]()
         if not self._passes:
             return calls
+
         (sources, targets), parts = self._rows(source, target), self._parts
         if self._ortho:
             calls.append(partial(_weigh, sources, parts, self._ortho[0], np.sqrt(np.longdouble(2))))
+
         for at in self._begins:
             if len(self._begins) > _FEW:  # to save memory, the views of a part are made when it runs
                 calls.append(partial(self._do, sources, targets, at))
             else:
                 calls += self._calls(sources, targets, at)
+
         if self._ortho:
             calls.append(partial(_weigh, targets, parts, self._ortho[1], np.sqrt(np.longdouble(0.5))))
         return calls
@@ -132,10 +137,14 @@ class BoundKernel(BlockWork):
         if self._copies:
             calls.append(partial(_scaled, begin, self._scale, end))
             begin = end
-        for each in passes:
-            stop = begin if self._stays and each is not passes[-1] else end
-            calls += each.bound(begin, stop)
+
+        # The first pass writes the target, and the others work in place; but a block that stays complex stays where it
+        # is, too, until its last pass: the real target is too small for it.
+        for one_pass in passes:
+            stop = begin if self._stays and one_pass is not passes[-1] else end
+            calls += one_pass.bound(begin, stop)
             begin = stop
+
         if self._scale != 1 and not self._copies:
             calls.append(partial(_scaled, end, self._scale, end))
         return calls
@@ -166,10 +175,12 @@ def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
     spectrum, backward = kernel.out_shape, kernel.row.real == "output"
     if backward:
         spectrum = kernel.shape
+
     dtype, tiled, kind = kernel.wide_dtype, kernel.config.tiled, kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
     bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and is_bad(along, axis))]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
+
     passes: list[_Pass] = []
     if kernel.kind != kind:
         real = kernel.axes[-1]
@@ -179,9 +190,11 @@ def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
         else:
             passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
+
     if good:
         passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
     passes += [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
+
     if backward:
         passes.reverse()
     return passes
@@ -224,13 +237,16 @@ class _TiledPass(BlockWork):
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
+
         columns = max(8, kernel.tile_bytes // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of equal width, as far as possible
         deep = min(outer, max(1, columns // inner))
+
         self._shapes = (outer, points, inner), (outer, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
+
         kernel = replace(kernel, axes=(1,), shape=self._shapes[0], out_shape=self._shapes[1])
         self._tile = Tile(kernel, 1, (deep, points, wide))
 
@@ -274,16 +290,19 @@ class Tile:
         memory = padded(shape, kernel.dtype)
         self.flat: Array = memory.reshape(-1)
         self.filled: Array = memory[..., : shape[-1]]
+
         self.stored: Array = self.filled
         if in_lines(kernel, axis):
             self.stored = padded_lines(shape, axis, kernel.dtype)
         elif not kernel.in_place and not stays:
             out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
             self.stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
+
         ends = self.filled, self.stored
         if kernel.row.real == "both" and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self.filled.view(kernel.dtype).reshape(*shape, 2),) * 2
+
         self.run: Callable[[], object] = prepare(kernel, (axis,), *ends, 1)(*ends)
 
 
@@ -308,9 +327,11 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         real = source.dtype == target.dtype  # which only one pass of a real kernel is not
         row = KINDS[kernel.row.others] if real else kernel.row
         return kernel.backend.prepare(row, axes, (source, target), config)
+
     (axis,), back, dtype = axes, kernel.row.backward, complex_dtype(source.dtype)
     shape = (*source.shape[:axis], source.shape[axis] // 2 + 1, *source.shape[axis + 1 :])
     half = view(at_line(prod(shape) * dtype.itemsize), shape, dtype)
+
     row, ends = (KINDS[RESTORING[0]], (half, target)) if back else (KINDS[HALVING[0]], (source, half))
     transform = kernel.backend.prepare(row, axes, ends, config)
     spectrum, differs = np.moveaxis(half, axis, 0), kernel.row.parts == "difference"

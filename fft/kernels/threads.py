@@ -63,6 +63,7 @@ def run_at_once(pool: Pool, jobs: Sequence[Callable[[], object]]) -> None:
     if len(jobs) == 1:
         jobs[0]()
         return
+
     assert pool is not None, "jobs without threads"
     # Also if the first job fails, no job may go on after the return: they work in the caller's memory.
     others = [pool.submit(job) for job in jobs[1:]]
@@ -129,6 +130,7 @@ class OnThreads(BlockWork):
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool, scale: Scale, pool: Pool) -> None:
         self.kernel, self._pool = kernel, pool
+
         parts = with_threads(kernel.of_parts(), 1)
         first = min(parts.axes)
         axes = tuple(axis - first + 1 for axis in parts.axes) if first else (0,)
@@ -137,6 +139,7 @@ class OnThreads(BlockWork):
             self._shapes = [(prod(shape[:first]), *shape[first:]) for shape in ends]
         else:
             self._shapes = [(shape[0], prod(shape[1:])) for shape in ends]
+
         rows = replace(parts, axes=axes, shape=self._shapes[0], out_shape=self._shapes[1])
         self._kernels: list[tuple[Any, BoundKernel]] = []
         for extent in _cut(rows, kernel.config.threads):
@@ -147,6 +150,7 @@ class OnThreads(BlockWork):
             else:
                 piece = replace(rows, shape=(rows.shape[0], n), out_shape=(rows.out_shape[0], n), pitch=rows.shape[1])
                 place = np.s_[:, extent]
+
             if piece.nbytes <= _ONE_PART and not piece.config.part:
                 piece = replace(piece, config=replace(piece.config, part=WHOLE))
             self._kernels.append((place, BoundKernel(piece, scratch, ortho, scale)))

@@ -49,12 +49,17 @@ def operations(
         ortho: whether cosine and sine transforms are orthogonal, up to the scale.
         run_once: runs the walk of another tensor on a block, for the spectra of chirps.
     """
+    # Factors are multiplied by the sweep of a move, which touches every element anyway: those after the last transform
+    # of a stage wait (`due`) for the move after it, and those before the first one for the move before.
+    #
+    #     stage n: fft, twiddle  ->  move (pack x twiddle, unpack x leading)  ->  stage n + 1: leading, fft
     run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move applies
     dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
     stays = _stays_everywhere(moves, comm)
     pool = helpers(comm, options.threads)
     shape: tuple[int, ...] = ()
+
     for number, stage in enumerate(walk.stages):
         dtype, first, last = dtypes[number], 0, -1
         acting = [k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)]
@@ -62,10 +67,7 @@ def operations(
             first, last = acting[0], acting[-1]
         leading = _factors(stage, stage.done[:first], rank, dtype)
         block_shape = stage.before.local_shape(rank)
-        # Factors are multiplied by the sweep of a move, which touches every element anyway: those after the last
-        # transform of a stage wait (`due`) for the move after it, and those before the first one for the move before.
-        #
-        #     stage n: fft, twiddle  ->  move (pack x twiddle, unpack x leading)  ->  stage n + 1: leading, fft
+
         if number and not stays[number - 1]:
             run_list += lowered(moves[number - 1], rank, due, leading)
             due = ()
@@ -77,12 +79,14 @@ def operations(
                 carried = ()
             due = carried or ()
             _lead(run_list, leading, block_shape, dtype)
+
         shape = block_shape
         for action in stage.done[first : last + 1]:
             for operation in _lowered(action, stage, shape, dtype, comm, ortho, pool, run_once):
                 run_list.append(operation)
                 shape, dtype = operation.out_shape, operation.out_dtype
         due += _factors(stage, stage.done[last + 1 :], rank, dtype)
+
     if due:
         run_list.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(run_list, comm, options)
@@ -111,10 +115,12 @@ def _lowered(
         return [Operation(BoundResize.of(action, begun, ended, dtype), shape, out, dtype, dtype)]
     if action.kind in CASTS:
         return [Operation(Cast(), shape, shape, dtype, dtype_after(action.kind, dtype))]
+
     out = shape
     if action.length:
         n = KINDS[action.kind].given(action.length)
         out = _with(shape, action.modes[-1], n * stage.before.holds(comm.rank))
+
     run_list = []
     for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage, pool is None):
         run = KernelWork(kernel, ortho, pool)
@@ -140,6 +146,7 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     for n, work in transforms.items():
         after_move = n > 0 and isinstance(run_list[n - 1].run, Step)
         places.append(Position(after_move, stays=n > 0 and not after_move and work.in_place))
+
     made = with_usual_configs([work.kernel for work in transforms.values()], places, comm, options.threads)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
@@ -185,11 +192,12 @@ def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -
         rows.append(row)
     if prod(left) != 1:
         return None
+
     refined = []
     for values in factors:
         extents: list[int] = []
-        for n, kept, row in zip(shape, values.shape, rows, strict=True):
-            extents += row if kept == n else [1] * len(row)
+        for n, extent, row in zip(shape, values.shape, rows, strict=True):
+            extents += row if extent == n else [1] * len(row)  # an extent of 1 is broadcast to all of them
         refined.append(values.reshape([*extents, *left]))
     return tuple(refined)
 
@@ -297,6 +305,7 @@ class BoundResize(LocalWork, BlockWork):
         """A change of extent on a rank, from the rank's indices along the mode before and after, and the dtype."""
         cut = resize.old > resize.new
         fewer, more = (new_indices, indices) if cut else (indices, new_indices)
+
         if resize.kind == "chirp":
             weights = chirp(fewer, min(resize.extents), dtype, resize.back)
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
@@ -305,6 +314,8 @@ class BoundResize(LocalWork, BlockWork):
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
         if resize.kind != "resample" or resize.old == resize.new:
             return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
+
+        # Frequencies 0, 1, ... are at the head of the longer block, and -1, -2, ... at its tail.
         points, longer = sorted((resize.old, resize.new))
         head = int(np.searchsorted(fewer, (points + 1) // 2))
         tail = len(fewer) - int(np.searchsorted(fewer, points // 2 + 1))
@@ -318,12 +329,12 @@ class BoundResize(LocalWork, BlockWork):
     def __call__(self, source: Array, target: Array) -> None:
         """Copy the kept elements of `source` into `target`, which is other memory."""
         extent, new_extent = (block.shape[self.mode] for block in (source, target))
-        kept = ((0, 0, self.head), (extent - self.tail, new_extent - self.tail, self.tail))
-        for start, end, count in kept:
+        for start, end, count in ((0, 0, self.head), (extent - self.tail, new_extent - self.tail, self.tail)):
             target[self._at(end, count)] = source[self._at(start, count)]
         if self.weights is not None:
             target[self._at(0, self.head)] *= self.weights.reshape(-1, *(1,) * (source.ndim - self.mode - 1))
         target[self._at(self.head, new_extent - self.tail - self.head)] = 0
+
         if self.twice and self.cut:
             terms = [source[self._at(place, 1)] for place in self.twice]
             target[self._at(self.head, 1)] = 2 * terms[0].real if self.half else terms[0] + terms[1]

@@ -70,11 +70,13 @@ class BoundWalk:
         self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm
+
         run_list = operations(walk, comm, ortho, options, partial(_once, comm))
         self._operations = run_list = _scaled(run_list, scale)
         # The user's input must stay as it is.
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
+
         # FFTW's plans are made on scratch, and refer to it between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
@@ -137,6 +139,7 @@ class BoundWalk:
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
         self._program = program = SentProgram(operations, comm, method, tight=True)
+
         self.alone = self.alone and not any(move.reads_blocks for move in program.moves)
         names = (move.name or "auto" for move in program.moves)
         self._methods = tuple("isend" if name == "pipelined" else name for name in names)  # a batch's work has no steps
@@ -185,10 +188,12 @@ def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) ->
             for walk in walks:
                 walk.read(double_buffer)
             return Workspace(2 * needed)
+
     sent = [walk.send() for walk in walks]
     needed = max(max(program.sizes) for program in sent)
     if scratch is None or scratch[0].nbytes < needed:
         scratch = at_line(needed), at_line(needed)
+
     for program in sent:
         program.bind(scratch)
     return Workspace(2 * scratch[0].nbytes + max(program.method_bytes for program in sent), scratch)
@@ -207,16 +212,19 @@ def _scaled(run_list: list[Operation], scale: Scale) -> list[Operation]:
     """The operations with a scale, which the last exchange applies, or else a kernel: one whose parts are in cache."""
     if scale == 1:
         return run_list
+
     moves = [n for n, operation in enumerate(run_list) if isinstance(operation.run, Step)]
     if moves:
         operation = run_list[moves[-1]]
         run_list[moves[-1]] = replace(operation, after=(np.array(scale, real_dtype(operation.dtype)), *operation.after))
         return run_list
+
     works = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
     if works:
         n = max(works, key=lambda n: (min(works[n].kernel.axes) > 0, n))
         run_list[n] = replace(run_list[n], run=replace(works[n], scale=scale))
         return run_list
+
     last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
     return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
@@ -291,8 +299,10 @@ class Fields:
             count = prod(components)
             groups = -(-count // self._width(bound))
             parts = [(count * n // groups, count * (n + 1) // groups) for n in range(groups)]
+
             widths = sorted({stop - start for start, stop in parts}, reverse=True)  # the widest sets the scratch
             walks = {width: self._batch(bound, width) for width in widths}
+
             batches: list[_Batch] = []
             for start, stop in parts:
                 batches.append((start if stop == start + 1 else slice(start, stop), walks[stop - start]))
@@ -313,6 +323,7 @@ class Fields:
     def _batch(self, bound: BoundWalk, count: int) -> BoundWalk:
         if count == 1:
             return bound
+
         if (bound, count) not in self._batches:
             batch, before = bound.of_components(count), self.workspace
             self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
@@ -375,6 +386,7 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
     """
     if CHECKS:
         _compare(walk, x, out)
+
     if out is not None:
         # A small transform takes less time than the checks below, so the calls between two tensors are kept.
         calls = walk.prepared.runs.get((id(x), id(out)))
@@ -385,20 +397,24 @@ def transformed(walk: BoundWalk, x: DistTensor, out: DistTensor | None, fields: 
             if out._sharing is not None:
                 changed(out)
             return out
+
     components = x.shape[: max(len(x.shape) - len(walk.source.shape), 0)]
     if not CHECKS and (components, out is None) not in walk.agreed:
         if walk.communicates:
             _compare(walk, x, out)
         walk.agreed.add((components, out is None))
+
     bound = fields.of(walk, components) if components else walk
     _check(x, bound.source, bound.dtypes[0], "the input")
     if out is None:
         out = empty(bound.target, bound.dtypes[-1], x.comm)
         bound(x.local, out.local)
         return out
+
     comm_of("a transform", (x, out))
     _check(out, bound.target, bound.dtypes[-1], "out")
     check_out(out)
+
     if bound.prepares:
         for call in _prepare(bound, x, out):
             call()

@@ -41,15 +41,20 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     values = np.empty(numerator.shape, dtype)
     flat, numbers = values.reshape(-1), numerator.reshape(-1)
     real = np.promote_types(real_dtype(dtype), np.float64)
+
     for start in range(0, len(flat), _AT_ONCE):
         octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
         eighth = np.where(octant % 2 == 1, points - rest, rest)  # in units of an eighth of a turn / points
         near, far = _near(eighth, points, real)
+
         swapped = (octant + 1) // 2 % 2 == 1  # octants 1, 2, 5 and 6: nearer to the imaginary axis
         cosine, sine = np.where(swapped, far, near), np.where(swapped, near, far)
+
+        # Both are absolute values. The cosine is negative in octants 2 to 5, and minus the sine in octants 0 to 3.
         part = flat[start : start + _AT_ONCE]
         part.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
         part.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
+
     return values
 
 
@@ -77,17 +82,18 @@ def chirp(index: Ints, points: int, dtype: np.dtype[Any], back: bool = False) ->
 
 def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:
     """The factor of a rank's block for a twiddle: an array that broadcasts to the block's shape."""
-    held = dist.indices(rank)
-    digit, others = held[twiddle.mode], held[twiddle.other] // twiddle.weight % twiddle.size
+    indices = dist.indices(rank)
+    digit, others = indices[twiddle.mode], indices[twiddle.other] // twiddle.weight % twiddle.size
     turns = np.multiply.outer(digit * twiddle.step % twiddle.points, others) % twiddle.points
     values = roots(turns, twiddle.points, dtype)
     if twiddle.back:
         values = np.conj(values)
     if twiddle.mode > twiddle.other:
         values = values.T
-    shape = [1] * len(held)
+
+    shape = [1] * len(indices)
     for m in (twiddle.mode, twiddle.other):
-        shape[m] = len(held[m])
+        shape[m] = len(indices[m])
     return values.reshape(shape)
 
 
@@ -102,22 +108,26 @@ def chirp_spectrum(
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)
     start = Layout((tuple(Entry(entry.grid_mode) for entry in chain(*modes)),)).on((points,), dist.grid)
-    wanted = as_request((points,), (0,), "fft", dtype)
-    walk = build(start, ragged(start, wanted), wanted)
+    request = as_request((points,), (0,), "fft", dtype)
+    walk = build(start, ragged(start, request), request)
+
     (index,) = start.indices(comm.rank)
     distance = np.minimum(index, points - index)  # from 0, around the circle
     inside = distance < action.n
     block = np.zeros(len(index), dtype)
     block[inside] = chirp(distance[inside], action.n, dtype, back=True)
     tensor = DistTensor(run(walk, block), walk.target, comm)
+
+    # The spectrum is read in the digits of the convolution, whose modes may be in another order.
     parts = tuple(zip(mode_names(len(modes)), (None, *action.sizes[1:]), strict=True))
     item = Tile(parts) if len(parts) > 1 else Name(parts[0][0])
     view = View((item,))
     spectrum: Array = tensor.redistribute(Layout(modes, view), grid=dist.grid).local / real_dtype(dtype).type(points)
     spectrum = spectrum.transpose(np.argsort(action.modes))
-    held = dist.local_shape(comm.rank)
-    shape = [1] * len(held)
+
+    extents = dist.local_shape(comm.rank)
+    shape = [1] * len(extents)
     for m in action.modes:
-        shape[m] = held[m]
+        shape[m] = extents[m]
     spectrum = spectrum.reshape(shape)
     return np.conj(spectrum) if action.back else spectrum

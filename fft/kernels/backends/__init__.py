@@ -36,7 +36,7 @@ def library(name: str) -> Library:
         return Mkl()
     from .library import Ducc, NumPy, SciPy
 
-    return next(each() for each in (Ducc, SciPy, NumPy) if each.name == name)
+    return next(backend() for backend in (Ducc, SciPy, NumPy) if backend.name == name)
 
 
 def timed_libraries() -> tuple[str, ...]:
@@ -46,8 +46,8 @@ def timed_libraries() -> tuple[str, ...]:
 
 def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether a library can transform arrays of a dtype: by a function of its own, or by parts."""
-    own = library(name).does(kind, dtype)
-    return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
+    backend = library(name)
+    return backend.does(kind, dtype) or (KINDS[kind].parts != "" and backend.does(HALVING[0], dtype))
 
 
 def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> str:
@@ -64,11 +64,13 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
         made_here = backend.processors and backend.processors in processor()
         if made_here and (backend.threaded or not threaded) and backend.does(kind, dtype) and backend.version():
             return name
+
     if _is_usable(NAMES[0]):
         return NAMES[0]
     for name in NAMES:
         if not library(name).processors and _is_usable(name) and transforms(name, kind, dtype):
             return name
+
     raise RoteError(f"no installed library has {kind} of {dtype}\npip install pyfftw, or ducc0, or SciPy")
 
 
@@ -78,8 +80,8 @@ def _is_usable(name: str) -> bool:
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """The libraries that all ranks have in one version, with it."""
-    alike = set.intersection(*(set(each.items()) for each in replies))
-    return {name: version for name, version in replies[0].items() if (name, version) in alike}
+    common = set.intersection(*(set(of_rank.items()) for of_rank in replies))
+    return {name: version for name, version in replies[0].items() if (name, version) in common}
 
 
 def versions() -> dict[str, str]:

@@ -77,10 +77,12 @@ class Mkl(Library):
         last = axes[-1:] if back and config.tiled else axes[-_MOST:]  # the real axis of a real transform is among these
         rest = axes[: -len(last)]
         groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
+
         if back:  # the complex axes in the source, then the real one to the target
             parts = [*((group, 0, 0) for group in groups), (last, 0, 1)]
         else:
             parts = [(last, 0, 1), *((group, 1, 1) for group in groups)]
+
         plans = []
         for group, begin, end in parts:
             along = row if group is last else KINDS[row.others]
@@ -146,8 +148,8 @@ def _files() -> dict[str, str]:
     listed = [str(file.locate()) for file in (package and package.files) or ()]
     paths: dict[str, str] = {}
     for path in listed or sorted(glob(os.path.join(sys.prefix, "lib", "libmkl_*"))):
-        before, found, name = os.path.basename(path).partition("libmkl_")
-        if found and not before:
+        before, prefix, name = os.path.basename(path).partition("libmkl_")
+        if prefix and not before:
             paths.setdefault(name.partition(".so")[0], path)
     return paths
 
@@ -156,11 +158,13 @@ def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
     """FFTW's functions that plan transforms, run them on any arrays, and destroy plans."""
     interface, name = _interface(), _FUNCTIONS[kind]
     precision = _PRECISIONS[single]
+
     plan = getattr(interface, f"{precision}_plan_guru64_{name}")
     dimensions = (c_int, POINTER(_Dimension)) * 2
     sign = (c_int,) if kind == "neither" else ()
     plan.argtypes = (*dimensions, c_void_p, c_void_p, *sign, c_uint)
     plan.restype = c_void_p
+
     execute = getattr(interface, f"{precision}_execute_{name}")
     destroy = getattr(interface, f"{precision}_destroy_plan")
     execute.argtypes, execute.restype = (c_void_p,) * 3, None
@@ -198,21 +202,26 @@ class _Plan:
         steps = [n // source.itemsize for n in source.strides]
         out_steps = [n // target.itemsize for n in target.strides]
         every = list(zip(points, steps, out_steps, strict=True))
+
+        # A plan repeats along one mode, `inner`: neighbours, or if there are only a few, the longest mode.
         repeated = _merged([every[m] for m in range(source.ndim) if m not in axes and points[m] > 1])
         inner = min(repeated, key=itemgetter(1), default=(1, 0, 0))  # neighbours share cache lines
         if inner[0] < _NEIGHBOURS:
             inner = max(repeated, default=inner)
-        outer = [each for each in repeated if each is not inner]
+        outer = [dimension for dimension in repeated if dimension is not inner]
+
         self._starts: list[tuple[int, int]] = []
         for at in product(*(range(extent) for extent, *_ in outer)):
             begin = sum(n * step for n, (_, step, _) in zip(at, outer, strict=True))
             out_begin = sum(n * step for n, (*_, step) in zip(at, outer, strict=True))
             self._starts.append((begin * source.itemsize, out_begin * target.itemsize))
+
         plan, self._execute, destroy = _functions(row.real, source.dtype.char in "fF")
         along = [every[axis] for axis in axes]
         sign: tuple[int, ...] = ()
         if row.real == "neither":
             sign = (1,) if row.backward else (-1,)
+
         with _PLANNING:
             handle = plan(
                 *(len(along), (_Dimension * len(along))(*starmap(_Dimension, along)), 1, _Dimension(*inner)),
