@@ -1,13 +1,15 @@
 """Transforms of distributed tensors under NumPy's and SciPy's names: same conventions, with layouts as arguments.
 
 All call one function, `transform`: it plans a walk when its arguments are new, keeps the bound walk on the
-communicator, and runs it. Functions of one signature form a family: each is a name, which its model turns into the kind
-of the transform, and a docstring.
+communicator, and runs it. Functions of one signature form a family: each passes its arguments on to the family's model,
+behind the kind of its transform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
-from rote.functions.rules import named
+from rote.functions.rules import refuse_unfit
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT
 from rote.runtime.comm import segments
@@ -49,7 +51,7 @@ __all__ += ["rfft2", "rfftn", "transform"]
 
 P = ParamSpec("P")
 
-_DEPTH = 5  # calls between a user's call and the place where a walk is made
+_DEPTH = 6  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 _THREADS = "leave it out: a rank transforms on one thread; rote.fft.FFT(…, threads=…) takes more"
 HINTS: Final[Mapping[str, str]] = {
@@ -65,8 +67,36 @@ HINTS: Final[Mapping[str, str]] = {
 _SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
 
+def _family(
+    model: Callable[Concatenate[Any, P], DistTensor],
+) -> Callable[[Callable[..., DistTensor]], Callable[P, DistTensor]]:
+    """Let a function that calls a model show the model's signature, without the first parameter, and refuse by it.
+
+    People, `inspect` and type checkers see that signature. An argument that does not fit is refused with `HINTS`.
+    """
+    first, *others = signature(model).parameters.values()
+    public = signature(model).replace(parameters=others)
+    kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
+
+    def enter(function: Callable[..., DistTensor]) -> Callable[P, DistTensor]:
+        @wraps(function)
+        def called(*args: P.args, **options: P.kwargs) -> DistTensor:
+            try:
+                return function(*args, **options)
+            except TypeError:
+                refuse_unfit(function.__name__, public, args, options, HINTS)
+                raise
+
+        called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
+        called.__annotations__ = kinds
+        called.__signature__ = public  # type: ignore[attr-defined]
+        return called
+
+    return enter
+
+
 def _along_axes(
-    name: str,
+    kind: str,
     x: DistTensor,
     s: Lengths = None,
     axes: Axes = None,
@@ -75,11 +105,11 @@ def _along_axes(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    return transform(name.removesuffix("n"), x, s, axes, norm, output, algorithm, wire)
+    return transform(kind, x, s, axes, norm, output, algorithm, wire)
 
 
-@named(_along_axes, HINTS)
-def fftn() -> None:
+@_family(_along_axes)
+def fftn(*args: Any, **options: Any) -> DistTensor:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
     On a single rank, any number of threads may call this and the other functions at once; with several ranks, one
@@ -114,10 +144,11 @@ def fftn() -> None:
     >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
+    return _along_axes("fft", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def ifftn() -> None:
+@_family(_along_axes)
+def ifftn(*args: Any, **options: Any) -> DistTensor:
     """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
     Arguments, result and errors are those of `fftn`.
@@ -127,10 +158,11 @@ def ifftn() -> None:
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
+    return _along_axes("ifft", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def rfftn() -> None:
+@_family(_along_axes)
+def rfftn(*args: Any, **options: Any) -> DistTensor:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
     Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
@@ -138,10 +170,11 @@ def rfftn() -> None:
     >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
+    return _along_axes("rfft", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def irfftn() -> None:
+@_family(_along_axes)
+def irfftn(*args: Any, **options: Any) -> DistTensor:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Args:
@@ -158,13 +191,14 @@ def irfftn() -> None:
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
+    return _along_axes("irfft", *args, **options)
 
 
 # --- transforms of real numbers: cosines and sines, Hartley's, and FFTW's halfcomplex order ---------------------------
 
 
 def _cosines(
-    name: str,
+    family: str,
     x: DistTensor,
     type: int = 2,
     s: Lengths = None,
@@ -175,7 +209,7 @@ def _cosines(
     *,
     orthogonalize: bool | None = None,
 ) -> DistTensor:
-    return transform(cosines(name[:-1], type), x, s, axes, norm, output, algorithm, None, orthogonalize)
+    return transform(cosines(family, type), x, s, axes, norm, output, algorithm, None, orthogonalize)
 
 
 def cosines(name: str, type: int) -> str:
@@ -189,8 +223,8 @@ def cosines(name: str, type: int) -> str:
     return f"{name}{int(type)}"
 
 
-@named(_cosines, HINTS)
-def dctn() -> None:
+@_family(_cosines)
+def dctn(*args: Any, **options: Any) -> DistTensor:
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
     Args:
@@ -212,10 +246,11 @@ def dctn() -> None:
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
+    return _cosines("dct", *args, **options)
 
 
-@named(_cosines, HINTS)
-def idctn() -> None:
+@_family(_cosines)
+def idctn(*args: Any, **options: Any) -> DistTensor:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
     Arguments, result and errors are those of `dctn`.
@@ -225,10 +260,11 @@ def idctn() -> None:
     >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
+    return _cosines("idct", *args, **options)
 
 
-@named(_cosines, HINTS)
-def dstn() -> None:
+@_family(_cosines)
+def dstn(*args: Any, **options: Any) -> DistTensor:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
     Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
@@ -237,10 +273,11 @@ def dstn() -> None:
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
+    return _cosines("dst", *args, **options)
 
 
-@named(_cosines, HINTS)
-def idstn() -> None:
+@_family(_cosines)
+def idstn(*args: Any, **options: Any) -> DistTensor:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
     Arguments, result and errors are those of `dstn`.
@@ -250,10 +287,11 @@ def idstn() -> None:
     >>> idstn(dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
+    return _cosines("idst", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def dht() -> None:
+@_family(_along_axes)
+def dht(*args: Any, **options: Any) -> DistTensor:
     """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
     Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
@@ -277,10 +315,11 @@ def dht() -> None:
     >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
+    return _along_axes("dht", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def r2hc() -> None:
+@_family(_along_axes)
+def r2hc(*args: Any, **options: Any) -> DistTensor:
     """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
     Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, followed by
@@ -303,10 +342,11 @@ def r2hc() -> None:
     >>> r2hc(x).to_global().round(12).tolist()
     [11.0, -2.0, -3.0, 3.0]
     """
+    return _along_axes("r2hc", *args, **options)
 
 
-@named(_along_axes, HINTS)
-def hc2r() -> None:
+@_family(_along_axes)
+def hc2r(*args: Any, **options: Any) -> DistTensor:
     """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
 
     Arguments, result and errors are those of `r2hc`.
@@ -315,13 +355,14 @@ def hc2r() -> None:
     >>> hc2r(r2hc(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0, 5.0, 4.0]
     """
+    return _along_axes("hc2r", *args, **options)
 
 
 # --- Hermitian signals, and transforms along one axis or two ----------------------------------------------------------
 
 
 def _hermitian(
-    name: str,
+    kind: str,
     x: DistTensor,
     n: int | None = None,
     axis: int = -1,
@@ -333,18 +374,20 @@ def _hermitian(
 
     Its transforms are those of real numbers with input and spectrum interchanged, and so with the norms swapped.
     """
+    name = "hfft" if kind == "irfft" else "ihfft"
     check_tensor(x, name)
     swapped = _SWAPPED[check_norm(norm)]
     length = given_length(n)
-    if name == "hfft":
-        return transform("irfft", x.conj(), length, axis, swapped, output, algorithm)
-    X = transform("rfft", x, length, axis, swapped, output, algorithm, name=name)
+    if kind == "irfft":
+        return transform(kind, x.conj(), length, axis, swapped, output, algorithm)
+
+    X = transform(kind, x, length, axis, swapped, output, algorithm, name=name)
     np.conjugate(X.local, out=X.local)
     return X
 
 
-@named(_hermitian, HINTS)
-def hfft() -> None:
+@_family(_hermitian)
+def hfft(*args: Any, **options: Any) -> DistTensor:
     """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
     Args:
@@ -363,10 +406,11 @@ def hfft() -> None:
     >>> hfft(x).to_global().round(12).tolist()
     [6.0, 4.0, 6.0, 0.0]
     """
+    return _hermitian("irfft", *args, **options)
 
 
-@named(_hermitian, HINTS)
-def ihfft() -> None:
+@_family(_hermitian)
+def ihfft(*args: Any, **options: Any) -> DistTensor:
     """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
     Args:
@@ -381,10 +425,11 @@ def ihfft() -> None:
     >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
     """
+    return _hermitian("rfft", *args, **options)
 
 
 def _one_axis(
-    name: str,
+    kind: str,
     x: DistTensor,
     n: int | None = None,
     axis: int = -1,
@@ -393,11 +438,11 @@ def _one_axis(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    return transform(name, x, given_length(n), (axis,), norm, output, algorithm, wire, None, name)
+    return transform(kind, x, given_length(n), (axis,), norm, output, algorithm, wire, None, kind)
 
 
 def _two_axes(
-    name: str,
+    kind: str,
     x: DistTensor,
     s: Lengths = None,
     axes: Axes = (-2, -1),
@@ -406,11 +451,11 @@ def _two_axes(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    return transform(name[:-1], x, s, axes, norm, output, algorithm, wire, None, name)
+    return transform(kind, x, s, axes, norm, output, algorithm, wire, None, f"{kind}2")
 
 
 def _cosines_of_one(
-    name: str,
+    family: str,
     x: DistTensor,
     type: int = 2,
     n: int | None = None,
@@ -422,7 +467,7 @@ def _cosines_of_one(
     orthogonalize: bool | None = None,
 ) -> DistTensor:
     length = given_length(n)
-    return transform(cosines(name, type), x, length, (axis,), norm, output, algorithm, None, orthogonalize, name)
+    return transform(cosines(family, type), x, length, (axis,), norm, output, algorithm, None, orthogonalize, family)
 
 
 _DOC = """The transform `{many}` along {count}, as `{package}.fft.{name}`.
@@ -439,30 +484,32 @@ _ONE = {"count": "one axis", "lengths": "n: its length, 1 or more, and axis", "a
 _TWO = {"count": "two axes, by default the last ones", "lengths": "s: the two lengths, and axes", "axes": "(-2, -1)"}
 
 
-def _named(model: Callable[Concatenate[Any, P], DistTensor], name: str) -> Callable[P, DistTensor]:
-    """The function of a name along one axis or two, with a docstring of its own."""
+def _written(model: Callable[Concatenate[Any, P], DistTensor], kind: str) -> Callable[P, DistTensor]:
+    """The function of a kind along one axis or two, with a docstring of its own."""
 
-    def function() -> None: ...
+    def function(*args: Any, **options: Any) -> DistTensor:
+        return model(kind, *args, **options)
 
     package = "scipy" if model is _cosines_of_one else "numpy"
     words = _TWO if model is _two_axes else _ONE
+    name = f"{kind}2" if model is _two_axes else kind
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(name=name, many=f"{name.rstrip('2')}n", package=package, **words)
-    return named(model, HINTS)(function)
+    function.__doc__ = _DOC.format(name=name, many=f"{kind}n", package=package, **words)
+    return _family(model)(function)
 
 
-fft: Final = _named(_one_axis, "fft")
-ifft: Final = _named(_one_axis, "ifft")
-rfft: Final = _named(_one_axis, "rfft")
-irfft: Final = _named(_one_axis, "irfft")
-fft2: Final = _named(_two_axes, "fft2")
-ifft2: Final = _named(_two_axes, "ifft2")
-rfft2: Final = _named(_two_axes, "rfft2")
-irfft2: Final = _named(_two_axes, "irfft2")
-dct: Final = _named(_cosines_of_one, "dct")
-idct: Final = _named(_cosines_of_one, "idct")
-dst: Final = _named(_cosines_of_one, "dst")
-idst: Final = _named(_cosines_of_one, "idst")
+fft: Final = _written(_one_axis, "fft")
+ifft: Final = _written(_one_axis, "ifft")
+rfft: Final = _written(_one_axis, "rfft")
+irfft: Final = _written(_one_axis, "irfft")
+fft2: Final = _written(_two_axes, "fft")
+ifft2: Final = _written(_two_axes, "ifft")
+rfft2: Final = _written(_two_axes, "rfft")
+irfft2: Final = _written(_two_axes, "irfft")
+dct: Final = _written(_cosines_of_one, "dct")
+idct: Final = _written(_cosines_of_one, "idct")
+dst: Final = _written(_cosines_of_one, "dst")
+idst: Final = _written(_cosines_of_one, "idst")
 
 
 # --- the one function -------------------------------------------------------------------------------------------------
