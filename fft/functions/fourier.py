@@ -87,7 +87,7 @@ def _family(
                 refuse_unfit(function.__name__, public, args, options, HINTS)
                 raise
 
-        called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
+        called.__wrapped__ = model  # whose source is to be read
         called.__annotations__ = kinds
         called.__signature__ = public  # type: ignore[attr-defined]
         return called

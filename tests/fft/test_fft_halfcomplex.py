@@ -13,7 +13,7 @@ from marks import make_checks, mpi_parts, parts_of
 import rote
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
-from rote.fft.kernels.backends import NAMES, transforms, versions
+from rote.fft.kernels.backends import NAMES, library, transforms
 from rote.fft.kernels.backends.library import KernelConfig
 from rote.fft.kernels.kernel import Kernel, plain
 from rote.fft.transforms import real_dtype
@@ -37,7 +37,7 @@ def test_on_mpi_ranks(job, part):
     make_checks(job, PROGRAM, halfcomplex.CHECKS, part)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in versions()])
+@pytest.mark.parametrize("name", [name for name in NAMES if library(name).version()])
 def test_every_library_does_it_there_and_back(name, monkeypatch):
     """Law: in tiles of any size, along any axes, in place or not: the definition, and back, n times the input."""
     monkeypatch.setattr(kernels, "CACHED", 700)

@@ -17,7 +17,7 @@ from rote.host import installed, processor
 from ...transforms import HALVING, KINDS
 from .library import Library
 
-__all__ = ["NAMES", "common_versions", "library", "timed_libraries", "transforms", "usual_library", "versions"]
+__all__ = ["NAMES", "common_versions", "library", "timed_libraries", "transforms", "usual_library"]
 
 NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
@@ -82,9 +82,3 @@ def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """The libraries that all ranks have in one version, with it."""
     common = set.intersection(*(set(of_rank.items()) for of_rank in replies))
     return {name: version for name, version in replies[0].items() if (name, version) in common}
-
-
-def versions() -> dict[str, str]:
-    """The versions of the installed libraries."""
-    every = {name: library(name).version() for name in NAMES}
-    return {name: version for name, version in every.items() if version}
