@@ -19,9 +19,7 @@ from .backends import library
 from .backends.library import KernelConfig, Library
 
 __all__ = ["ALIGNMENT", "CACHED", "CHUNK", "NEAR", "Kernel", "Scale", "copies_first", "in_lines", "is_bad", "is_plain"]
-__all__ += ["is_small_power", "normal", "padded", "padded_lines", "plain", "usual_part"]
-__all__ += ["usual_tile", "view"]
-
+__all__ += ["is_small_power", "normal", "padded", "padded_lines", "plain", "view"]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles
@@ -85,12 +83,16 @@ class Kernel:
     @property
     def part_bytes(self) -> int:
         """Bytes of a part of the block, which goes through all passes before the next part."""
-        return self.config.part or usual_part(self.nbytes)
+        return self.config.part or min(_LONG, max(CHUNK, self.nbytes // 8))
 
     @property
     def tile_bytes(self) -> int:
-        """Bytes of a tile of the block."""
-        return self.config.tile or usual_tile(self.nbytes)
+        """Bytes of a tile of the block.
+
+        Of a block that is in no cache, wide tiles take 0.7 to 1 of the time of tiles that fit a core's cache: their
+        rows are long, and in-process ranks wait less often for Python's lock.
+        """
+        return self.config.tile or min(_LONG, max(CACHED, self.nbytes // 8))
 
     @property
     def in_place(self) -> bool:
@@ -230,20 +232,6 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
         return far
     aliased = distance % _ALIASED == 0 and nbytes > CACHED
     return aliased or far or (points >= _MANY and in_lines(kernel, axis))
-
-
-def usual_part(nbytes: int) -> int:
-    """Bytes of a part of a block of `nbytes` bytes."""
-    return min(_LONG, max(CHUNK, nbytes // 8))
-
-
-def usual_tile(nbytes: int) -> int:
-    """Bytes of a tile of a block of `nbytes` bytes.
-
-    Of a block that is in no cache, wide tiles take 0.7 to 1 of the time of tiles that fit a core's cache: their rows
-    are long, and in-process ranks wait less often for Python's lock.
-    """
-    return min(_LONG, max(CACHED, nbytes // 8))
 
 
 def in_lines(kernel: Kernel, axis: int) -> bool:
