@@ -1,7 +1,7 @@
 """Choosing by time: all ranks time candidates in turn, take the one that is clearly fastest, and remember it.
 
-Walks, kernels, libraries and methods of exchange are chosen here, and calibration uses the same timing. A caller builds
-its candidates, the usual one first, and calls `choose`; `decided` remembers the result as wisdom.
+Walks, libraries and methods of exchange are chosen here, and calibration uses the same timing. A caller builds its
+candidates, the usual one first, and calls `choose`; `decided` remembers the result as wisdom.
 
 The machine's speed may change by a factor of two within minutes, and other work takes the cores away in bursts. The
 ratio of two runs taken one after the other stays the same, except in rounds that a burst affects, on either side. So
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, comb, inf
 from time import perf_counter
@@ -32,7 +32,7 @@ from .comm.cache import cached
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
 
-__all__ = ["BETTER", "FEWEST", "SECONDS", "TUNES", "UNKNOWN", "Candidate", "LocalCall", "Progress", "TimeRatio"]
+__all__ = ["BETTER", "FEWEST", "SECONDS", "TUNES", "Candidate", "LocalCall", "Progress", "TimeRatio"]
 __all__ += ["Timed", "Tune", "allowed", "budget", "check_tune", "choose", "collective_call", "decided", "keeps"]
 __all__ += ["medians", "middle", "mpi_library", "ranks_key", "recalled", "remembered", "rounds", "time_limit"]
 __all__ += ["time_ratio", "timings"]
@@ -69,9 +69,7 @@ TUNES: tuple[Tune, ...] = get_args(Tune)
 # Measured with complex128 on 2 ranks of one process, on 2 cores that other programs used as well (load 4 to 8).
 SECONDS: dict[str, dict[str, float]] = {
     "method": {"measure": 2.0, "patient": 5.0},  # a slab swap by two methods: 55 rounds in 0.5 s at 64³, 4 at 128³
-    "kernel": {"measure": 10.0, "patient": 30.0},  # 0.75 s for each choice of a slab walk: 15 runs of 16 ms
     "walk": {"measure": 10.0, "patient": 60.0},  # all runs of 3 walks, with binding: 4.5 s at 64³, 7.1 s at 128³
-    "transform": {"measure": 4.0, "patient": 12.0},  # 5 rounds of two transforms: 40 ms at 64³, 5 s at 256³
 }
 """By the sort of candidates and by `Tune`, the most seconds for all of them, about; a run that has begun is ended."""
 
@@ -159,30 +157,6 @@ class TimeRatio:
         """Whether the candidate is to be taken: it is surely faster, and by enough."""
         return self.high < 1.0 and self.ratio <= BETTER
 
-    def as_json(self) -> dict[str, float]:
-        """The ratio as a JSON object; a bound that is not known is left out."""
-        return {name: float(f"{value:.4g}") for name, value in asdict(self).items() if 0 < value < inf}
-
-    @classmethod
-    def of(cls, decision: Any) -> TimeRatio:
-        """The ratio of a JSON object from `as_json`.
-
-        Raises:
-            ValueError: the object is not one of these.
-
-        >>> TimeRatio.of(TimeRatio(0.5, 0.4, 0.6).as_json()), TimeRatio.of({})
-        (TimeRatio(ratio=0.5, low=0.4, high=0.6), TimeRatio(ratio=1.0, low=0.0, high=inf))
-        """
-        if not isinstance(decision, Mapping) or not decision.keys() <= {"ratio", "low", "high"}:
-            raise ValueError("a ratio of times has bounds")
-        if not all(type(value) in (int, float) and 0 < value < inf for value in decision.values()):
-            raise ValueError("ratios are positive numbers")
-        return cls(**decision)
-
-
-UNKNOWN = TimeRatio()
-"""The ratio of a candidate that has not been timed."""
-
 
 def time_ratio(times: Sequence[float], usual: Sequence[float]) -> TimeRatio:
     """The ratio of a candidate's time to that of the usual one, from the runs of both in the same rounds.
@@ -201,7 +175,7 @@ def time_ratio(times: Sequence[float], usual: Sequence[float]) -> TimeRatio:
     """
     ratios = sorted(inf if mine == inf else mine / its for mine, its in zip(times, usual, strict=False))
     if not ratios:
-        return UNKNOWN
+        return TimeRatio()
     number = len(ratios)
     ratio = (ratios[(number - 1) // 2] + ratios[number // 2]) / 2
     tail, beyond = 0.0, 0  # the chance of so few signs of one kind; the number of ratios beyond either bound
@@ -233,10 +207,6 @@ class Timed:
     def seconds(self, n: int) -> float:
         """The fastest run of a candidate, which no other work has lengthened; infinite if it had none."""
         return min(self.times[n], default=inf)
-
-    def ratio(self, n: int) -> TimeRatio:
-        """The time of a candidate over that of the usual one."""
-        return time_ratio(self.times[n], self.times[0])
 
 
 def choose(
@@ -444,20 +414,12 @@ def keeps(comm: Comm) -> bool:
     return from_root(comm, lambda: wisdom.folder() is not None)
 
 
-_renewed: ContextVar[set[wisdom.Key] | None] = ContextVar("renewed", default=None)  # the keys renewed so far
-
-
 class _NothingFound(Exception):
     """There is no decision, because no time was left to find one."""
 
 
 def decided(
-    comm: Comm,
-    facts: Mapping[str, Any],
-    tune: str,
-    read: Callable[[Any], T],
-    find: Callable[[], Any],
-    stands: Callable[[T], bool] = lambda decision: True,
+    comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any], T], find: Callable[[], Any]
 ) -> T | None:
     """Recall a decision on these ranks, or find it now and keep it as wisdom. Collective.
 
@@ -469,41 +431,25 @@ def decided(
         tune: how to find it, "measure" or "patient"; a decision found patiently also serves "measure".
         read: converts the JSON value that is kept to a decision; `wisdom.recall` says which errors it may raise.
         find: returns such a value; all ranks use that of rank 0. None if no time is left; then nothing is kept.
-        stands: whether a kept decision still holds, the same on all ranks; called once. If it does not, the decision is
-            found again, together with all decisions that this involves.
     """
     limit = _within.get()
     here = tune if limit is None else f"{tune} within {limit[0]:g} s"
     keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune, here))}
-    renewed = _renewed.get()
-    if renewed is not None and keys[here] not in renewed:
-        comm.cache.get("decisions", {}).pop(keys[here], None)
 
     def checked(decision: Any) -> Any:
         read(decision)
         return decision
 
     def make() -> T:
-        recollections = {name: recalled(comm, key, checked) for name, key in keys.items()}
-        known = {name: decision for name, decision in recollections.items() if decision is not None}
-        fresh = renewed
-        if known and fresh is None:  # else this is part of a decision that did not stand, and is found anew, too
-            decision = read(next(iter(known.values())))
-            if stands(decision):
-                return decision
-            fresh = set()
+        for key in keys.values():
+            value = recalled(comm, key, checked)
+            if value is not None:
+                return read(value)
 
-        token = _renewed.set(fresh)
-        try:
-            value = comm.allgather_object(find())[0]
-        finally:
-            _renewed.reset(token)
+        value = comm.allgather_object(find())[0]
         if value is None:
             raise _NothingFound
-        if fresh is not None:
-            fresh.add(keys[here])
-        for name in dict.fromkeys([here, *known]):
-            remembered(comm, keys[name], value)
+        remembered(comm, keys[here], value)
         return read(value)
 
     try:

@@ -7,7 +7,6 @@ one is.
 from __future__ import annotations
 
 import math
-from itertools import count
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from rote.runtime.choose import (
     BETTER,
     FEWEST,
     SECONDS,
-    UNKNOWN,
     TimeRatio,
     budget,
     choose,
@@ -227,15 +225,6 @@ def test_bounds_hold_as_often_as_they_promise():
     assert max(wrong) <= 2000 / 32 * 1.4 and min(wrong) > 0
 
 
-def test_a_ratio_is_kept_as_it_is():
-    """Law: a ratio comes back from its JSON value, and what is none is refused."""
-    for known in (UNKNOWN, TimeRatio(0.5, 0.25, 0.75), TimeRatio(0.9)):
-        assert TimeRatio.of(known.as_json()) == known
-    for wrong in (None, [], {"ratio": "fast"}, {"ratio": 0}, {"ratio": True}, {"other": 1.0}, {"low": math.inf}):
-        with pytest.raises(ValueError, match=r"a ratio of|ratios are"):
-            TimeRatio.of(wrong)
-
-
 # --- decisions -------------------------------------------------------------------------------------------------------
 
 
@@ -243,50 +232,6 @@ def test_a_ratio_is_kept_as_it_is():
 def place(tmp_path, monkeypatch):
     """A folder of wisdom for one test."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
-
-
-def test_a_decision_that_does_not_hold_is_found_anew(place):
-    """Law: with all that was decided in the course of it, once, on all ranks alike; what holds is not."""
-    numbers, asked = count(), []
-
-    def program(comm, holds):
-        def inner():
-            return decided(comm, {"what": "inner"}, "measure", int, lambda: next(numbers))
-
-        def outer():
-            return [inner(), inner()]
-
-        def stands(value):
-            asked.append(value)
-            return holds
-
-        return decided(comm, {"what": "outer"}, "measure", list, outer, stands), inner()
-
-    def run(holds):
-        replies = rote.run(program, 2, (holds,))
-        assert replies[0] == replies[1]
-        (first, second), last = replies[0]
-        assert first == second == last
-        return first
-
-    before = run(True)
-    assert not asked  # it was found just now
-    assert run(True) == before and asked == [[before, before]] * 2
-    after = run(False)
-    assert after != before
-    assert run(True) == after
-    assert sorted(record.decision for record in wisdom.records() if record.key.facts["what"] == "inner") == [after]
-
-
-def test_what_is_found_anew_replaces_what_was_found_patiently(place):
-    """Law: a patient decision that does not hold serves nobody any more."""
-
-    def find(tune, value, holds=True):
-        return rote.run(lambda comm: decided(comm, {"what": "x"}, tune, int, lambda: value, lambda known: holds), 2)[0]
-
-    assert find("patient", 1) == find("measure", 2) == 1
-    assert find("measure", 3, False) == 3
-    assert find("measure", 4) == find("patient", 5) == 3
 
 
 def test_ranks_that_find_differently_take_what_the_first_finds(place):
