@@ -378,7 +378,7 @@ def _grids(ranks: int, shape: tuple[int, ...]) -> list[Grid]:
         PlanError: they are more than can be compared in seconds.
     """
     order = len(shape)
-    shapes = [(ranks,)] if ranks == 1 or order == 0 else []
+    shapes: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 or order == 0 else []
     shapes += islice(chain.from_iterable(_factored(ranks, number) for number in range(1, order + 1)), _MOST + 1)
     if len(shapes) > _MOST:
         even = [Grid.of(ranks, number) for number in range(1, order + 1)]
