@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import rote
 from rote.compiler.movement import SENDS, movement
-from rote.compiler.verify.proof import surplus
+from rote.compiler.verify.elements import surplus
 from rote.errors import PlanError
 from rote.lattice import Lattice
 
