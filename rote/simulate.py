@@ -142,43 +142,51 @@ def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
     The rules of the movement say who these are. What none of them holds is neutral. Contributions are added in the
     order of ranks.
     """
-    #     before, [(0)] on 2 ranks     memory         place of each element     after, block[(0)]: rank 1 wants
+    #     before, [(0)] on 2 ranks     memory         place of each element     after, block[(0)]: rank 1 needs
     #     elements 0 2 4 | 1 3         0 2 4 1 3      0 3 1 4 2                 elements 3 4, and reads memory[[4, 2]]
     source, target, memory = step.before, step.after, np.concatenate([block.reshape(-1) for block in blocks])
     first = [0, *accumulate([block.size for block in blocks])]
     neutral, combine = identity(target.layout.op, memory.dtype), REDUCE[source.layout.op]
-    rules = step.movement.rules(SENDS)
-    results, receivers = list[Array](), dict[tuple[range, ...], list[int]]()  # by the coordinates of their senders
-    for rank in range(target.grid.size):
-        results.append(np.full(target.local_shape(rank), neutral, memory.dtype))
-        peers = tuple(map(PeerRule.peers, rules, source.grid.coordinates(rank), repeat(RECEIVES)))
-        if all(peers) and target.holds(rank) and (not step.across or target.contributes(rank)):
-            receivers.setdefault(peers, []).append(rank)
-    held, wanted, place = _elements(source), _elements(target), np.full(prod(source.shape), -1)
-    for peers, ranks in receivers.items():
+    results = [np.full(target.local_shape(rank), neutral, memory.dtype) for rank in range(target.grid.size)]
+
+    before, after, place = _elements(source), _elements(target), np.full(prod(source.shape), -1)
+    for peers, ranks in _receivers(step).items():
         single = {g: some[0] for g, some in enumerate(peers) if len(some) == 1}
         for later, contribution in enumerate(product(*[peers[g] for g in source.partial])):
             senders = [*ranks_at(source.grid, single | dict(zip(source.partial, contribution, strict=True)))]
             for rank in senders:
-                place[held[rank]] = np.arange(first[rank], first[rank + 1])
+                place[before[rank]] = np.arange(first[rank], first[rank + 1])
+
             for rank in ranks:
-                at, block = place[wanted[rank]], results[rank].reshape(-1)
-                found, at = at >= 0, at[at >= 0]
+                at, block = place[after[rank]], results[rank].reshape(-1)
+                arrives, at = at >= 0, at[at >= 0]
                 values = memory[at]
                 if step.wire is not None:
                     # What a rank keeps is not rounded, except in an allgather, which rounds all copies.
                     sent = (at < first[rank]) | (at >= first[rank + 1]) | (step.kind == "allgather")
                     values[sent] = values[sent].astype(step.wire)
-                block[found] = combine(block[found], values) if later else values
-            place[np.concatenate([held[rank] for rank in senders])] = -1
+                block[arrives] = combine(block[arrives], values) if later else values
+
+            place[np.concatenate([before[rank] for rank in senders])] = -1  # the next contribution is of others
     return results
+
+
+def _receivers(step: Step) -> dict[tuple[range, ...], list[int]]:
+    """The ranks that data arrives at, by the coordinates of their senders along each grid mode of the source."""
+    source, target, rules = step.before, step.after, step.movement.rules(SENDS)
+    receivers = dict[tuple[range, ...], list[int]]()
+    for rank in range(target.grid.size):
+        peers = tuple(map(PeerRule.peers, rules, source.grid.coordinates(rank), repeat(RECEIVES)))
+        if all(peers) and target.holds(rank) and (not step.across or target.contributes(rank)):
+            receivers.setdefault(peers, []).append(rank)
+    return receivers
 
 
 def _elements(dist: Distribution) -> list[Array]:
     """Per rank, the row-major numbers of its elements in the tensor, in the order of its block."""
     numbers, known = np.arange(prod(dist.shape)).reshape(dist.shape), dict[object, Array]()
-    held = [*map(dist.index_sets, range(dist.grid.size))]
-    for rank, sets in enumerate(held):
+    blocks = [*map(dist.index_sets, range(dist.grid.size))]
+    for rank, sets in enumerate(blocks):
         if sets not in known:  # replicas have the same
             known[sets] = np.ravel(numbers[dist.tensor_indices(rank)])
-    return [known[sets] for sets in held]
+    return [known[sets] for sets in blocks]

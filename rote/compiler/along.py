@@ -59,10 +59,10 @@ def along_of(source: Reading, target: Reading) -> Along | None:
         return None
 
     shared = tuple([digit for digit in runs[0].digits if digit in runs[1].digits])
-    if shared and not all(_are_neighbours(shared, each.digits) for each in runs):
+    if shared and not all(_are_neighbours(shared, side.digits) for side in runs):
         return None
     around = prod([digit.size for digit in shared])
-    arcs = [each.arcs(shared, around) for each in runs] if around <= _AROUND else []
+    arcs = [side.arcs(shared, around) for side in runs] if around <= _AROUND else []
     if not arcs or any(len(_lengths(length)) > _FEW for _, length in arcs):
         return None
 
@@ -70,7 +70,7 @@ def along_of(source: Reading, target: Reading) -> Along | None:
     left = max(1, number_of(source) // split)  # 0 if the last turn of tiles is not whole
     common = []
     for start in range(0, len(runs[0].begin), _AT_ONCE):
-        some = [each._replace(begin=each.begin[start:][:_AT_ONCE], end=each.end[start:][:_AT_ONCE]) for each in runs]
+        some = [run._replace(begin=run.begin[start:][:_AT_ONCE], end=run.end[start:][:_AT_ONCE]) for run in runs]
         common.append(_in_common(some[0], some[1]) * left)
     return Along(_met(arcs[0], arcs[1], around), _met(arcs[1], arcs[0], around), np.concatenate(common))
 
@@ -170,7 +170,7 @@ def _in_common(before: _Runs, after: _Runs) -> Ints:
     for (number, ranges), (more, others) in product(before.boxes(shared), after.boxes(shared)):
         part = number * more
         for digit in shared:
-            ends = [each[digit] for each in (ranges, others) if digit in each] or [(0, digit.size)]
+            ends = [box[digit] for box in (ranges, others) if digit in box] or [(0, digit.size)]
             low, high = reduce(np.maximum, [begin for begin, _ in ends]), reduce(np.minimum, [end for _, end in ends])
             part = part * np.maximum(high - low, 0)
         common = common + part

@@ -246,9 +246,9 @@ def expect(
 
     wrong = []
     if steps is not None:
-        wanted, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)
-        if wanted != kinds:
-            wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(kinds)}")
+        expected, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)
+        if expected != kinds:
+            wrong.append(f"  steps: {_listed(expected)} expected, but it has {_listed(kinds)}")
 
     cost = plan.cost
     for name, most, has in (

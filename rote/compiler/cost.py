@@ -135,8 +135,8 @@ def peak(step: Step, source: Distribution, target: Distribution, first: bool, la
         blocks.append(step.after)
 
     moved = flow(step)
-    held = [(dist.grid, block_sizes(dist)) for dist in blocks]
-    return int(_total([*held, (step.ranks, moved.send_buffer + moved.receive_buffer)]).max())
+    sizes = [(dist.grid, block_sizes(dist)) for dist in blocks]
+    return int(_total([*sizes, (step.ranks, moved.send_buffer + moved.receive_buffer)]).max())
 
 
 def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
@@ -167,8 +167,8 @@ def at_least(move: Movement, item: int, machine: Machine, sent: int = 0) -> floa
     seconds = float(_arriving(needed, copied, times, item, sent).max())
 
     if source.partial:  # an average rank receives contributions and copies, adds contributions, and copies its block
-        given, left = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
-        added = prod(source.shape) * max(given - left, 0) / source.grid.size
+        before, after = (prod([end.grid.shape[g] for g in end.partial]) for end in (source, target))
+        added = prod(source.shape) * max(before - after, 0) / source.grid.size
         received = move.receipts / source.grid.size * (sent or item) * min(times.byte_time)
         copies = 0.0 if move.across else float(copied.mean())
         seconds = max(seconds, received + item * (added * min(times.reduce_time) + copies * min(times.copy_time)))
@@ -195,8 +195,8 @@ def at_least_in_two(move: Movement, item: int, machine: Machine, sent: int = 0) 
         return least
 
     times, ranks = machine.at_best_along(source.grid), source.grid.shape
-    given = block_sizes(source) - move.kept
-    seconds = _arriving(move.needed, given + block_sizes(target), times, item, sent)
+    packed = block_sizes(source) - move.kept
+    seconds = _arriving(move.needed, packed + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks or 1).mean() + again))
 

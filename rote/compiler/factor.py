@@ -33,8 +33,8 @@ __all__ = ["Factor", "Group", "Traffic", "factor"]
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
-Wanted = tuple[int | None, ...]
-ByPlace = tuple[dict[Wanted, list[int]], list[int]]  # numbers of lattices: by coordinates, and at several places
+Places = tuple[int | None, ...]
+ByPlace = tuple[dict[Places, list[int]], list[int]]  # numbers of lattices: by coordinates, and at several places
 Indexed = tuple[Sequence[Lattice], ByPlace, ByPlace]  # lattices, and their numbers by places on both sides
 
 _LOOKED_AT = 4  # lattices: among so few, none is looked up
@@ -77,10 +77,10 @@ class Group:
         spread_out = Lattice.listing(self.lattices)
         return tuple([table for _, table in spread_out.rows[self.own]])
 
-    def keeps_offsets(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
+    def keeps_offsets(self, strides: Sequence[int], opposite: Sequence[int]) -> bool:
         """Whether every element is at the same offset in both blocks, given their strides along the view modes."""
         for lattice in self.lattices:
-            offsets = lattice.offset(own, self.own), lattice.offset(opposite, self.opposite)
+            offsets = lattice.offset(strides, self.own), lattice.offset(opposite, self.opposite)
             if not all(map(np.array_equal, *offsets)):
                 return False
         return True
@@ -129,8 +129,8 @@ class Factor:
         return _indexed(self, self.lattices)
 
     @memoized(16384)
-    def at(self, side: int, own: At, only: Wanted = ()) -> tuple[Group, ...]:
-        """The elements at coordinates `own` of one side, grouped by the coordinates of the other side.
+    def at(self, side: int, here: At, only: Places = ()) -> tuple[Group, ...]:
+        """The elements at coordinates `here` of one side, grouped by the coordinates of the other side.
 
         `only` has the coordinates there of the groups that are wanted, None for any; if it is empty, all are wanted.
         """
@@ -141,19 +141,19 @@ class Factor:
         lattices = self.lattices
         near: Sequence[int] = range(len(lattices))
         if len(lattices) > _LOOKED_AT:
-            near = self._near(side, own)
+            near = self._near(side, here)
             if only and None not in only:
                 near = min(near, self._near(1 - side, cast("At", only)), key=len)
 
-        wanted = (*own, *only) if side == SENDS else (*only, *own)
-        found = dict[At, list[Lattice]]()
+        places = (*here, *only) if side == SENDS else (*only, *here)
+        grouped = dict[At, list[Lattice]]()
         for k in sorted(near):
-            for at, lattice in lattices[k].fix(wanted):
-                found.setdefault(at[other], []).append(lattice)
+            for at, lattice in lattices[k].fix(places):
+                grouped.setdefault(at[other], []).append(lattice)
 
         middle = len(self.sides[SENDS])
         local = slice(middle), slice(middle, None)
-        groups = [Group(at, tuple(some), local[side], local[1 - side]) for at, some in found.items()]
+        groups = [Group(at, tuple(some), local[side], local[1 - side]) for at, some in grouped.items()]
         return tuple(sorted(groups, key=attrgetter("coordinates")))
 
     def _near(self, side: int, at: At) -> Sequence[int]:
@@ -195,12 +195,12 @@ class Factor:
             over: on both sides, the grid modes that split the factor.
             rules: those of the grid modes that split it on the other side.
         """
-        own, theirs = over[side], over[1 - side]
-        if not theirs or (self.is_same and own == theirs):  # all elements of a rank go, or stay, together
+        mine, theirs = over[side], over[1 - side]
+        if not theirs or (self.is_same and mine == theirs):  # all elements of a rank go, or stay, together
             sizes = self.sizes(side)
-            return Traffic(over_grid(sizes, own, order), over_grid((sizes > 0).astype(np.int64), own, order))
+            return Traffic(over_grid(sizes, mine, order), over_grid((sizes > 0).astype(np.int64), mine, order))
 
-        long = own == theirs and len(rules) == 1 and rules[0].number > _LONG
+        long = mine == theirs and len(rules) == 1 and rules[0].number > _LONG
         if long and rules[0].sender is None and rules[0].receiver is None:
             counts = self.along
             if counts is not None:
@@ -236,7 +236,7 @@ def _along(of: Factor) -> Along | None:
 
 def _by_place(lattices: Sequence[Lattice], side: slice) -> ByPlace:
     """The numbers of the lattices at a single place of one side, by coordinates, and of those at several places."""
-    single: dict[Wanted, list[int]] = {}
+    single: dict[Places, list[int]] = {}
     several: list[int] = []
     for k, lattice in enumerate(lattices):
         rows = lattice.rows[side]
@@ -253,38 +253,37 @@ def _by_place(lattices: Sequence[Lattice], side: slice) -> ByPlace:
 
 def _over_one(of: Factor, counts: Along, side: int, over: tuple[At, At], equal: bool, order: int) -> Traffic:
     """The volumes of a factor that one grid mode splits on both sides, from counts by coordinate."""
-    own = over[side]
     if equal:
         elements, messages = counts.kept, (counts.kept > 0).astype(np.int64)
     else:
         elements, messages = of.sizes(side), counts.sent if side == SENDS else counts.received
-    return Traffic(over_grid(elements, own, order), over_grid(messages, own, order))
+    return Traffic(over_grid(elements, over[side], order), over_grid(messages, over[side], order))
 
 
 def _over_pairs(of: Factor, side: int, over: tuple[At, At], rules: tuple[PeerRule, ...], order: int) -> Traffic:
     """The volumes of a factor, from pairs of coordinates."""
-    own, theirs = over[side], over[1 - side]
-    pairs, mine, other = of.pairs, of.rows[side], of.rows[1 - side]
-    numbers = dict(zip(own, pairs.parts[mine], strict=True)) | dict(zip(theirs, pairs.parts[other], strict=True))
-    rows = zip(range(other.start, other.stop), theirs, rules, strict=True)
+    mine, theirs = over[side], over[1 - side]
+    pairs, here, there = of.pairs, of.rows[side], of.rows[1 - side]
+    numbers = dict(zip(mine, pairs.parts[here], strict=True)) | dict(zip(theirs, pairs.parts[there], strict=True))
+    rows = zip(range(there.start, there.stop), theirs, rules, strict=True)
     some = [(row, g, rule) for row, g, rule in rows if not rule.everywhere]
 
     # The counts have an axis for each grid mode on which they depend.
-    axes = sorted({*own, *[g for _, g, _ in some]})
+    axes = sorted({*mine, *[g for _, g, _ in some]})
     places, shape = dict[int, Ints](), [1] * len(axes)
     for axis, g in enumerate(axes):
         places[g] = np.arange(numbers[g]).reshape([*shape[:axis], -1, *shape[axis + 1 :]])
 
-    at: dict[int, Any] = {row: places[g] for row, g in enumerate(own, mine.start)}
-    here: Any = True
+    at: dict[int, Any] = {row: places[g] for row, g in enumerate(mine, here.start)}
+    active: Any = True
     for row, g, rule in some:
         only, peer = rule.only(side)
         if only is not None:
-            here = here & (places[g] == only)
+            active = active & (places[g] == only)
         if rule.equal:
             at[row] = places[g]
-            here = here if peer is None else here & (places[g] == peer)
+            active = active if peer is None else active & (places[g] == peer)
         elif peer is not None:
             at[row] = np.full(shape, peer)
     elements, messages = pairs.met(at)
-    return Traffic(over_grid(elements * here, axes, order), over_grid(messages * here, axes, order))
+    return Traffic(over_grid(elements * active, axes, order), over_grid(messages * active, axes, order))

@@ -48,9 +48,9 @@ class _Mode:
     pieces: tuple[tuple[_Run, ...], ...]
     blocks: Ints
     extents: Ints
-    taken: Ints  # the number of indices that each part takes from all parts
-    given: Ints  # the number of indices that each part gives to all parts
-    own: Ints
+    received: Ints  # the number of indices that each part takes from all parts
+    sent: Ints  # the number of indices that each part gives to all parts
+    local: Ints  # those that it takes from itself
     sources: Ints  # the number of parts from which a part takes, and below, to which it gives
     targets: Ints
 
@@ -129,12 +129,12 @@ class HaloPlan:
     @property
     def cost(self) -> Cost:
         """The cost of `x.halo`: the model's seconds, and the most bytes and messages that one rank receives."""
-        return self._cost("taken", "given", "sources")
+        return self._cost("received", "sent", "sources")
 
     @property
     def accumulate_cost(self) -> Cost:
         """The cost of `x.accumulate_halo`, in which all messages travel in the opposite direction."""
-        return self._cost("given", "taken", "targets")
+        return self._cost("sent", "received", "targets")
 
     def verify(self, rank: int | None = None) -> None:
         """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from its holder.
@@ -148,7 +148,7 @@ class HaloPlan:
         if rank is None:
             claimed = tuple((cost.messages, cost.bytes // item) for cost in (self.cost, self.accumulate_cost))
         ranks = range(self.source.grid.size) if rank is None else (rank,)
-        halos = {each: (self.shape(each), self.deliveries(each)) for each in ranks}
+        halos = {r: (self.shape(r), self.deliveries(r)) for r in ranks}
         verify_deliveries(self.source, self.widths, self.periodic, halos, claimed)
 
     def _modes(self) -> tuple[_Mode, ...]:
@@ -178,10 +178,10 @@ class HaloPlan:
         def most(elements: Ints) -> int:
             return int(elements.max(initial=0)) * self.dtype.itemsize
 
-        own, held = per_rank("own"), per_rank("blocks") + per_rank("extents")
-        arriving, leaving = per_rank(received) - own, per_rank(sent) - own
+        local, memory = per_rank("local"), per_rank("blocks") + per_rank("extents")
+        arriving, leaving = per_rank(received) - local, per_rank(sent) - local
 
-        messages = int((per_rank(partners) - (own > 0)).max(initial=0))
+        messages = int((per_rank(partners) - (local > 0)).max(initial=0))
         nbytes, packed = most(arriving), arriving + leaving
 
         seconds = 0.0
@@ -190,7 +190,7 @@ class HaloPlan:
             slowest = slowest_of(times, tuple([split.grid_mode for splits in self.source.splits for split in splits]))
             seconds = self.machine.step_time + slowest.latency * messages
             seconds = seconds + slowest.byte * nbytes + slowest.copy * most(packed)
-        return Cost(seconds, nbytes, messages, most(held + packed))
+        return Cost(seconds, nbytes, messages, most(memory + packed))
 
     def __str__(self) -> str:
         widths = ",".join([f"({low},{high})" for low, high in self.widths])
@@ -204,8 +204,8 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
     """The halo of all parts of a mode, followed by an empty part."""
     blocks = []
     for coordinates in product(*[range(split.parts) for split in splits]):
-        held = mode_set(splits, extent, coordinates)
-        blocks.append((held.start, held.stop))
+        indices = mode_set(splits, extent, coordinates)
+        blocks.append((indices.start, indices.stop))
 
     holders = sorted((start, stop, k) for k, (start, stop) in enumerate(blocks) if start < stop)
     starts = [start for start, _, _ in holders]
@@ -235,15 +235,15 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
 
 def _tables(pieces: tuple[tuple[_Run, ...], ...], blocks: Ints, extents: Ints) -> _Mode:
     """Count what each part takes from and gives to others."""
-    taken, given, own, sources, targets = np.zeros((5, len(pieces)), np.int64)
+    received, sent, local, sources, targets = np.zeros((5, len(pieces)), np.int64)
     for k, row in enumerate(pieces):
         for piece in row:
-            taken[k] += piece.length
-            given[piece.owner] += piece.length
+            received[k] += piece.length
+            sent[piece.owner] += piece.length
             if piece.owner == k:
-                own[k] += piece.length
+                local[k] += piece.length
 
         owners = {piece.owner for piece in row}
         sources[k] = len(owners)
         targets[list(owners)] += 1
-    return _Mode(pieces, blocks, extents, taken, given, own, sources, targets)
+    return _Mode(pieces, blocks, extents, received, sent, local, sources, targets)

@@ -172,7 +172,7 @@ class Movement:
         if not this.serves:
             return messages
         grid = self.source.grid
-        return [each for each in messages if all(grid.coordinates(each.peer)[g] == me[g] for g in this.serves)]
+        return [message for message in messages if all(grid.coordinates(message.peer)[g] == me[g] for g in this.serves)]
 
     def _partners(self, rank: int, me: At, side: int, peer: int | None) -> list[range] | None:
         """Per grid mode of the other side, the coordinates with which a rank exchanges data; None if with none."""
@@ -264,7 +264,7 @@ class Movement:
     def quickly_counted(self) -> bool:
         """Whether volumes are counted without many pairs of coordinates."""
         factors = [part.factor for part in self.parts]
-        return all(each.is_same or prod(each.parts) <= _QUICK or each.along is not None for each in factors)
+        return all(of.is_same or prod(of.parts) <= _QUICK or of.along is not None for of in factors)
 
     @property
     def stored(self) -> Ints:
@@ -301,13 +301,13 @@ class Movement:
         contributions to a target with d of them, d may stay where they are.
         """
         source, target = self.ends
-        elements, given, left = prod(source.shape), _number_of(source, "partial"), _number_of(target, "partial")
-        if left > 1 or given == 1:
-            return elements * max(given - left, 0)
+        elements, before, after = prod(source.shape), _number_of(source, "partial"), _number_of(target, "partial")
+        if after > 1 or before == 1:
+            return elements * max(before - after, 0)
         moved, copies = self.received, _number_of(target, "replicated")
         every = int(moved.sum()) * (target.grid.size // moved.size)  # contributions to all copies, but those in place
-        elsewhere = every - elements * (given * copies - 1)  # negative if several copies have a contribution in place
-        return elements * (given + copies - 2) + max(elsewhere, 0)
+        elsewhere = every - elements * (before * copies - 1)  # negative if several copies have a contribution in place
+        return elements * (before + copies - 2) + max(elsewhere, 0)
 
 
 @memoized(16384)
@@ -322,9 +322,9 @@ def movement(source: Distribution, target: Distribution) -> Movement:
 def _options(part: Part, me: At, side: int, partners: list[range], strides: At) -> list[tuple[int, Group]]:
     """The groups of a part for a rank, each with what its coordinates add to the number of the peer."""
     over = part.over[1 - side]
-    own, options = tuple(map(me.__getitem__, part.over[side])), []
+    here, options = tuple(map(me.__getitem__, part.over[side])), []
     single = tuple([partners[g][0] if len(partners[g]) == 1 else None for g in over]) if over else ()
-    for group in part.factor.at(side, own, single):
+    for group in part.factor.at(side, here, single):
         place = 0
         for g, c in zip(over, group.coordinates, strict=True):
             if c not in partners[g]:
@@ -410,8 +410,8 @@ def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
 def _traffic(move: Movement, side: int, equal: At) -> Traffic:
     if move.across:
         return _across(move, side)
-    every, kept = _all_traffic(move, side, equal), move.kept
-    return Traffic(every.elements - kept, every.messages - (kept > 0))
+    every, itself = _all_traffic(move, side, equal), move.kept
+    return Traffic(every.elements - itself, every.messages - (itself > 0))
 
 
 def _all_traffic(move: Movement, side: int, equal: At) -> Traffic:
@@ -472,7 +472,7 @@ def _across(move: Movement, side: int) -> Traffic:
     ranks = source.grid.refine(target.grid)
     at = places(source.grid, ranks), places(target.grid, ranks)
     gives, takes = _active(move, at, SENDS), _active(move, at, RECEIVES)
-    kept, elements = gives * takes, gives if side == SENDS else takes
+    itself, elements = gives * takes, gives if side == SENDS else takes  # `itself` is what ranks keep
     dist, several = (target, "replicated") if side == SENDS else (source, "partial")
     for role, p in zip(dist.roles, dist.grid.shape, strict=True):
         elements = elements * (p if role.name == several else 1)
@@ -480,11 +480,11 @@ def _across(move: Movement, side: int) -> Traffic:
 
     for part in move.parts:
         pairs, rows = part.factor.pairs, part.factor.rows
-        both = [at[each][g] for each in (SENDS, RECEIVES) for g in part.over[each]]
+        both = [at[end][g] for end in (SENDS, RECEIVES) for g in part.over[end]]
         mine = dict(enumerate(both[rows[side]], rows[side].start))
         sums, common = pairs.met(mine), pairs.met(dict(enumerate(both)))[0]
-        elements, messages, kept = elements * thin(sums[0]), messages * thin(sums[1]), kept * thin(common)
-    return Traffic(elements - kept, messages - (kept > 0))
+        elements, messages, itself = elements * thin(sums[0]), messages * thin(sums[1]), itself * thin(common)
+    return Traffic(elements - itself, messages - (itself > 0))
 
 
 def _active(move: Movement, at: tuple[Sequence[Ints], Sequence[Ints]], side: int) -> Ints:
@@ -538,8 +538,8 @@ def _rows(move: Movement, senders: Ints) -> Ints:
     source_at, target_at = coordinates(senders, source.grid), coordinates(every, target.grid)
 
     sent: Ints = np.ones((len(senders), target.grid.size), np.int64)
-    for rule, sender, own in zip(move.rules(SENDS), source_at, coordinates(every, source.grid), strict=True):
-        sent *= rule.at(sender[:, None], own)
+    for rule, sender, receiver in zip(move.rules(SENDS), source_at, coordinates(every, source.grid), strict=True):
+        sent *= rule.at(sender[:, None], receiver)
 
     if move.across:  # these rules say which coordinates receive, from any sender
         for rule, receiver in zip(move.rules(RECEIVES), target_at, strict=True):

@@ -138,8 +138,8 @@ class Intervals(Sequence[Lattice]):
     @cached_property
     def places(self) -> tuple[Ints, Ints]:
         """On both sides, the place of the coordinates in row-major order, ascending."""
-        given, both = len(self.shapes[0]), len(self.rows) - 2
-        sides = zip((self.rows[:given], self.rows[given:both]), self.shapes, strict=True)
+        first, both = len(self.shapes[0]), len(self.rows) - 2
+        sides = zip((self.rows[:first], self.rows[first:both]), self.shapes, strict=True)
         before, after = (np.ravel_multi_index(tuple(rows), shape) for rows, shape in sides)
         return before, after
 
@@ -235,7 +235,7 @@ def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice
 
     order = _order_of_rows(sides, len(places))
     joined = [lattice.join() for lattice in lattices]
-    return tuple([Lattice(each.shape, tuple([each.rows[k] for k in order])) for each in joined])
+    return tuple([Lattice(lattice.shape, tuple([lattice.rows[k] for k in order])) for lattice in joined])
 
 
 def _has_lengths(mode: ModeReading) -> bool:
@@ -266,8 +266,8 @@ def _read(lattice: Lattice, digits: tuple[Digit, ...], places: dict[int, int]) -
     for digit in digits:
         k, modulus = places[digit.mode], digit.weight * digit.size
         parts = []
-        for each in read:
-            for whole in each.fit(k, modulus):
+        for piece in read:
+            for whole in piece.fit(k, modulus):
                 for part in whole.fit(k, digit.weight):
                     *rows, index = part.rows
                     more = _digit(rows[k], digit.weight, modulus)
@@ -292,8 +292,8 @@ def _deal(lattice: Lattice, splits: tuple[tuple[Kind, int], ...], n: int) -> Ite
                     continue
 
                 by_extent = _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]
-                for held, left in by_extent:
-                    yield from _deal(held, tuple(inner), left)
+                for piece, left in by_extent:
+                    yield from _deal(piece, tuple(inner), left)
 
 
 def _turns(lattice: Lattice, stretch: Stretch, parts: int) -> Iterator[Lattice]:

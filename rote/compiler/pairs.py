@@ -77,9 +77,9 @@ class Pairs:
             total = np.zeros(number + 1, weights.dtype)
             np.add.at(total, keys, weights)
             counts.append(total[place])
-        for lattice, each in self.large:
+        for lattice, size in self.large:
             inside, others = _inside(lattice, at)
-            counts = [counts[0] + inside * (each * others), counts[1] + inside * others]
+            counts = [counts[0] + inside * (size * others), counts[1] + inside * others]
         return np.asarray(counts[0], self.elements.dtype), np.asarray(counts[1])
 
 
@@ -99,7 +99,7 @@ def pairs_of(lattices: Sequence[Lattice], parts: tuple[int, ...], counter: np.dt
 
     weighted = [_of_coordinates(lattice, len(parts)) for lattice in lattices]
     large = _large_of(weighted)
-    few = [each for each in weighted if not large or each[0].size <= _LARGE or each[0].listed]
+    few = [(box, size) for box, size in weighted if not large or box.size <= _LARGE or box.listed]
     rows, elements = _listed(few, parts, counter)
 
     alone = np.ones(elements.shape, np.int64)
@@ -110,7 +110,7 @@ def pairs_of(lattices: Sequence[Lattice], parts: tuple[int, ...], counter: np.dt
 
 def _large_of(weighted: Sequence[Weighted]) -> list[Weighted]:
     """The lattices of too many pairs to list them, if no two of these have a pair in common; else none."""
-    large = [(lattice, each) for lattice, each in weighted if lattice.size > _LARGE and not lattice.listed]
+    large = [(box, size) for box, size in weighted if box.size > _LARGE and not box.listed]
     disjoint = all(_disjoint(one, other) for (one, _), (other, _) in combinations(large, 2))
     return large if disjoint else []
 
@@ -129,15 +129,15 @@ def _listed(few: Sequence[Weighted], parts: tuple[int, ...], counter: np.dtype[A
     keys = [Lattice(lattice.shape, (lattice.offset(strides),)).values(0) for lattice, _ in few]
     if prod(parts) <= max(_LARGE, number):
         table = np.zeros(prod(parts), counter)
-        for key, (_, each) in zip(keys, few, strict=True):
-            np.add.at(table, key, each)
+        for key, (_, size) in zip(keys, few, strict=True):
+            np.add.at(table, key, size)
         pairs = np.flatnonzero(table)
         elements = table[pairs]
     else:
         pairs, place = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]), return_inverse=True)
         elements = np.zeros(len(pairs), counter)
-        each_of, times = np.array([each for _, each in few], counter), [lattice.size for lattice, _ in few]
-        np.add.at(elements, place, np.repeat(each_of, np.array(times, np.int64)))
+        sizes, times = np.array([size for _, size in few], counter), [lattice.size for lattice, _ in few]
+        np.add.at(elements, place, np.repeat(sizes, np.array(times, np.int64)))
 
     rows = np.array(np.unravel_index(pairs, parts) if parts else (), np.int64).reshape(len(parts), len(pairs))
     return rows, elements

@@ -52,14 +52,14 @@ class PeerRule(NamedTuple):
         """The only coordinate of a side, and that of the other side; None if all have data there."""
         return (self.sender, self.receiver) if side == SENDS else (self.receiver, self.sender)
 
-    def peers(self, own: int, side: int) -> range:
+    def peers(self, at: int, side: int) -> range:
         """The coordinates to which a coordinate sends, or from which it receives."""
         mine, theirs = (self.sender, self.receiver) if side == SENDS else (self.receiver, self.sender)
-        if mine not in (None, own):
+        if mine not in (None, at):
             return range(0)
         if not self.equal:
             return range(self.number) if theirs is None else range(theirs, theirs + 1)
-        return range(own, own + 1) if theirs in (None, own) else range(0)
+        return range(at, at + 1) if theirs in (None, at) else range(0)
 
     def at(self, senders: Array, receivers: Array) -> Array:
         """Whether senders send to receivers, for arrays of coordinates that broadcast."""
@@ -80,19 +80,19 @@ class PeerRule(NamedTuple):
     def counts(self, side: int) -> Array:
         """The number of coordinates to which each one sends, or from which it receives."""
         mine, theirs = self.only(side)
-        each = 1 if self.equal or theirs is not None else self.number
-        number: Array = np.full(self.number, each, np.int64)
-        own = np.arange(self.number)
+        peers = 1 if self.equal or theirs is not None else self.number
+        number: Array = np.full(self.number, peers, np.int64)
+        every = np.arange(self.number)
         if mine is not None:
-            number *= own == mine
+            number *= every == mine
         if self.equal and theirs is not None:
-            number *= own == theirs
+            number *= every == theirs
         return number
 
     def itself(self) -> Array:
         """Whether each coordinate sends to itself."""
-        own = np.arange(self.number)
-        return self.at(own, own)
+        every = np.arange(self.number)
+        return self.at(every, every)
 
 
 Rules = tuple[tuple[PeerRule, ...], tuple[PeerRule, ...]]

@@ -208,9 +208,9 @@ def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ..
 def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ...]:
     """The kinds in which a grid mode may split: its own at the ends, else those of other grid modes, else block."""
     entries = [*chain(*source.splits, *target.splits)]
-    own = [s.kind for s in entries if s.grid_mode == g]
+    present = [s.kind for s in entries if s.grid_mode == g]
     free = [s.kind for s in entries if s.kind.fits]
-    return tuple(dict.fromkeys(own or free or [BLOCK]))
+    return tuple(dict.fromkeys(present or free or [BLOCK]))
 
 
 def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
@@ -220,19 +220,19 @@ def _widened(source: Distribution, target: Distribution, choices: tuple[Choice, 
     """
     changed = [g for g, _, _ in choices if _place(source, g) != _place(target, g)]
 
-    kinds: dict[Kind, None] = {}
-    roles: dict[Role, None] = {}
-    for g, own, others in choices:
+    every_kind: dict[Kind, None] = {}
+    roots: dict[Role, None] = {}
+    for g, kinds, roles in choices:
         if g in changed:
-            kinds |= dict.fromkeys([kind for kind in own if kind.fits])
-            roles |= dict.fromkeys([role for role in others if role[0] == "rooted"])
+            every_kind |= dict.fromkeys([kind for kind in kinds if kind.fits])
+            roots |= dict.fromkeys([role for role in roles if role[0] == "rooted"])
 
     wider: list[Choice] = []
-    for g, own, others in choices:
+    for g, kinds, roles in choices:
         if g in changed:
-            fitting = [(name, at) for name, at in roles if at < source.grid.shape[g]]
-            own, others = tuple(dict.fromkeys((*own, *kinds))), tuple(dict.fromkeys((*others, *fitting)))
-        wider.append((g, own, others))
+            fitting = [(name, at) for name, at in roots if at < source.grid.shape[g]]
+            kinds, roles = tuple(dict.fromkeys((*kinds, *every_kind))), tuple(dict.fromkeys((*roles, *fitting)))
+        wider.append((g, kinds, roles))
 
     return tuple(wider) if _count(tuple(wider), source.order) <= _MOST_WIDENED else choices
 
@@ -372,8 +372,8 @@ class Search:
         if not steps:
             return Route(seconds, 2 * largest_block(self.source), steps)
         last = len(steps) - 1
-        held = [peak(step, self.source, self.target, k == 0, k == last) for k, step in enumerate(steps)]
-        return Route(seconds, max(held), steps)
+        peaks = [peak(step, self.source, self.target, k == 0, k == last) for k, step in enumerate(steps)]
+        return Route(seconds, max(peaks), steps)
 
     def _routes(
         self,

@@ -80,14 +80,14 @@ def thin(table: Ints) -> Ints:
 def places(grid: Grid, ranks: Grid) -> Sequence[Ints]:
     """The coordinates of all ranks, per grid mode, in arrays that broadcast over another grid of the same ranks."""
     digits = [*zip(ranks.shape, row_major(ranks.shape), np.ix_(*map(np.arange, ranks.shape)), strict=True)]
-    found = []
+    axes = []
     for p, stride in zip(grid.shape, row_major(grid.shape), strict=True):
         number = np.zeros((1,) * ranks.order, np.int64)
         for q, step, digit in digits:
             if stride % (step * q) and step % (stride * p):  # else the coordinate does not depend on it
                 number = number + step * digit
-        found.append(number // stride % p)
-    return found
+        axes.append(number // stride % p)
+    return axes
 
 
 def over_ranks(counts: Ints, grid: Grid, ranks: Grid) -> Ints:

@@ -50,26 +50,26 @@ def ranges_of(lattices: Sequence[Lattice], number: int, counter: np.dtype[Any]) 
         lines = _lines(lattices, side, number, counter)
         if lines is None:
             continue
-        own, begin, end, each = lines
+        near, begin, end, size = lines
 
-        kept, elements = np.zeros((2, number), counter)
-        np.add.at(kept, own, each * ((begin <= own) & (own < end)))
-        np.add.at(elements, own, each * (end - begin))
+        both, elements = np.zeros((2, number), counter)
+        np.add.at(both, near, size * ((begin <= near) & (near < end)))
+        np.add.at(elements, near, size * (end - begin))
+
         # Each coordinate has a line of its own, on which its ranges are cut so that none overlaps another.
-
-        order = np.lexsort((begin, own))
-        first, line = begin[order], own[order] * (number + 1)
+        order = np.lexsort((begin, near))
+        first, line = begin[order], near[order] * (number + 1)
         last = line + end[order]
         reached = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
         start, stop = np.maximum(line + first, reached), np.maximum(last, reached)
 
         peers = np.zeros(number, np.int64)
-        np.add.at(peers, own[order], stop - start)
+        np.add.at(peers, near[order], stop - start)
 
-        others = _sum_over(begin, end, each, number), _sum_over(start - line, stop - line, np.ones_like(line), number)
+        others = _sum_over(begin, end, size, number), _sum_over(start - line, stop - line, np.ones_like(line), number)
         if side == SENDS:
-            return Ranges((elements, others[0]), (peers, others[1]), kept)
-        return Ranges((others[0], elements), (others[1], peers), kept)
+            return Ranges((elements, others[0]), (peers, others[1]), both)
+        return Ranges((others[0], elements), (others[1], peers), both)
     return None
 
 
@@ -103,8 +103,8 @@ def _lines(
         ranged.append(np.array([along.values(0), begin, begin + length]))
         weights.append(np.full(len(begin), lattice.size // (prod(shape) * length), counter))
 
-    own, begin, end = np.concatenate(ranged, axis=1)
-    return own, begin, end, np.concatenate(weights)
+    coordinate, begin, end = np.concatenate(ranged, axis=1)
+    return coordinate, begin, end, np.concatenate(weights)
 
 
 def _sum_over(begin: Array, end: Array, weight: Array, number: int) -> Array:

@@ -48,22 +48,22 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
         return Recount(zero, zero, zero)
 
     places = _places(ends[SENDS].grid, step.across), _places(ends[RECEIVES].grid, step.across)
-    # An element comes from all contributors, and goes to all replicas.
 
+    # An element comes from all contributors, and goes to all replicas.
     copies = max(_number(ends[SENDS], "partial"), _number(ends[RECEIVES], "replicated"))
     ranks = step.before.grid.size if step.across else step.before.grid.shape
     ones: Array = np.ones(ranks, counting(prod(ends[SENDS].shape) * copies))
 
-    arriving, number, kept = _totals(ones, parts, rules, places, RECEIVES)
-    foreign, peers = arriving - kept, number - (kept > 0)
+    arriving, number, local = _totals(ones, parts, rules, places, RECEIVES)
+    foreign, peers = arriving - local, number - (local > 0)
 
     match step.kind:
         case "allreduce":  # contributions to all elements arrive at all ranks but one, then copies of the sums
-            return Recount(-(-2 * peers * kept // (peers + 1)), peers, zero)
+            return Recount(-(-2 * peers * local // (peers + 1)), peers, zero)
         case "broadcast":
             return Recount(foreign, peers, zero)
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
-            return Recount(foreign, peers, kept + arriving)
+            return Recount(foreign, peers, local + arriving)
 
     if step.across and _number(ends[SENDS], "replicated") > 1:
         leaving = _served(ends, parts, rules, places, ones)
@@ -72,11 +72,11 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
 
     match step.kind:
         case "reduce":  # the other ranks reduce a part each, which then arrives at the root
-            sent, others = leaving - kept, max(int(peers.max()), 1)
-            return Recount(kept + -(-(others - 1) * sent // others), peers, sent)
+            sent, others = leaving - local, max(int(peers.max()), 1)
+            return Recount(local + -(-(others - 1) * sent // others), peers, sent)
         case "reduce_scatter":
-            return Recount(foreign, peers, leaving + kept)
-    return Recount(foreign, peers, leaving - kept + foreign)
+            return Recount(foreign, peers, leaving + local)
+    return Recount(foreign, peers, leaving - local + foreign)
 
 
 def _places(grid: Grid, across: bool) -> Sequence[Array]:
@@ -162,28 +162,28 @@ def _totals(
     What is kept is counted for receivers only.
     """
     other, active = 1 - side, _active(rules[side], places[side], side)
-    elements, peers, kept = ones * active, ones * active, ones * active
+    elements, peers, local = ones * active, ones * active, ones * active
 
     free = {*range(len(places[other]))}
     for part in parts:
         free -= {*part.over[other]}
         sums = _sums(part, rules[other], places, side)
-        elements, peers, kept = elements * sums[0], peers * sums[1], kept * sums[2]
+        elements, peers, local = elements * sums[0], peers * sums[1], local * sums[2]
 
     for g in free:
         rule, at = rules[other][g], places[other][g]
         number = rule.counts(side)[at]
-        elements, peers, kept = elements * number, peers * number, kept * rule.itself()[at]
-    return elements, peers, kept
+        elements, peers, local = elements * number, peers * number, local * rule.itself()[at]
+    return elements, peers, local
 
 
 def _active(rules: Sequence[PeerRule], places: Sequence[Array], side: int) -> Array:
     """Whether every rank exchanges data at all, by its coordinates along the grid modes of one side."""
     active: Array = np.ones((), bool)
     for rule, at in zip(rules, places, strict=True):
-        own, _ = rule.only(side)
-        if own is not None:
-            active = active & (at == own)
+        only, _ = rule.only(side)
+        if only is not None:
+            active = active & (at == only)
     return active
 
 
@@ -205,14 +205,14 @@ def _sums(
 
         # A rule says which coordinates there are counted, and whether this side exchanges data at all.
         keeps = keeps & rule.at(place, place)
-        own, peer = rule.only(side)
+        only, peer = rule.only(side)
         if rule.equal:
             here, known[row] = here & rule.at(place, place), place
         elif peer is not None:
             known[row] = np.asarray(peer)
-        if own is not None:
-            here = here & (place == own)
+        if only is not None:
+            here = here & (place == only)
 
     elements, peers = part.proof.shared(known)
-    kept = part.proof.shared(itself)[0] * keeps if side == RECEIVES else np.zeros((), np.int64)  # it is counted once
-    return elements * here, peers * here, kept
+    local = part.proof.shared(itself)[0] * keeps if side == RECEIVES else np.zeros((), np.int64)  # it is counted once
+    return elements * here, peers * here, local
