@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..grammar.errors import nearest
+from ..grammar.nodes import exact_all
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.refine import with_components
@@ -75,6 +76,11 @@ class Step:
             along other grid modes do not communicate. If the grid changes, these are all modes of the old grid.
         wire: the dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
 
+    Raises:
+        PlanError: there is no such kind, the two sides are of different tensors or numbers of ranks, or the grid modes
+            are not ascending ones of the grid before.
+        TypeError: the grid modes are not integers.
+
     >>> from rote.compiler.compile import compile
     >>> step = compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
     >>> step.kind, step.grid_modes, str(step.after.layout)
@@ -86,6 +92,24 @@ class Step:
     after: Distribution
     grid_modes: tuple[int, ...]
     wire: np.dtype[Any] | None = None
+
+    def __post_init__(self) -> None:
+        before, after = self.before, self.after
+        grid, modes = before.grid, exact_all(self.grid_modes, "the grid modes of a step")
+
+        if self.kind not in KINDS:
+            as_kind(self.kind)
+        if before.shape != after.shape or (grid is not after.grid and grid.size != after.grid.size):
+            raise PlanError(
+                f"a step keeps the shape and the ranks, and does not lead from {before} to {after}\n"
+                "write two distributions of one tensor over the same number of ranks"
+            )
+        if list(modes) != sorted({*modes} & {*range(len(grid.shape))}):
+            raise PlanError(
+                f"grid {grid} has order {grid.order}, and {modes} are not ascending grid modes of it\n"
+                "name grid modes below that, each once, in ascending order"
+            )
+        object.__setattr__(self, "grid_modes", modes)
 
     @property
     def movement(self) -> Movement:
@@ -248,7 +272,7 @@ def check_steps(source: Distribution, target: Distribution, steps: Sequence[Step
     """Refuse steps that were read from a text, and do not lead from the source to the target.
 
     Raises:
-        PlanError: a step starts elsewhere, or over grid modes that there are not, or the last one ends elsewhere.
+        PlanError: a step starts elsewhere, or the last one ends elsewhere.
     """
     at = source
 
@@ -259,18 +283,15 @@ def check_steps(source: Distribution, target: Distribution, steps: Sequence[Step
                 f"write the step from {at.layout}, or the step that is missing before it"
             )
 
-        if any(g >= at.grid.order for g in step.grid_modes):
-            raise PlanError(
-                f"step {number} is over grid modes {step.grid_modes}, but grid {at.grid} has order {at.grid.order}\n"
-                "name grid modes below that"
-            )
         at = step.after
 
     if at.meaning != target.meaning:
-        end, wanted = str(at.layout), str(target.layout)
+        end, goal = str(at.layout), str(target.layout)
         if at.grid != target.grid:
-            end, wanted = f"{end} on grid {at.grid}", f"{wanted} on grid {target.grid}"
-        raise PlanError(f"the steps end in {end}, but the plan is to {wanted}\nwrite the steps that are missing")
+            end, goal = f"{end} on grid {at.grid}", f"{goal} on grid {target.grid}"
+        same = at.grid.size == target.grid.size
+        hint = "write the steps that are missing" if same else "a plan stays on its ranks; write a target on as many"
+        raise PlanError(f"the steps end in {end}, but the plan is to {goal}\n{hint}")
 
 
 def _copies(step: Step) -> bool:

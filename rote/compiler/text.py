@@ -10,6 +10,8 @@ mistake is shown with a caret, like those in layouts.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -125,26 +127,28 @@ def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Ste
         head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
 
     name, over, modes = head.partition(" over ")
-    try:
+    with _shown(line, place):
         kind = as_kind(name)
-    except PlanError as error:
-        rule, hint = str(error).split("\n")
-        raise _damage(line, place, rule, hint) from None
 
     place += len(name) + len(over)
     if over and not _OVER.fullmatch(modes):
         raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
 
-    grid_modes = tuple(map(int, modes.split(","))) if over else ()
-    if any(g >= at.grid.order for g in grid_modes):
-        raise _damage(line, place, f"grid {at.grid} has order {at.grid.order}", "name grid modes below that")
-
-    step = Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
-    try:
+    ends = _sides(transition, at.shape, at.grid, grid)
+    with _shown(line, place):
+        step = Step(kind, *ends, tuple(map(int, modes.split(","))) if over else ())
+    with _shown(line, line.find(" as ") + 4):
         return sent_as(step, wire or None, dtype)
+
+
+@contextmanager
+def _shown(line: str, position: int) -> Iterator[None]:
+    """Show where in a line the mistake is that a step is refused for."""
+    try:
+        yield
     except PlanError as error:
         rule, hint = str(error).split("\n")
-        raise _damage(line, line.index(" as ") + 4, rule, hint) from None
+        raise _damage(line, position, rule, hint) from None
 
 
 def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:

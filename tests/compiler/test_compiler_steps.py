@@ -193,9 +193,9 @@ ERRORS = {
     "deep JSON": (lambda: rote.Plan.from_json("[" * 100_000), "this text is no plan"),
     "unknown grid mode": (
         lambda: changed_json(lambda step: step.update(grid_modes=[5])),
-        "grid modes (5,), but grid 2",
+        "grid 2 has order 1, and (5,) are not ascending grid modes of it",
     ),
-    "negative grid mode": (lambda: changed_json(lambda step: step.update(grid_modes=[-1])), "this text is no plan"),
+    "negative grid mode": (lambda: changed_json(lambda step: step.update(grid_modes=[-1])), "(-1,) are not"),
     "no grid modes": (lambda: changed_json(lambda step: step.update(grid_modes=["0"])), "this text is no plan"),
     "other start": (
         lambda: changed_json(lambda step: step.update(before="block[(0)]")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat, zip_longest
+from itertools import chain, compress, islice, repeat, zip_longest
 from operator import itemgetter
 from typing import Any
 
@@ -82,20 +82,13 @@ def verify(
 
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
-    source, target, grid = step.before, step.after, step.before.grid
-
-    if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
-        raise PlanError(f"there is no kind of step {step.kind!r}")
-    if (source.shape, grid.size) != (target.shape, target.grid.size):
-        raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and its ranks")
-    if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
-        raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
     if step.wire is not None:
         _check_wire(step, dtype)
 
     # The parts of the movement must be all modes of both sides, each once.
     move = step.movement
-    for dist, modes in (source, [part.before for part in move.parts]), (target, [part.after for part in move.parts]):
+    before, after = [part.before for part in move.parts], [part.after for part in move.parts]
+    for dist, modes in zip(move.ends, (before, after), strict=True):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(chain(*modes)) != list(range(dist.order)):
@@ -147,8 +140,9 @@ def _proved_rules(move: Movement) -> Rules:
         roles = [(source.roles, split, True), (partial, target.roles, True)]
 
     for side, (before, after, changes) in enumerate(roles):
-        for g, each in enumerate(zip(rules[side], move.ends[side].grid.shape, before, after, strict=True)):
-            _prove_rule(g, *each, changes)
+        modes = zip(rules[side], move.ends[side].grid.shape, before, after, strict=True)
+        for g, (rule, p, old, new) in enumerate(modes):
+            _prove_rule(g, rule, p, old, new, changes)
     return rules
 
 
@@ -174,10 +168,10 @@ def _prove_rule(g: int, rule: PeerRule, p: int, before: Role, after: Role, chang
 
 def _is_right(table: Array, holders: int, before: Role, after: Role, changes: bool) -> bool:
     """Whether the coordinates that hold data (rows) and those that want some (columns) exchange what roles require."""
-    own = before.name in ("split", "partial")  # no two coordinates have the same data
+    differ = before.name in ("split", "partial")  # no two coordinates have the same data
     if after.name != "partial":
-        return bool((table.sum(axis=0) == (holders if own else 1)).all())
-    if not own:
+        return bool((table.sum(axis=0) == (holders if differ else 1)).all())
+    if not differ:
         return bool(table.sum() == 1)
     if (table.sum(axis=1) != 1).any():
         return False
@@ -187,13 +181,13 @@ def _is_right(table: Array, holders: int, before: Role, after: Role, changes: bo
 
 def _required(p: int, before: Role, after: Role, changes: bool) -> str:
     """What roles require, in words."""
-    own = before.name in ("split", "partial")
+    differ = before.name in ("split", "partial")
     whole = str([*range(min(p, 30))])[:60]
     holders = f"[{before.at}]" if before.name == "rooted" else whole
     receivers = f"[{after.at}]" if after.name == "rooted" else whole
     if after.name != "partial":
-        return f"each of {receivers} hears from {'all' if own else 'one'} of {holders}"
-    if not own:
+        return f"each of {receivers} hears from {'all' if differ else 'one'} of {holders}"
+    if not differ:
         return f"the value is contributed once, by one of {holders}"
     same = ", the same for all" if before.name == "partial" and changes else ""
     return f"each contribution enters one accumulator{same}"
@@ -249,8 +243,8 @@ def _expected(
             products = [(at + more, (*some, e), late) for at, some, late in products for more, e in options]
 
         if serves:
-            source = [mine.coordinates(at) for at, _, _ in products]
-            products = [each for each, at in zip(products, source, strict=True) if all(at[g] == me[g] for g in serves)]
+            served = [all(mine.coordinates(peer)[g] == me[g] for g in serves) for peer, _, _ in products]
+            products = [*compress(products, served)]
         yield rank, only, sorted(products, key=itemgetter(0))
 
 
@@ -277,10 +271,10 @@ def _options(
 ) -> list[tuple[int, Elements]]:
     """The proved elements of a component for a rank, each with what its coordinates add to the number of the peer."""
     over, options = part.over[1 - side], []
-    own = tuple(map(me.__getitem__, part.over[side]))
-    for where, elements in part.proof.row(side, own, tuple(map(partners.__getitem__, over))).items():
+    here = tuple(map(me.__getitem__, part.over[side]))
+    for there, elements in part.proof.row(side, here, tuple(map(partners.__getitem__, over))).items():
         place = 0
-        for g, c in zip(over, where, strict=True):
+        for g, c in zip(over, there, strict=True):
             place += strides[g] * c
         options.append((place, elements))
     return options
@@ -353,8 +347,8 @@ def _same(group: Group, proved: Elements, side: int) -> bool:
         if lattice is None or right is None or lattice.shape != right.shape:
             return False
 
-        own, opposite = lattice.rows[group.own], lattice.rows[group.opposite]
-        rows = (*own, *opposite) if side == SENDS else (*opposite, *own)
+        mine, theirs = lattice.rows[group.own], lattice.rows[group.opposite]
+        rows = (*mine, *theirs) if side == SENDS else (*theirs, *mine)
         if not right.listed:
             if lattice.listed or rows != right.rows:
                 return False
@@ -439,8 +433,8 @@ def _goes_over(parts: list[ProvedComponent], rule: PeerRule, g: int) -> bool:
     for part in parts:
         at, to = ([part.row(side, g)] if g in part.over[side] else [] for side in (SENDS, RECEIVES))
         if at and to:  # no other component is split by it; between two splits, data goes anywhere
-            kept = part.proof.shared({at[0]: senders, to[0]: senders})[1]
-            return bool((kept < part.proof.shared({at[0]: senders})[1]).any())
+            itself = part.proof.shared({at[0]: senders, to[0]: senders})[1]
+            return bool((itself < part.proof.shared({at[0]: senders})[1]).any())
         if at:
             senders = np.flatnonzero(part.proof.shared({at[0]: senders})[1])
         if to:
