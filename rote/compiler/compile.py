@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import PlanError, counted
-from ..layout.distribution import Distribution, distribute
+from ..layout.distribution import Distribution, distribution_of
 from ..layout.grid import Grid, grid_shape, integer, tensor_shape
-from ..layout.layout import Layout, Transition, parse_transition
+from ..layout.layout import Transition, parse_transition
 from ..machines.machine import DEFAULT, Machine, as_machine
 from ..units import in_bytes
 from .plan import Plan
@@ -120,15 +120,8 @@ def ends(
     transition = parse_transition(source) if isinstance(source, str) else source
     if not isinstance(transition, Transition):
         raise PlanError(f"{source!r} is no transition; write 'A -> B'")
-    return _ends(transition.source, transition.target, tensor_shape(shape), grid_shape(grid))
-
-
-@memoized(4096)
-def _ends(
-    source: Layout, target: Layout, shape: tuple[int, ...], grid: tuple[int, ...]
-) -> tuple[Distribution, Distribution]:
-    # The cache needs plain integers as keys: it would take 4.0 for 4, and lists cannot be keys.
-    return distribute(source, shape, grid), distribute(target, shape, grid)
+    extents, ranks = tensor_shape(shape), grid_shape(grid)
+    return distribution_of(transition.source, extents, ranks), distribution_of(transition.target, extents, ranks)
 
 
 @memoized(4096, once=True)  # ranks in one process compile the same plan at the same time

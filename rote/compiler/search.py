@@ -26,13 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, OPS, Entry, Kind
-from ..layout.distribution import Distribution, distribute
-from ..layout.grid import Grid
+from ..layout.distribution import Distribution, distribution_of
 from ..layout.layout import Layout
-from ..layout.view import View
 from ..machines.machine import Machine
 from .best_first import Draft, best_first
 from .cost import at_least, at_least_in_two, duration, peak
@@ -70,8 +67,7 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         dists = []
         ends = [source] if same else [source, target]
         for end in ends:
-            every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
-            dists += every or [*_normal(source, target, end)]
+            dists += _all(end, choices) if exact else _normal(source, target, end)
 
     unique: dict[object, Distribution] = {}
     for dist in (source, target, *dists):
@@ -79,21 +75,14 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
     return tuple(unique.values()), exact
 
 
-@memoized(16)
-def _all(
-    shape: tuple[int, ...], grid: Grid, view: View | None, order: int, choices: tuple[Choice, ...]
-) -> tuple[Distribution, ...]:
-    """Every layout in one view."""
-    dists: list[Distribution] = []
-
+def _all(end: Distribution, choices: tuple[Choice, ...]) -> Iterator[Distribution]:
+    """Every layout in the view of an end."""
     grid_modes = [g for g, _, _ in choices]
-
     for chosen in product(*[(("split", 0), *roles) for _, _, roles in choices]):
         roles = dict(zip(grid_modes, chosen, strict=True))
         split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
-        for modes in _rows(order, split):
-            dists += _made(shape, grid, view, modes, roles)
-    return tuple(dists)
+        for modes in _rows(end.order, split):
+            yield from _made(end, modes, roles)
 
 
 def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[ModeEntries]:
@@ -127,7 +116,7 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
                 moved = [entry for entry in new if entry.grid_mode in done]
                 modes.append((*still, *moved))
             roles = {g: _role(target if g in done else source, g) for g in _grid_modes(source)}
-            for made in _made(source.shape, source.grid, like.layout.view, tuple(modes), roles):
+            for made in _made(like, tuple(modes), roles):
                 if not _is_crowded(made):
                     yield made
 
@@ -159,13 +148,11 @@ def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distributi
         modes = [*dist.layout.modes]
         modes[longest] += tuple([Entry(g, BLOCK) for g in spread])
         roles = {g: _role(dist, g) for g in _grid_modes(dist)} | dict.fromkeys(spread, ("split", 0))
-        yield from _made(dist.shape, dist.grid, dist.layout.view, tuple(modes), roles)
+        yield from _made(dist, tuple(modes), roles)
 
 
-def _made(
-    shape: tuple[int, ...], grid: Grid, view: View | None, modes: ModeEntries, roles: dict[int, Role]
-) -> Iterator[Distribution]:
-    """The layout with these entries and roles, if there is one for the tensor."""
+def _made(like: Distribution, modes: ModeEntries, roles: dict[int, Role]) -> Iterator[Distribution]:
+    """The layout with these entries and roles, in the view of another one, if there is one for the tensor."""
     named = {entry.grid_mode for entry in chain(*modes)}
 
     left = {g: role for g, role in roles.items() if g not in named}
@@ -178,7 +165,7 @@ def _made(
         return
 
     try:
-        yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
+        yield distribution_of(Layout(modes, like.layout.view, ops[0], partial, rooted), like.shape, like.grid.shape)
     except LayoutError:  # sizes of a block split fit at one end only
         return
 

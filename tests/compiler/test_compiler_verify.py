@@ -445,7 +445,10 @@ def met_over(step):
 
 
 def with_step(plan, k, **changes):
-    return replace(plan, steps=(*plan.steps[:k], replace(plan.steps[k], **changes), *plan.steps[k + 1 :]))
+    step = plan.steps[k]
+    if "before" in changes and changes["before"].grid != step.before.grid:
+        changes["grid_modes"] = tuple(range(changes["before"].grid.order))
+    return replace(plan, steps=(*plan.steps[:k], replace(step, **changes), *plan.steps[k + 1 :]))
 
 
 def unless_joined(plan):

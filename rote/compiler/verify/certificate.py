@@ -99,7 +99,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     if received is not None and sent is not None:
         _check_pairs(received, sent)
 
-    if step.across:
+    if move.across:
         _check_kind_across(step)
     else:
         _check_kind(step, parts, rules[SENDS])

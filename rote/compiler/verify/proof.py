@@ -341,10 +341,8 @@ def _proof(factor: Factor) -> Proof:
     boxes: list[Box] = []
     for lattice in proof.lattices:
         _check_coordinates(lattice, proof)
-        sent, received = (
-            elements(reading, lattice, lattice.rows[proof.at[side]], lattice.rows[proof.local[side]])
-            for side, reading in enumerate(factor.sides)
-        )
+        sent = elements(source, lattice, lattice.rows[proof.at[SENDS]], lattice.rows[proof.local[SENDS]])
+        received = elements(target, lattice, lattice.rows[proof.at[RECEIVES]], lattice.rows[proof.local[RECEIVES]])
         if not all(map(np.array_equal, sent, received)):
             raise _differing(proof, lattice, sent, received)
         boxes.append((lattice.shape, sent))

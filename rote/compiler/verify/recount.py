@@ -43,15 +43,15 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
 
     `rules` says, for each grid mode of both sides, between which of its coordinates data goes.
     """
-    ends, zero = (step.before, step.after), np.zeros((), np.int64)
-    if step.kind in LOCAL and not step.across:
+    ends, across, zero = (step.before, step.after), step.across, np.zeros((), np.int64)
+    if step.kind in LOCAL and not across:
         return Recount(zero, zero, zero)
 
-    places = _places(ends[SENDS].grid, step.across), _places(ends[RECEIVES].grid, step.across)
+    places = _places(ends[SENDS].grid, across), _places(ends[RECEIVES].grid, across)
 
     # An element comes from all contributors, and goes to all replicas.
     copies = max(_number(ends[SENDS], "partial"), _number(ends[RECEIVES], "replicated"))
-    ranks = step.before.grid.size if step.across else step.before.grid.shape
+    ranks = step.before.grid.size if across else step.before.grid.shape
     ones: Array = np.ones(ranks, counting(prod(ends[SENDS].shape) * copies))
 
     arriving, number, local = _totals(ones, parts, rules, places, RECEIVES)
@@ -65,7 +65,7 @@ def recount(step: Step, parts: Sequence[ProvedComponent], rules: Rules) -> Recou
         case "allgather":  # a rank buffers its part once for all receivers; all parts arrive, with its own
             return Recount(foreign, peers, local + arriving)
 
-    if step.across and _number(ends[SENDS], "replicated") > 1:
+    if across and _number(ends[SENDS], "replicated") > 1:
         leaving = _served(ends, parts, rules, places, ones)
     else:
         leaving = _totals(ones, parts, rules, places, SENDS)[0]
