@@ -7,7 +7,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-__all__ = ["Runner", "refused"]
+from rote.cli import main
+
+__all__ = ["Runner", "refused", "run"]
 
 
 class _Apart(Result):
@@ -30,6 +32,11 @@ class Runner(CliRunner):
         if self.joins:
             result.__class__ = _Apart
         return result
+
+
+def run(*args: object, **options: Any) -> Result:
+    """A command line, in this process."""
+    return Runner().invoke(main, [*map(str, args)], prog_name="rote", **options)
 
 
 def refused(done: Result, status: int, part: str) -> None:

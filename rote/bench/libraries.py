@@ -328,7 +328,7 @@ def _swap_job(
 _Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
 _Library: TypeAlias = Callable[[Work, Sequence[int], int, Array, Array, Array], tuple[_Steps, float]]
 
-_LINGER = 0.3  # seconds for which OpenMP's threads may still occupy cores after a call
+LINGER = 0.3  # seconds for which OpenMP's threads may still occupy cores after a call
 _wisdom: dict[str, Any] = {}  # pyFFTW's timed plans, separate from Rote's
 _planning = threading.Lock()  # ranks that are threads share one planner
 
@@ -352,7 +352,7 @@ def _local(name: str, threads: int, comm: Comm, work: Work) -> Job:
     X = segments.empty(work.spectrum, work.wide)
 
     steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
-    close = partial(time.sleep, _LINGER if name == "mkl_fft" else 0)
+    close = partial(time.sleep, LINGER if name == "mkl_fft" else 0)
     return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), close, build(name))
 
 

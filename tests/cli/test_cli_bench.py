@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from hurry import hurry
-from runner import Runner, refused
+from runner import run
 
 import rote
-from rote.bench import libraries, report
+from rote.bench import report
 from rote.bench.cases import Case, Round, Timing, Work, oversubscribed
 from rote.bench.machine import build, fftw_text
 from rote.bench.report import figure
-from rote.cli import main
 from rote.plot import figures
 from rote.runtime.comm.protocol import Comm
 from rote.units import in_seconds
@@ -28,25 +25,9 @@ ROTE = Path(sys.executable).with_name("rote")
 PEERS = {"mpi4py-fft", "dtfft", "fftw-mpi", "pfft", "pyfftw", "scipy", "ducc0", "mkl_fft"}
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test works in an empty folder, with short rounds, and compiles for itself."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rote.bench.cases.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.libraries.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.libraries._LINGER", 0.0)
-    hurry(monkeypatch, 0.01, 0.1)
-    libraries._build.cache_clear()
-
-
-def bench(*args: str) -> Result:
-    """`rote bench` of some arguments, in this process."""
-    return Runner().invoke(main, ["bench", *args])
-
-
 def entries(*args: str) -> list[dict[str, Any]]:
     """What `rote bench --json` leaves; it must succeed."""
-    done = bench(*args, "--json", "bench.json", "--force")
+    done = run("bench", *args, "--json", "bench.json", "--force")
     assert done.exit_code == 0, done.output
     found: list[dict[str, Any]] = json.loads(Path("bench.json").read_text())["entries"]
     return found
@@ -55,7 +36,7 @@ def entries(*args: str) -> list[dict[str, Any]]:
 def test_everyone_is_measured_or_missing() -> None:
     """The table and the file name each contestant with positive times, or say why it is missing."""
     options = ("--shape", "8x8x8", "--dtype", "c16", "--ranks", "2", "--rounds", "2")
-    done = bench(*options, "--json", "bench.json", "--png", "bench.png")
+    done = run("bench", *options, "--json", "bench.json", "--png", "bench.png")
     assert done.exit_code == 0, done.output
     found = json.loads(Path("bench.json").read_text())
     assert {each["contestant"] for each in found["entries"]} == {"rote", *PEERS}
@@ -89,15 +70,10 @@ def test_predicted_times_stand_beside_measured_ones() -> None:
     assert ours["over_predicted"] == ours["median"] / ours["predicted"]
     assert found["scipy"]["predicted"] is None and found["scipy"]["over_predicted"] is None
     assert json.loads(Path("bench.json").read_text())["machine"] == "k-computer"
-    done = bench("--moves", "--shape", "16x8", "--dtype", "c16", *common)
+    done = run("bench", "--moves", "--shape", "16x8", "--dtype", "c16", *common)
     plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(16, 8), grid=2, dtype="c16", machine="k-computer")
     head, row = (line.split() for line in done.output.splitlines()[-2:])
     assert head[-3:] == ["predicted", "/", "predicted"] and " ".join(row[-3:-1]) == in_seconds(plan.cost.seconds, 3)
-    for wrong, why in (
-        (("--scaling", "weak"), "--machine is not for --scaling"),
-        (("--machine", "none"), "no machine"),
-    ):
-        assert why in bench("--shape", "8x8", "--ranks", "2", *common, *wrong).output
 
 
 def test_more_ranks_than_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +82,7 @@ def test_more_ranks_than_cores_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("rote.bench.cases.cores", lambda: frozenset((0, 1)))
     moves = ("--json", "left.json", "--moves", "--shape", "8x8", *only("memcpy"))
     for ranks in (2, 3):
-        done = bench(*moves, "--ranks", str(ranks), "--rounds", "1", "--force")
+        done = run("bench", *moves, "--ranks", str(ranks), "--rounds", "1", "--force")
         assert done.exit_code == 0 and (head in done.output) == (ranks > 2)
         assert json.loads(Path("left.json").read_text())["oversubscribed"] is (ranks > 2)
 
@@ -172,8 +148,9 @@ def test_restored_spectra() -> None:
 
 
 def small(*args: str) -> str:
-    """The output of a contest of few; if nobody ran, that is its error."""
-    done = bench("--shape", "4x4", "--dtype", "c16", "--ranks", "2", "--rounds", "1", *args)
+    """The output of a contest of few; if nobody ran, that is its error. Programs are compiled anew."""
+    rote.clear_caches()
+    done = run("bench", "--shape", "4x4", "--dtype", "c16", "--ranks", "2", "--rounds", "1", *args)
     ran = "median" in done.output.partition("\n\n")[2]
     assert done.exit_code == (0 if ran else 1), done.output
     assert ("Error: no contestant could run, and no file is written\n" in done.output) is not ran
@@ -192,7 +169,7 @@ def test_a_wrong_result_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "missing: scipy fails: the results of c2c 4x4 c16 are wrong, by" in small(*only("scipy"))
     monkeypatch.setattr("rote.fft.plan.FFT.backward", lambda self, X, y=None: y)
     monkeypatch.setattr("rote.fft.plan.FFT.forward", lambda self, x, y=None: x)
-    done = bench("--shape", "4x4", "--ranks", "1", *only("rote"))
+    done = run("bench", "--shape", "4x4", "--ranks", "1", *only("rote"))
     assert done.exit_code == 1
     assert "Error: the results of c2c 4x4 c16 are wrong, by" in done.output
 
@@ -230,40 +207,11 @@ def test_programs_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert f"missing: {name} has no mpicc, with mpiexec beside it, on the PATH; {cure}" in small(*only(name))
 
 
-# --- what is wrong --------------------------------------------------------------------------------------------------
-
-WRONG = [
-    ("--shape 8", 1, "--shape is of two extents or more, and none is 0; not 8"),
-    ("--shape 8x0", 1, "none is 0; not 8x0"),
-    ("--shape 8xa", 2, "write it as 128x128x128"),
-    ("--shape 8x8 --algorithm pencil", 1, "on a grid of order 1 or less, not 2"),
-    ("--dtype c32", 2, "'c32' is not one of"),
-    ("--algorithm magic", 2, "'magic' is not one of"),
-    ("--rounds 0", 2, "--rounds"),
-    ("--ranks 0", 2, "--ranks"),
-    ("--moves --only scipy", 2, "--only scipy takes no part here; choose from rote, threads, mpi4py-fft, alltoallw"),
-    ("--json all.png --png all.png", 2, "--json and --plot name the same file"),
-    ("--png bench.txt", 2, "bench.txt does not end as a picture does"),
-    ("--moves --restore", 2, "leave them out, or --moves"),
-    ("--json nowhere/bench.json", 1, "nowhere: there is no such folder"),
-    ("--json .", 1, ".: this is a folder"),
-]
-
-
-@pytest.mark.parametrize(("line", "status", "part"), WRONG, ids=[line for line, _, _ in WRONG])
-def test_bad_input(line: str, status: int, part: str) -> None:
-    """One clear text before any work, and no file."""
-    done = bench(*line.split(), *only("rote") * ("--only" not in line))
-    refused(done, status, part)
-    assert "median  " not in done.output
-    assert list(Path.cwd().iterdir()) == []
-
-
 def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is said before the work."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     figures._figure_class.cache_clear()
-    done = bench("--png", "bench.png")
+    done = run("bench", "--png", "bench.png")
     assert (done.exit_code, done.output) == (
         1,
         "Error: pictures are drawn by matplotlib, which is not installed; pip install matplotlib\n",
@@ -399,11 +347,3 @@ def test_moves_on_mpi_ranks(job, tmp_path):
     rows = [row.split()[:4] for row in done.stdout.splitlines()]
     for name in ("rote", "alltoallw", "memcpy"):
         assert rows.count([name, "3", "MPI", "ranks"]) == 2
-
-
-@pytest.mark.mpi
-def test_ranks_are_refused_under_mpiexec(mpirun):
-    """The launcher has said how many."""
-    done = mpirun(2, ROTE, "bench", "--ranks", 3)
-    assert done.returncode == 2
-    assert done.stderr.count("--ranks is for threads, but mpiexec has started 2 ranks; leave --ranks out") == 1

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from fresh import best
-from runner import Runner, refused
+from runner import run
 
 import rote
-from rote.cli import main
-from rote.cli.output import described
 from rote.fft.families.choose import ranking
 from rote.fft.request import Arguments, as_request
-from rote.runtime.comm.agreement import collective_errors
-
-
-def run(*args: str) -> Result:
-    """A command line, in this process."""
-    return Runner().invoke(main, args)
 
 
 def test_version_and_help() -> None:
@@ -108,16 +98,6 @@ def test_show_picks_a_shape_in_which_no_rank_is_empty(grid: str | None) -> None:
 # --- explain --------------------------------------------------------------------------------------------------------
 
 
-def test_explain_prints_the_plan() -> None:
-    """`rote explain` prints what `plan.explain()` says; --verify adds that it is right."""
-    text, options = "block[(0),()] -> block[(),(0)]", ("--shape", "6x4", "--grid", "2", "--dtype", "c8")
-    plan = rote.compile(text, shape=(6, 4), grid=2, dtype="c8")
-    assert run("explain", text, *options).output == plan.explain() + "\n"
-    assert run("explain", text, *options, "--verify").output.endswith(
-        "\nverified: every element arrives exactly once\n"
-    )
-
-
 def test_explain_finds_a_small_example() -> None:
     """Without shape and grid, `rote explain` takes small ones that fit both layouts."""
     done = run("explain", "[(0),()] -> [(),(1)]|(0@2)")
@@ -159,126 +139,7 @@ def test_explain_compares_ffts() -> None:
     assert every[-1].startswith("  no ") and not any("--why" in line for line in every)
 
 
-def test_explain_of_a_contraction() -> None:
-    """A text without brackets is a contraction: what `compile_einsum` plans, and what the plan says of it."""
-    tiles, shapes = "block[(0),(1)]", [(40, 40), (40, 40)]
-    sizes = ("--shape", "40x40", "--shape", "40x40")
-    options = (*sizes, "--layout", tiles, "--layout", tiles, "--out-layout", tiles, "--grid", "2x2")
-    plan = rote.compile_einsum("ik,kj->ij", shapes, [tiles, tiles], (2, 2), layout=tiles)
-    assert run("explain", "ik,kj->ij", *options).output == plan.explain() + "\n"
-    done = run("explain", "ik,kj->ij", *options, "--why-not", "stationary a", "--verify")
-    lines = plan.explain(), f"why not stationary a: {plan.why_not('stationary a')}"
-    assert done.output == "\n".join([*lines, "verified: every product of elements enters exactly once\n"])
-    lean = rote.compile_einsum("ik,kj->ij", shapes, [tiles, tiles], (2, 2), layout=tiles, max_bytes=17_000)
-    assert lean != plan
-    assert run("explain", "ik,kj->ij", *options, "--max-bytes", "17000").output == lean.explain() + "\n"
-    free = rote.compile_einsum("ik,kj->ij", shapes, [None, tiles], ranks=4, dtype="c8", layout="cheapest")
-    options = (*sizes, "--layout", "free", "--layout", tiles, "--out-layout", "cheapest", "--ranks", "4")
-    assert run("explain", "ik,kj->ij", *options, "--dtype", "c8").output == free.explain() + "\n"
-    dots = rote.compile_einsum("...i,->...", [(4, 6), ()], grid=2)
-    scalar = ("--shape", "4x6", "--shape", "()", "--grid", "2")
-    assert run("explain", "...i,->...", *scalar).output == dots.explain() + "\n"
-
-
 # --- errors ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_typo_is_under_its_caret() -> None:
-    """The text of the mistake stands on a line of its own, so that the caret points at it."""
-    done = run("show", "[(0),1]")
-    lines = done.output.splitlines()
-    assert done.exit_code == 1
-    assert lines[0].startswith("Error: ")
-    assert lines[1].strip() == "[(0),1]"
-    assert lines[1][lines[2].index("^")] == "1"
-    assert "Traceback" not in done.output
-
-
-@pytest.mark.parametrize(
-    ("args", "status", "part"),
-    [
-        (("show", "[(0),()]", "--shape", "3"), 1, "order 2"),
-        (("show", "[(0),(2)]", "--grid", "2x2"), 1, "names grid mode 2"),
-        (("show", "[(0),()]", "--grid", "0"), 1, "at least one process"),
-        (("show", "[(0),()]", "--shape", "3x"), 2, "write it as 8x9x10"),
-        (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
-        (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
-        (("show", "[(0)]", "--grid", "1000000x1000000", "--json"), 1, "a grid has at most 4,194,304 processes"),
-        (("tune", "--seconds", "inf"), 2, "'--seconds'"),
-        (("show", "[(0),()] -> [(),(0)]"), 1, 'try: rote explain "[(0),()] -> [(),(0)]"'),
-        (("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2"), 1, 'write "block[(0),()] -> …"'),
-        (("explain", "--fft", "64"), 2, "write rote explain --fft 64x64 --ranks 4"),
-        (("explain", "[(0)] -> [()]", "--why"), 2, "--why is for FFTs"),
-        (("explain", "[(0)] -> [()]", "--ranks", "4"), 2, "--ranks is for a contraction and FFTs"),
-        (
-            (
-                "explain",
-                "ik,kj->ij",
-            ),
-            2,
-            "write a --shape for each operand, and --grid or --ranks",
-        ),
-        (("explain", "ik,kj->ij", "--shape", "4x4", "--shape", "4x4"), 2, "--grid or --ranks"),
-        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--grid", "2"), 2, "--grid or --ranks"),
-        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--wire", "f4"), 2, "--wire is for a transition, not for"),
-        (("explain", "i->i", "--shape", "4", "--ranks", "2", "--why"), 2, "--why is for FFTs, not for a contraction"),
-        (("explain", "ik,kj->ij", "--shape", "4x4", "--ranks", "2"), 1, "subscripts for 2 operands, not 1"),
-        (("explain", "i->j", "--shape", "4", "--ranks", "2"), 1, "no operand has the letter 'j'"),
-        (("explain", "i->i", "--shape", "4", "--ranks", "2", *["--layout", "[(0)]"] * 2), 1, "2 layouts for 1 operand"),
-        (
-            ("explain", "i->i", "--shape", "4", "--ranks", "2", "--why-not", "cannon"),
-            1,
-            "write one of stationary C",
-        ),
-        (("explain", "[(0)] -> [()]", "--shape", "4", "--shape", "4"), 2, "several --shape are for a contraction"),
-        (("explain", "[(0)] -> [()]", "--layout", "[(0)]"), 2, "--layout is for a contraction, not for a tra"),
-        (
-            ("explain", "--fft", "8x8", "--ranks", "2", "--out-layout", "[()]"),
-            2,
-            "--out-layout is for a contraction,",
-        ),
-        (("show",), 2, "Missing argument"),
-        (("explain",), 2, "write a transition"),
-        (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
-        (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
-        (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is no number of bytes; write it as 100000, 64K"),
-        (("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"), 2, "--shape is for a transition and a"),
-        (("explain", "--fft", "8x8", "--ranks", "2", "--dtype", "q"), 1, "not of int64; write f4"),
-        (("sho",), 2, "No such command"),
-        (("tune", "--layout"), 2, "requires an argument"),
-        (("explain", "[(0)] -> [()]", "--html", ""), 1, "this is a folder; name a file in it"),
-        (("predict", "64y64", "--ranks", "4"), 2, "'64y64' is not made of integers"),
-        (("predict", "", "--ranks", "4"), 2, "'' is not made of integers"),
-        (("predict", "8x8", "--ranks", "4", "--csv", "x.csv"), 2, "--csv is for an FFT on several numbers of"),
-        (("predict", "ik,kj->ij", "--ranks", "4", "--shape", "4x4"), 1, "for 2 operands, not 1\n    ik,kj->ij\n"),
-        (("predict", "8x8", "--ranks", "4", "--machine", "x.toml"), 1, "x.toml cannot be read: No such file"),
-        (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "no: there is no such folder"),
-        (("show", "[(0)]", "--plot", "x.txt"), 2, "x.txt does not end as a picture does; write .png, .pdf,"),
-        (("show", "[(0)]", "--plot", "x"), 2, "x does not end as a picture does"),
-    ],
-)
-def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> None:
-    """A wrong use ends with status 2, anything else that is wrong with 1; never with a traceback."""
-    done = run(*args)
-    refused(done, status, part)
-    known = "" if args in (("sho",), ("tune", "--layout")) else f" {args[0]}"
-    assert status == 1 or done.output.endswith(f"{known} --help\n")
-
-
-def test_an_error_names_the_rank_that_it_came_from() -> None:
-    """What rank 0 finds is everybody's; what another finds is its own."""
-
-    def program(comm: rote.runtime.Comm, failing: int) -> None:
-        with collective_errors(comm):
-            if comm.rank == failing:
-                raise rote.LayoutError("bad block")
-
-    texts = []
-    for failing in (0, 2):
-        with pytest.raises(rote.LayoutError) as caught:
-            rote.run(program, 4, (failing,))
-        texts.append(described(caught.value))
-    assert texts == ["Error: bad block", "Error: bad block\nraised on rank 2 of 4"]
 
 
 def test_a_bug_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import BashComplete
 from click.testing import Result
-from runner import Runner
+from runner import run
 
 import rote
 from rote.cli import main
@@ -31,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def install(*args: str) -> Result:
     """`rote completion install`, which must succeed."""
-    done = Runner().invoke(main, ["completion", "install", *args])
+    done = run("completion", "install", *args)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     return done
 
@@ -58,18 +59,12 @@ def offered(*words: str) -> list[str]:
         (("show", "[(0)]", "--plot", ""), ["<file>"]),
         (("explain", "--w"), ["--why-not", "--why", "--wire"]),
         (("con",), ["contents"]),
+        (("",), main.list_commands(click.Context(main))),
     ],
 )
 def test_values_are_offered(words: tuple[str, ...], values: list[str]) -> None:
     """Names of methods, algorithms, kinds, dtypes, shells, options and commands, as the library has them; files."""
     assert sorted(offered(*words)) == sorted(values)
-
-
-def test_every_command_is_offered() -> None:
-    """The menu, which is all that the first word may be."""
-    import click
-
-    assert sorted(offered("")) == sorted(main.list_commands(click.Context(main)))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +109,7 @@ def test_the_usual_shell_is_taken(home: Path, monkeypatch: pytest.MonkeyPatch) -
     """That of SHELL; where it is none that completes, the command to write is said."""
     assert str(home / ".zshrc") in install().output
     monkeypatch.setenv("SHELL", "/bin/tcsh")
-    done = Runner().invoke(main, ["completion", "install"])
+    done = run("completion", "install")
     assert (done.exit_code, done.stdout) == (2, "") and "rote completion install bash" in done.stderr
 
 

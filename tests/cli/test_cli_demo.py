@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner import Runner
+from runner import run
 
 import rote
-from rote.cli import main
 from rote.cli.demo import exact_energy, vortices, wave_numbers
 
 
@@ -65,7 +64,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     """The whole demo, in less than 10 s: the volume, its spectrum as numpy.fft says, the picture, and the energies."""
     folder = tmp_path / "some" / "where"
     start = time.process_time()
-    done = Runner().invoke(main, ["demo", "--dir", str(folder)])
+    done = run("demo", "--dir", str(folder))
     assert time.process_time() - start < 10
     assert done.exit_code == 0, done.output
     volume, spectrum = np.load(folder / "volume.npy"), np.load(folder / "spectrum.npy")
@@ -87,7 +86,7 @@ def test_demo_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """No picture, the command that installs what is missing, and success."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    done = Runner().invoke(main, ["demo", "--size", "8", "--ranks", "2", "--dir", str(tmp_path)])
+    done = run("demo", "--size", "8", "--ranks", "2", "--dir", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert done.output.endswith("no picture: Matplotlib is missing; install it with: pip install matplotlib\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spectrum.npy", "volume.npy"]
@@ -96,15 +95,5 @@ def test_demo_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("ranks", ["1", "3", "6"])
 def test_demo_on_any_ranks(ranks: str, tmp_path: Path) -> None:
     """Sizes and ranks that do not divide."""
-    done = Runner().invoke(main, ["demo", "--size", "11", "--ranks", ranks, "--dir", str(tmp_path)])
+    done = run("demo", "--size", "11", "--ranks", ranks, "--dir", str(tmp_path))
     assert done.exit_code == 0, done.output
-
-
-def test_demo_where_no_folder_can_be(tmp_path: Path) -> None:
-    """A file where the folder should be is an error, and stays."""
-    (tmp_path / "file").write_text("mine")
-    done = Runner().invoke(main, ["demo", "--size", "8", "--dir", str(tmp_path / "file")])
-    assert done.exit_code == 1
-    assert done.output.endswith("file: this is a file; name a folder\n")
-    assert (tmp_path / "file").read_text() == "mine"
-    assert Runner().invoke(main, ["demo", "--size", "3"]).exit_code == 2

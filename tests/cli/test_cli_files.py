@@ -8,12 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from hurry import hurry
-from runner import Runner
+from runner import run
 
-from rote import wisdom
-from rote.cli import main
 from rote.cli.options import Bytes
 
 ROTE = Path(sys.executable).with_name("rote")
@@ -21,10 +17,8 @@ ARRAY = np.random.default_rng(5).standard_normal((4, 6))
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_a_folder() -> None:
     """A folder with in.npy under several names, and something to lose."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     np.save("in.npy", ARRAY)
     os.link("in.npy", "hard.npy")
     os.symlink("in.npy", "soft.npy")
@@ -32,17 +26,12 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.symlink(os.pardir, os.path.join("folder", "up"))
 
 
-def rote(*args: str) -> Result:
-    """A command line, in this process."""
-    return Runner().invoke(main, args)
-
-
 @pytest.mark.parametrize("force", [(), ("--force",)])
 @pytest.mark.parametrize("name", ["in.npy", "./in.npy", "hard.npy", "soft.npy", "folder/up/in.npy"])
 @pytest.mark.parametrize("ranks", ["1", "3"])
 def test_the_input_is_never_overwritten(name: str, ranks: str, force: tuple[str, ...]) -> None:
     """By whatever name it goes: path, hard link, symbolic link; --force does not help."""
-    done = rote("fft", "in.npy", name, "--ranks", ranks, *force)
+    done = run("fft", "in.npy", name, "--ranks", ranks, *force)
     assert (done.exit_code, done.output.count("Error: ")) == (1, 1)
     assert "is the input, and would be lost; give the result a name of its own" in done.output
     np.testing.assert_array_equal(np.load("in.npy"), ARRAY)
@@ -60,13 +49,11 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_nothing_is_overwritten_unless_it_is_told(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_overwritten_unless_it_is_told(line: str) -> None:
     """Every command that writes refuses a name that is taken, before the work, and takes it with --force."""
-    monkeypatch.setattr("rote.bench.cases.SPAN", 0.001)
-    hurry(monkeypatch, 0.01, 0.02)
     for name in COMMANDS[line]:
         Path(name).write_text("precious")
-        done = rote(*line.split())
+        done = run(*line.split())
         assert done.exit_code == 1, done.output
         assert done.output.endswith(
             f"Error: {os.path.join('.' * ('--dir' in line), name)}: this is there already; --force overwrites it\n"
@@ -78,15 +65,9 @@ def test_nothing_is_overwritten_unless_it_is_told(line: str, monkeypatch: pytest
         Path(name).unlink()
     for name in COMMANDS[line]:
         Path(name).write_text("precious")
-    done = rote(*line.split(), "--force")
+    done = run(*line.split(), "--force")
     assert done.exit_code == 0, done.output
     assert all(b"precious" not in Path(name).read_bytes() for name in COMMANDS[line])
-
-
-def test_a_link_to_nowhere_is_there_already() -> None:
-    """A name that is a broken link is taken, too."""
-    os.symlink("nowhere", "out.npy")
-    assert "out.npy: this is there already" in rote("fft", "in.npy", "out.npy").output
 
 
 @pytest.mark.parametrize(
@@ -94,7 +75,7 @@ def test_a_link_to_nowhere_is_there_already() -> None:
 )
 def test_what_is_no_number_of_bytes(text: str) -> None:
     """A text that is none is refused with what to write, never guessed at."""
-    done = rote("explain", "[(0)] -> [()]", f"--max-bytes={text}")
+    done = run("explain", "[(0)] -> [()]", f"--max-bytes={text}")
     assert done.exit_code == 2
     assert "is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB" in done.output
 
@@ -106,16 +87,7 @@ def test_numbers_of_bytes(power: int) -> None:
     for unit, base in ((letter, 1024), (letter.lower(), 1024), (f" {letter}iB", 1024), (f"{letter}B", 1000)):
         assert Bytes().convert(f"3{unit}", None, None) == 3 * base**power
         assert Bytes().convert(f"2.5{unit}", None, None) == 5 * base**power // 2
-    assert rote("explain", "[(0)]+(1) -> [()]", "--shape", "4096", "--grid", "2x2", "--max-bytes", "96K").exit_code == 0
-
-
-def test_forget_names_what_is_gone() -> None:
-    """`rote wisdom forget` prints a line per decision, and nothing else is gone."""
-    for number in range(2):
-        wisdom.remember(wisdom.key({"number": number}), number)
-    first, second = wisdom.records()
-    assert str(first) in rote("wisdom", "forget", "number=0").output
-    assert wisdom.records() == (second,)
+    assert run("explain", "[(0)]+(1) -> [()]", "--shape", "4096", "--grid", "2x2", "--max-bytes", "96K").exit_code == 0
 
 
 @pytest.mark.slow

@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hurry import hurry
-from runner import Runner
+from runner import run
 
 import rote
 import rote.cli.transform
 import rote.fft.plan
 import rote.io.npy
 import rote.tensor.files
-from rote.cli import main, output
+from rote.cli import output
 from rote.cli.output import Watch, progress
-from rote.cli.transform import Request, transform
 from rote.runtime import Comm
 
 PHASES = ["start", "plan", "read", "transform", "write"]
@@ -66,7 +65,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
         (rote.cli.transform, "largest_error", 13.0),
     ):
         monkeypatch.setattr(owner, name, clock.during(seconds, getattr(owner, name)))
-    done = Runner().invoke(main, ["fft", "in.npy", "out.npy", "--check"], obj=60.0)
+    done = run("fft", "in.npy", "out.npy", "--check", obj=60.0)
     assert done.exit_code == 0, done.output
     times = dict(line.split()[:2] for line in done.output.splitlines() if line.split() and line.split()[0] in SAID)
     assert times == dict(zip(SAID, ["40.00", "32.00", "7.00", "7.00", "11.00", "13.00", "110.00"], strict=True))
@@ -96,19 +95,6 @@ def test_no_time_is_lost_between_phases(ranks: int, clock: Clock) -> None:
     assert clock.now - 90.0 == 454.0
 
 
-@pytest.mark.parametrize("inverse", [False, True])
-def test_every_phase_is_named(inverse: bool, clock: Clock) -> None:
-    """Both directions, with and without a change of layout at the end, have the same phases in the same order."""
-    np.save("in.npy", np.ones((6, 5, 4), "c16"))
-
-    def program(comm: Comm, output: str | None) -> dict[str, float]:
-        request = Request("in.npy", "out.npy", inverse=inverse, output=output, force=True)
-        return transform(comm, request).answer["seconds"]
-
-    assert [*rote.run(program, 2, (None,))[0]] == PHASES
-    assert [*rote.run(program, 2, ("[(),(),(0)]",))[0]] == [*PHASES[:4], "output", "write"]
-
-
 def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     """Each phase is a bar with its name from when it begins; planning fills it while walks are timed."""
     shown: list[str] = []
@@ -124,7 +110,7 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda bar, task, completed=0.0, **more: parts.append(completed)
     )
-    done = Runner().invoke(main, ["fft", "in.npy", "out.npy", "--ranks", "2", "--effort", "measure"])
+    done = run("fft", "in.npy", "out.npy", "--ranks", "2", "--effort", "measure")
     assert done.exit_code == 0, done.output
     assert [name for name in PHASES if name in shown] == PHASES
     assert parts and all(0 <= part <= 1 for part in parts)

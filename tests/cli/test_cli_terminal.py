@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from runner import Runner
+from runner import run
 
 import rote
-from rote.cli import doctor, main, output
+from rote.cli import doctor, output
 from rote.plot.text import draw
 
 
@@ -38,8 +38,8 @@ def test_colours_and_bars(
         monkeypatch.setenv("NO_COLOR", no_color)
     assert (output.animated(), output.coloured()) == (moves, paints)
     monkeypatch.setattr("rote.cli.doctor.findings", lambda: [doctor.Finding("FFT", "wrong", "broken", "cure")])
-    shown = Runner().invoke(main, ["show", "block[(0),()]"], color=True).output
-    told = Runner().invoke(main, ["doctor"], color=True).output
+    shown = run("show", "block[(0),()]", color=True).output
+    told = run("doctor", color=True).output
     assert ("\x1b[" in shown) is ("\x1b[" in told) is paints
 
 
@@ -50,7 +50,7 @@ def test_the_width_is_kept(layout: str, monkeypatch: pytest.MonkeyPatch) -> None
     dist = rote.parse(layout).on((40,) * rote.parse(layout).order, (3, 2))
     for columns in (72, 100, 160):
         monkeypatch.setenv("COLUMNS", str(columns))
-        text = Runner().invoke(main, ["show", layout, "--shape", shape, "--grid", "3x2"]).output
+        text = run("show", layout, "--shape", shape, "--grid", "3x2").output
         assert text == draw(dist, width=columns) + "\n"
         assert max(map(len, text.splitlines())) <= columns
     monkeypatch.delenv("COLUMNS")
@@ -60,7 +60,7 @@ def test_the_width_is_kept(layout: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_doctor_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     """No line of the report is wider than the terminal."""
     monkeypatch.setenv("COLUMNS", "60")
-    table = Runner().invoke(main, ["doctor"]).output.partition("\n\n")[0]
+    table = run("doctor").output.partition("\n\n")[0]
     assert max(map(len, table.splitlines())) <= 60
 
 

@@ -10,12 +10,10 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from runner import Runner, refused
+from runner import run
 
 import rote
 from rote import wisdom
-from rote.cli import main
 from rote.cli.output import progress
 from rote.cli.tune import moves, spearman
 from rote.fft import FFT
@@ -26,22 +24,10 @@ TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time", "flop_
 FACTORS = ["cache", "cache_factor", "page_factor", "rough_factor"]
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch) -> Path:
-    """A folder of its own for each test."""
-    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    return tmp_path / "kept"
-
-
-def tune(*args: object, command: str = "tune") -> Result:
-    """The command, in this process."""
-    return Runner().invoke(main, [command, *map(str, args)])
-
-
 def test_a_machine_is_measured_and_kept(place):
     """The times beside the default's, and the folder; what is kept is what was measured."""
     start = time.process_time()
-    done = tune("--ranks", 2, "--seconds", 0.2, "--force")
+    done = run("tune", "--ranks", 2, "--seconds", 0.2, "--force")
     assert time.process_time() - start < 10
     lines = done.output.splitlines()
     assert (done.exit_code, lines[0], lines[-1]) == (0, "2 ranks in this process", f"kept in {place}")
@@ -51,32 +37,32 @@ def test_a_machine_is_measured_and_kept(place):
     (entry,) = wisdom.records()
     assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
     assert {*TIMES, "cache"} <= entry.decision.keys() <= {*TIMES, *FACTORS}
-    tune("--ranks", 2, "--seconds", 0.1, "--force")
+    run("tune", "--ranks", 2, "--seconds", 0.1, "--force")
     assert len(wisdom.records()) == 1
 
 
 def test_a_busy_machine_is_not_kept(place, monkeypatch):
     """Times whose spread says that other work ran are printed, not kept, and do not replace what was kept before;
     --force keeps them."""
-    assert tune("--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
+    assert run("tune", "--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
     known = wisdom.records()
     usual = tuning.measure
     monkeypatch.setattr(tuning, "measure", lambda *args: (usual(*args)[0], 57.3))
     for check in ([], ["--check"]):
-        done = tune("--ranks", 2, "--seconds", 0.1, *check)
+        done = run("tune", "--ranks", 2, "--seconds", 0.1, *check)
         said = "not kept: the machine is busy, since some calls took 57 times as long as the fastest of their kind\n"
         assert done.exit_code == 0 and said in done.output and "--force keeps" in done.output
         assert wisdom.records() == known
-    told = json.loads(tune("--ranks", 2, "--seconds", 0.1, "--json").output)
+    told = json.loads(run("tune", "--ranks", 2, "--seconds", 0.1, "--json").output)
     assert (told["kept"], told["spread"]) == (False, 57.3) and wisdom.records() == known
-    assert tune("--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
+    assert run("tune", "--ranks", 2, "--seconds", 0.1, "--force").output.endswith(f"\nkept in {place}\n")
     assert wisdom.records() != known
 
 
 def test_the_check(place):
     """60 moves, and for both machines how their predictions rank; in little time."""
     start = time.process_time()
-    done = tune("--ranks", 2, "--seconds", 0.2, "--check")
+    done = run("tune", "--ranks", 2, "--seconds", 0.2, "--check")
     assert time.process_time() - start < 10
     assert done.exit_code == 0
     head, columns, *rows = done.output.splitlines()[-4:]
@@ -88,7 +74,7 @@ def test_the_check(place):
 
 def test_a_transform_is_timed_and_kept(place, tmp_path):
     """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
-    done = tune("--ranks", 2, "--shape", "4x8x4", "--layout", "[(0),(),()]")
+    done = run("tune", "--ranks", 2, "--shape", "4x8x4", "--layout", "[(0),(),()]")
     assert (done.exit_code, done.stderr) == (0, "")
     first, *plan, last = done.output.splitlines()
     assert (first, last) == ("2 ranks in this process", f"kept in {place}")
@@ -103,7 +89,7 @@ def test_a_transform_is_timed_and_kept(place, tmp_path):
     known = wisdom.records()
     (entry,) = (each for each in known if each.key.facts["what"] == "walk")
     walk = [f"    {line.strip()}" for line in plan if ": " in line and "[" in line and "fft" in line]
-    listed = tune("show", command="wisdom").output.splitlines()
+    listed = run("wisdom", "show").output.splitlines()
     assert listed[-len(walk) - 1 :] == [f"{entry.key}:", *walk]
     assert max(map(len, listed)) < 700
     path = tmp_path / "all.json"
@@ -111,7 +97,7 @@ def test_a_transform_is_timed_and_kept(place, tmp_path):
     assert len(wisdom.forget("what=walk")) == 1
     wisdom.include(path)
     assert wisdom.records() == known and again() == plan
-    assert tune("--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
+    assert run("tune", "--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
 
 
 def test_a_file_keeps_nothing(monkeypatch, tmp_path):
@@ -120,39 +106,20 @@ def test_a_file_keeps_nothing(monkeypatch, tmp_path):
     file.write_text("")
     monkeypatch.setenv("ROTE_WISDOM", str(file))
     with pytest.warns(wisdom.WisdomWarning):
-        assert f"not kept: {file} cannot be written to" in tune("--shape", "8x8", "--ranks", 2).output
+        assert f"not kept: {file} cannot be written to" in run("tune", "--shape", "8x8", "--ranks", 2).output
     assert file.read_text() == ""
 
 
 def test_where_nothing_is_kept(monkeypatch):
     """It says so, and measures all the same."""
     monkeypatch.setenv("ROTE_WISDOM", "")
-    assert tune("show", command="wisdom").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
-    assert tune("--ranks", 1, "--seconds", 0.1, "--force").output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
+    assert run("wisdom", "show").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
+    assert run("tune", "--ranks", 1, "--seconds", 0.1, "--force").output.endswith(
+        "\nkept nowhere: ROTE_WISDOM is empty\n"
+    )
     monkeypatch.setenv("ROTE_WISDOM", "/proc/self/none")
-    done = tune("--ranks", 1, "--seconds", 0.1, "--force")
+    done = run("tune", "--ranks", 1, "--seconds", 0.1, "--force")
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "not kept: /proc/self/none cannot be written to")
-
-
-@pytest.mark.parametrize(
-    ("args", "status", "part"),
-    [
-        (("--seconds", "0"), 2, "0"),
-        (("--ranks", "1", "--check"), 2, "write --ranks 2 or more"),
-        (("--shape", "8x8", "--check"), 2, "--check and --shape do not go together"),
-        (("--shape", "8x8", "--seconds", "3"), 2, "--seconds and --shape do not go together"),
-        (("--patient",), 2, "--patient is of an FFT; say of which tensor with --shape"),
-        (("--shape", "8xa"), 2, "write it as 8x9x10"),
-        (("--shape", "8x8", "--dtype", "f9", "--ranks", "2"), 1, "f9"),
-        (("--shape", "8x8", "--dtype", "q", "--ranks", "2"), 1, "FFTs are of real or complex numbers, not of int64"),
-        (("--shape", "8x8", "--threads", "999", "--ranks", "2"), 1, "for them"),
-    ],
-)
-def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
-    """One text, and nothing is measured or kept."""
-    monkeypatch.chdir(tmp_path)
-    refused(tune(*args), status, part)
-    assert not [*tmp_path.iterdir()]
 
 
 # --- the moves, and how times rank ------------------------------------------------------------------------------------
@@ -226,12 +193,12 @@ def test_tune_under_mpi(job, place):
 def test_the_machine_here_is_named_on_the_command_line():
     """Law: the machine that was measured is taken by its name; it is no machine of nodes on which a job might run."""
     line = ["explain", "[(0)] -> [()]", "--shape", "8", "--grid", "4", "--machine", "here"]
-    refused = Runner().invoke(main, line)
+    refused = run(*line)
     assert refused.exit_code == 1 and "run `rote tune`" in refused.output
     rote.run(lambda comm: tuning.keep_machine(comm, Machine(latency=1.0)), 2)
-    assert "on the machine here, measured on 2 threads" in Runner().invoke(main, line).output
-    told = json.loads(Runner().invoke(main, ["predict", "8x8", "--ranks", "4", "--machine", "here", "--json"]).output)
+    assert "on the machine here, measured on 2 threads" in run(*line).output
+    told = json.loads(run("predict", "8x8", "--ranks", "4", "--machine", "here", "--json").output)
     assert told["machine"] == "here, measured on 2 threads"
     assert Machine.load("here") != DEFAULT
-    refused = Runner().invoke(main, ["predict", "8x8", "--nodes", "2", "--machine", "here"])
+    refused = run("predict", "8x8", "--nodes", "2", "--machine", "here")
     assert refused.exit_code == 1 and "a job runs on the nodes of a machine" in refused.output
