@@ -1,8 +1,10 @@
-"""Command lines that are wrong: one clear text, a status, no traceback, and nothing measured, written or lost."""
+"""Command lines that are wrong: one text, a status, no traceback, and nothing is measured, written or lost."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from runner import refused, run
 
 from rote import wisdom
+from rote.cli.options import Bytes
 
 LINES = {
     "show '[(0),()]' --shape 3": (1, "order 2"),
@@ -45,7 +48,6 @@ LINES = {
     "explain": (2, "write a transition"),
     "explain '[(0)] -> [()]' --shape 4 --grid 2 --dtype S3": (1, "not |S3"),
     "explain '[(0)] -> [()]' --shape 4 --grid 2 --max-bytes 9": (1, "write max_bytes=96"),
-    "explain '[(0)] -> [()]' --max-bytes few": (2, "'few' is no number of bytes; write it as 100000, 64K"),
     "explain --fft 8x8 --ranks 2 --shape 8x8": (2, "--shape is for a transition and a"),
     "explain --fft 8x8 --ranks 2 --dtype q": (1, "not of int64; write f4"),
     "explain '[(0)] -> [()]' --html ''": (1, "this is a folder; name a file in it"),
@@ -99,6 +101,14 @@ LINES = {
     ),
     "bench --shape 8x8 --ranks 2 --only rote --machine none": (1, "no machine"),
 }
+NO_BYTES = ("", "K", "-1", "1.2.3K", "5KK", "5 bits", "1e3", "٣", "0x10", "_5", ".5K", "5i", "5iB", "NaN", "few")
+LINES |= {
+    f"explain '[(0)] -> [()]' '--max-bytes={text}'": (
+        2,
+        "is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB",
+    )
+    for text in NO_BYTES
+}
 FFTS = {
     "none.npy out.npy": (1, "none.npy: No such file or directory"),
     "folder out.npy": (1, "folder: Is a directory"),
@@ -112,6 +122,10 @@ FFTS = {
     "long.npy out.zarr": (1, "for which the format has none"),
     "real.npy real.npy": (1, "real.npy is the input, and would be lost; give the result a name of its own"),
     "real.npy real.npy --force --check": (1, "real.npy is the input, and would be lost"),
+    "real.npy ./real.npy --force": (1, "is the input, and would be lost; give the result a name of its own"),
+    "real.npy hard.npy --force": (1, "is the input, and would be lost; give the result a name of its own"),
+    "real.npy soft.npy --force": (1, "is the input, and would be lost; give the result a name of its own"),
+    "real.npy folder/up/real.npy": (1, "is the input, and would be lost; give the result a name of its own"),
     "real.npy half.npy": (1, "half.npy: this is there already; --force overwrites it"),
     "real.npy broken.npy": (1, "broken.npy: this is there already; --force overwrites it"),
     "real.npy /dev/full --force": (1, "/dev/full is a device or a pipe, and saving would replace it"),
@@ -151,7 +165,10 @@ def to_lose() -> None:
     Path("text.npy").write_text("not an array")
     Path("short.npy").write_bytes(Path("real.npy").read_bytes()[:-8])
     Path("broken.npy").symlink_to("nowhere")
+    Path("hard.npy").hardlink_to("real.npy")
+    Path("soft.npy").symlink_to("real.npy")
     Path("folder").mkdir()
+    Path("folder/up").symlink_to("..")
     for number in range(3):
         wisdom.remember(wisdom.key({"number": number}), number)
 
@@ -179,3 +196,48 @@ def test_a_wrong_transform_is_one_text(line: str, ranks: str) -> None:
     """On one rank and on several."""
     more = [] if "--ranks" in line else ["--ranks", ranks]
     is_refused(["fft", *line.split(), *more], *FFTS[line])
+
+
+# --- files that are there ---------------------------------------------------------------------------------------------
+
+ROTE = Path(sys.executable).with_name("rote")
+COMMANDS = {
+    "fft real.npy lost.npy": ["lost.npy"],
+    "show [(0)] --plot lost.png": ["lost.png"],
+    "explain [(0)]->[()] --html lost.html": ["lost.html"],
+    "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --json lost.json": ["lost.json"],
+    "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --png lost.png": ["lost.png"],
+    "wisdom export lost.json": ["lost.json"],
+    "demo --size 8 --ranks 1 --dir .": ["volume.npy", "spectrum.npy", "demo.png"],
+}
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_nothing_is_overwritten_unless_it_is_told(line: str) -> None:
+    """Every command that writes refuses a name that is taken, before the work, and takes it with --force."""
+    before = {path.name for path in Path.cwd().iterdir()}
+    for name in COMMANDS[line]:
+        Path(name).write_text("precious")
+        done = run(*line.split())
+        assert done.exit_code == 1, done.output
+        assert done.output.endswith(
+            f"Error: {os.path.join('.' * ('--dir' in line), name)}: this is there already; --force overwrites it\n"
+        )
+        assert Path(name).read_text() == "precious"
+        assert {path.name for path in Path.cwd().iterdir()} - before == {name}
+        Path(name).unlink()
+    for name in COMMANDS[line]:
+        Path(name).write_text("precious")
+    done = run(*line.split(), "--force")
+    assert done.exit_code == 0, done.output
+    assert all(b"precious" not in Path(name).read_bytes() for name in COMMANDS[line])
+
+
+@pytest.mark.parametrize("power", range(1, 7))
+def test_numbers_of_bytes(power: int) -> None:
+    """K, k and KiB are powers of 1024, as what Rote prints; KB of 1000; blanks in between are free."""
+    letter = " KMGTPE"[power]
+    for unit, base in ((letter, 1024), (letter.lower(), 1024), (f" {letter}iB", 1024), (f"{letter}B", 1000)):
+        assert Bytes().convert(f"3{unit}", None, None) == 3 * base**power
+        assert Bytes().convert(f"2.5{unit}", None, None) == 5 * base**power // 2
+    assert run("explain", "[(0)]+(1) -> [()]", "--shape", "4096", "--grid", "2x2", "--max-bytes", "96K").exit_code == 0
