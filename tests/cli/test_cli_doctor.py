@@ -86,46 +86,40 @@ def test_an_mpi_that_does_not_load(tmp_path: Path) -> None:
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py" / "__init__.py").write_text("")
     (tmp_path / "mpi4py" / "__main__.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "rote", "doctor"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    command, env = [sys.executable, "-m", "rote", "doctor"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "missing  MPI  " in done.stdout
 
 
-def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks that would each see themselves alone are foreseen."""
-    said = {"--mpi-lib-version": "Open MPI v5.0.11, package: x", "--version": "HYDRA build details:\n    Version: 5.0"}
-    answers(monkeypatch, lambda *command: said[command[-1]])
-    monkeypatch.setattr("shutil.which", lambda *args, **more: "/somewhere/mpiexec")
-    status, found, below = doctor()
-    assert status == 0
-    assert found["MPI"] == ("ok", "Open MPI v5.0.11")
-    assert found["mpiexec"][0] == "missing"
-    assert "is of MPICH, but mpi4py loads Open MPI" in found["mpiexec"][1]
-    assert "to mend mpiexec" in below
+BESIDE = str(Path(sys.executable).parent)
+LAUNCHERS = [  # the MPI that is loaded, the mpiexec of a shell, whether one is beside this Python, and what is said
+    ("Open MPI v5.0.11, package: x", "/usr/bin/hydra", False, "is of MPICH, but mpi4py loads Open MPI"),
+    ("MPICH Version:      5.0.2", "/usr/bin/mpiexec", True, f"{BESIDE}/mpiexec, beside this Python"),
+    ("MPICH Version:      5.0.2", None, True, f"{BESIDE}/mpiexec, beside this Python"),
+]
 
 
-@pytest.mark.parametrize("shell", ["/usr/bin/mpiexec", None])
-def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the right launcher is installed but a shell takes another one, or none, the cure is the PATH."""
-    programs = str(Path(sys.executable).parent)
+@pytest.mark.parametrize(("library", "shell", "beside", "part"), LAUNCHERS)
+def test_an_mpiexec_of_another_mpi(
+    library: str, shell: str | None, beside: bool, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks that would each see themselves alone are foreseen; where the right launcher is installed, the cure is the
+    PATH."""
     said = {
-        (sys.executable, "-m", "mpi4py", "--mpi-lib-version"): "MPICH Version:      5.0.2",
+        (sys.executable, "-m", "mpi4py", "--mpi-lib-version"): library,
         ("/usr/bin/mpiexec", "--version"): "mpirun (Open MPI) 4.1.4",
-        (f"{programs}/mpiexec", "--version"): "HYDRA build details:",
+        ("/usr/bin/hydra", "--version"): "HYDRA build details:\n    Version: 5.0",
+        (f"{BESIDE}/mpiexec", "--version"): "HYDRA build details:",
     }
     answers(monkeypatch, lambda *command: said[command])
-    monkeypatch.setattr("shutil.which", lambda name, path=None: f"{programs}/mpiexec" if path == programs else shell)
+    there = {BESIDE: f"{BESIDE}/mpiexec" if beside else None}
+    monkeypatch.setattr("shutil.which", lambda name, path=None: there.get(path, shell))
     status, found, below = doctor()
-    assert status == 0 and found["MPI"][0] == "ok" and found["mpiexec"][0] == "missing"
-    assert f"{programs}/mpiexec, beside this Python" in " ".join(found["mpiexec"][1].split())
-    assert f'to mend mpiexec:\n    export PATH="{programs}:$PATH"\n' in below
-    assert "pip install mpich" not in below
+    assert (status, found["MPI"][0], found["mpiexec"][0]) == (0, "ok", "missing")
+    assert part in " ".join(found["mpiexec"][1].split()) and "to mend mpiexec" in below
+    assert (f'to mend mpiexec:\n    export PATH="{BESIDE}:$PATH"\n' in below) is beside
+    assert not beside or "pip install mpich" not in below
 
 
 OTHERS = {

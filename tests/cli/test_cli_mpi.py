@@ -82,6 +82,7 @@ LINES = {
     "fft in.npy out.npy --grid 2x1 --layout [(2),(),()]": "names grid mode 2",
     "fft in.npy out.npy --inverse --real": "of 6 or 7; say which with --length",
     "explain [(0)] --shape 4 --grid 2": "is one layout",
+    "fft in.npy soft.npy --force": "is the input, and would be lost",
     "show [(0)": "not closed",
     "fft in.npy out.npy --ranks 3": "mpiexec has started 2 already",
     "bench --ranks 3": "--ranks is for threads, but mpiexec has started 2 ranks; leave --ranks out",
@@ -94,6 +95,7 @@ def test_every_error_is_said_once_and_ends_all(job, tmp_path):
     np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
     (tmp_path / "short.npy").write_bytes((tmp_path / "in.npy").read_bytes()[:-1])
     (tmp_path / "text.npy").write_text("not an array")
+    (tmp_path / "soft.npy").symlink_to("in.npy")
     done = job.run(MANY, tmp_path, *LINES)
     assert done.returncode == 0, done.stderr
     said = dict(each.split("\n", 1) for each in done.stderr.split("@ ")[1:])
@@ -102,7 +104,7 @@ def test_every_error_is_said_once_and_ends_all(job, tmp_path):
         assert part in said[line]
         assert said[line].count("Error: ") == 1 and "Traceback" not in said[line], said[line]
     assert done.stdout.strip() == ""
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "short.npy", "text.npy"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "short.npy", "soft.npy", "text.npy"]
 
 
 ALONE = """

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import click
 import numpy as np
@@ -30,7 +29,6 @@ try:
 except SystemExit as ended:
     print(json.dumps([ended.code, sorted(sys.modules)]))
 """
-NAMES = sorted(rote.fft.__all__)
 
 
 def python(code: str, *args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -51,32 +49,6 @@ def test_a_glance_imports_no_library(args: tuple[str, ...], tmp_path: Path) -> N
     own = {name for name in modules if name.startswith("rote.") and name.count(".") == 1}
     names = "__main__ cli host caches errors grammar lazy version"
     assert own <= {f"rote.{name}" for name in names.split()}
-
-
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import rote.fft", HEAVY),
-        ("import rote.fft; rote.fft.algorithms", {"pyfftw", "scipy", "ducc0", "mpi4py", "matplotlib"}),
-        ("import rote.fft; rote.fft.FFT, rote.fft.fftn", {"pyfftw", "scipy", "ducc0", "mpi4py", "matplotlib"}),
-    ],
-)
-def test_ffts_import_what_they_need(code: str, absent: set[str], tmp_path: Path) -> None:
-    """`import rote.fft` imports nothing from outside, and naming its functions no library of transforms."""
-    done = python(f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))", cwd=tmp_path)
-    assert {name.partition(".")[0] for name in json.loads(done.stdout)} & absent == set()
-
-
-def test_every_name_of_the_ffts_is_there() -> None:
-    """A name that is fetched late is kept and listed, and is no module; a misspelt one is an AttributeError."""
-    for name in NAMES:
-        value = getattr(rote.fft, name)
-        assert vars(rote.fft)[name] is value and not isinstance(value, ModuleType)
-    for package in (rote, rote.fft):
-        assert {name for name in dir(package) if not name.startswith("__")} >= {*package.__all__}
-        assert not {"attach", "os", "annotations", "TYPE_CHECKING", "lazy"} & {*dir(package)}
-    with pytest.raises(AttributeError, match=r"module 'rote\.fft' has no attribute 'ffftn'"):
-        rote.fft.ffftn  # noqa: B018
 
 
 def test_the_menu_names_the_commands() -> None:

@@ -6,10 +6,12 @@ import json
 import random
 import sys
 import time
+from itertools import product
 from math import prod
 from pathlib import Path
 
 import pytest
+from cli.test_cli_commands import answer
 from runner import run
 
 import rote
@@ -37,7 +39,9 @@ def test_a_machine_is_measured_and_kept(place):
     (entry,) = wisdom.records()
     assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
     assert {*TIMES, "cache"} <= entry.decision.keys() <= {*TIMES, *FACTORS}
-    run("tune", "--ranks", 2, "--seconds", 0.1, "--force")
+    told = answer("tune", "tune", "--ranks", 2, "--seconds", 0.1, "--force")
+    assert (told["ranks"], told["mpi"], told["kept"], told["check"]) == (2, None, True, None)
+    assert Machine(**told["measured"]) and Machine(**told["default"]) == Machine()
     assert len(wisdom.records()) == 1
 
 
@@ -98,6 +102,8 @@ def test_a_transform_is_timed_and_kept(place, tmp_path):
     wisdom.include(path)
     assert wisdom.records() == known and again() == plan
     assert run("tune", "--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
+    timed = answer("tune --shape", "tune", "--ranks", 2, "--shape", "4x4")
+    assert timed["kept"] and all(type(tried["seconds"]) is float for tried in timed["tried"])
 
 
 def test_a_file_keeps_nothing(monkeypatch, tmp_path):
@@ -114,15 +120,11 @@ def test_where_nothing_is_kept(monkeypatch):
     """It says so, and measures all the same."""
     monkeypatch.setenv("ROTE_WISDOM", "")
     assert run("wisdom", "show").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
-    assert run("tune", "--ranks", 1, "--seconds", 0.1, "--force").output.endswith(
-        "\nkept nowhere: ROTE_WISDOM is empty\n"
-    )
+    line = "tune", "--ranks", 1, "--seconds", 0.1, "--force"
+    assert run(*line).output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
     monkeypatch.setenv("ROTE_WISDOM", "/proc/self/none")
-    done = run("tune", "--ranks", 1, "--seconds", 0.1, "--force")
+    done = run(*line)
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "not kept: /proc/self/none cannot be written to")
-
-
-# --- the moves, and how times rank ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
@@ -136,27 +138,17 @@ def test_moves_are_fixed(ranks):
 
 
 def test_spearman_is_the_correlation_of_ranks():
-    """1 - 6 Σd²/(n(n²-1)) where no two are equal; unmoved by what keeps the order, turned by what turns it."""
+    """SciPy's, where times are equal as well; unmoved by what keeps the order, turned by what turns it."""
+    from scipy.stats import spearmanr  # takes a second to import
+
     draw = random.Random(2)
-    for size in (2, 3, 10, 60):
-        one, other = ([draw.random() for _ in range(size)] for _ in range(2))
-        places = [[sorted(row).index(value) for value in row] for row in (one, other)]
-        apart = sum((a - b) ** 2 for a, b in zip(*places, strict=True))
+    for size, pick in product((2, 3, 10, 60), (draw.random, lambda: draw.randrange(4))):
+        one, other = ([*(pick() for _ in range(size - 2)), 0.3, 0.7] for _ in range(2))
         rho = spearman(one, other)
-        assert rho == pytest.approx(1 - 6 * apart / (size * (size**2 - 1)))
+        assert rho == pytest.approx(spearmanr(one, other).statistic)
         assert spearman([value**3 for value in one], other) == spearman(other, one) == pytest.approx(rho)
         assert spearman([-value for value in one], other) == pytest.approx(-rho)
         assert spearman(one, one) == pytest.approx(1)
-
-
-def test_equal_times_share_their_ranks():
-    """The average of the ranks that they would have: then it is Pearson's correlation of the ranks."""
-    from scipy.stats import spearmanr  # takes a second to import
-
-    draw = random.Random(3)
-    for _ in range(20):
-        one, other = ([draw.randrange(4) for _ in range(9)] for _ in range(2))
-        assert spearman(one, other) == pytest.approx(spearmanr(one, other).statistic)
     assert spearman([1, 1, 1], [1, 2, 3]) == 0
 
 

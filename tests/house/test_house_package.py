@@ -13,6 +13,7 @@ import sys
 import tomllib
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -56,11 +57,28 @@ def test_import_imports_nothing(tmp_path: Path) -> None:
         ),
         ("import rote; rote.run(lambda comm: comm.rank, ranks=2)", {"mpi4py", "pyfftw", "matplotlib"}),
         ("import rote; rote.simulate, rote.DistTensor, rote.fft, rote.plot", {"mpi4py", "matplotlib"}),
+        ("import rote.fft", {"numpy", "rich", "scipy", "mpi4py", "matplotlib", "lark", "pyfftw", "ducc0"}),
+        (
+            "import rote.fft; rote.fft.algorithms, rote.fft.FFT, rote.fft.fftn",
+            {"pyfftw", "scipy", "ducc0", "mpi4py", "matplotlib"},
+        ),
     ],
 )
 def test_nothing_starts_mpi_before_it_must(source: str, absent: set[str], tmp_path: Path) -> None:
     """Parsing, compiling, in-process ranks and all public names work without MPI, plots or kernels being loaded."""
     assert imported_after(source, tmp_path) & absent == set()
+
+
+def test_every_name_of_the_ffts_is_there() -> None:
+    """A name that is fetched late is kept and listed, and is no module; a misspelt one is an AttributeError."""
+    for name in sorted(rote.fft.__all__):
+        value = getattr(rote.fft, name)
+        assert vars(rote.fft)[name] is value and not isinstance(value, ModuleType)
+    for package in (rote, rote.fft):
+        assert {name for name in dir(package) if not name.startswith("__")} >= {*package.__all__}
+        assert not {"attach", "os", "annotations", "TYPE_CHECKING", "lazy"} & {*dir(package)}
+    with pytest.raises(AttributeError, match=r"module 'rote\.fft' has no attribute 'ffftn'"):
+        rote.fft.ffftn  # noqa: B018
 
 
 PURE = """
