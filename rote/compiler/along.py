@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.kinds import Split, run_starts
+from ..layout.kinds import run_starts
 from ..layout.view import Digit
 from .overlaps import ModeReading, Reading, counting, number_of, splits_of
 
@@ -146,7 +146,7 @@ def _runs(source: Reading, target: Reading) -> tuple[_Runs, _Runs] | None:
 def _blocks(mode: ModeReading, counter: np.dtype[Any]) -> _Runs | None:
     """The runs of a mode that is split into blocks; None if it is not."""
     digits, splits, n = mode
-    begin = run_starts(tuple([Split(g, *split) for g, split in enumerate(splits)]), n)
+    begin = run_starts(splits, n)
     if begin is None:
         return None
 
@@ -156,7 +156,7 @@ def _blocks(mode: ModeReading, counter: np.dtype[Any]) -> _Runs | None:
 
 def _with_tiles(blocks: _Runs, tiled: ModeReading) -> tuple[_Runs, _Runs]:
     """The runs of a mode that one side splits into blocks, and of its tiles on the other side."""
-    _, ((kind, p), *_), n = tiled
+    _, ((_, kind, p), *_), n = tiled
     digits = Digit(0, kind.tile * p, -(-n // (kind.tile * p))), Digit(0, kind.tile, p), Digit(0, 1, kind.tile)
     place = ((np.arange(p) - kind.at) % p).astype(blocks.begin.dtype)
     return blocks._replace(digits=digits), _Runs(digits[1:2], place, place + 1)

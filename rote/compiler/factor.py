@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from ..caches import memoized, memoized_arrays
 from ..lattice import Lattice
+from ..layout.kinds import part_extents
 from .along import Along, along_of
 from .overlaps import FEW, Intervals, Reading, counting, number_of, overlaps, overlaps_below, splits_of
 from .pairs import Pairs, pairs_of
 from .peers import RECEIVES, SENDS, PeerRule
-from .volumes import extents_along, over_grid
+from .volumes import over_grid
 
 __all__ = ["Factor", "Group", "Traffic", "factor"]
 
@@ -184,7 +185,7 @@ class Factor:
         """The number of elements at the coordinates of one side: an axis per split."""
         table: Ints = np.array(1, self.counter)
         for mode in self.sides[side]:
-            table = np.asarray(np.multiply.outer(table, extents_along(mode.splits, mode.extent)), self.counter)
+            table = np.asarray(np.multiply.outer(table, part_extents(mode.splits, mode.extent)), self.counter)
         return table
 
     @memoized_arrays(16384, few=8)

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
-from ..layout.kinds import Split
+from ..layout.kinds import Split, numbered
 from ..layout.view import Digit
 from .factor import Factor, Group, Traffic, factor
 from .overlaps import ModeReading, Reading, TooManyPiecesError, counting
@@ -360,7 +360,7 @@ def _reading(modes: Modes, alike: bool) -> Reading:
     for number, (digits, splits) in enumerate(modes):
         extent = prod([digit.size for digit in digits])
         read = (Digit(number, 1, extent),) if alike else digits
-        reading.append(ModeReading(read, tuple([(split.kind, split.parts) for split in splits]), extent))
+        reading.append(ModeReading(read, numbered(splits), extent))
     return tuple(reading)
 
 

@@ -42,12 +42,12 @@ class ModeReading(NamedTuple):
 
     Attributes:
         digits: the digits of the tensor's modes that it reads.
-        splits: the kind and the number of parts of each split, the outermost first.
+        splits: its splits, the outermost first, over grid modes 0, 1, ….
         extent: the number of its indices.
     """
 
     digits: tuple[Digit, ...]
-    splits: tuple[tuple[Kind, int], ...]
+    splits: tuple[Split, ...]
     extent: int
 
 
@@ -92,7 +92,7 @@ def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, .
 
     for digits, splits, n in reading:
         index, left = from_tensor(digits, tensor), np.full(number, n)
-        for kind, parts in splits:
+        for _, kind, parts in splits:
             coordinate, index = split(kind, parts, left, index)
             left = extent(kind, parts, left, coordinate)
             at.append(coordinate)
@@ -102,7 +102,7 @@ def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, .
 
 def splits_of(*readings: Reading) -> list[int]:
     """The number of parts of each split, one side after the other."""
-    return [parts for reading in readings for _, splits, _ in reading for _, parts in splits]
+    return [parts for reading in readings for _, splits, _ in reading for _, _, parts in splits]
 
 
 class Intervals(Sequence[Lattice]):
@@ -158,16 +158,15 @@ def intervals(source: Reading, target: Reading) -> Intervals | None:
         return None
 
     n = source[0].extent
-    splits = [tuple([Split(g, *split) for g, split in enumerate(side)]) for side in sides]
-    starts = [run_starts(side, n) for side in splits]
+    starts = [run_starts(side, n) for side in sides]
     if starts[0] is None or starts[1] is None:
         return None
 
     edges = np.unique(np.concatenate([start for start in starts if start is not None]))
     edges = edges[edges < n]
-    (at, local), (other_at, other_local) = (locate(side, n, edges) for side in splits)
+    (at, local), (other_at, other_local) = (locate(side, n, edges) for side in sides)
     rows = np.array([*at.values(), *other_at.values(), local, other_local], np.int64)
-    shapes = [tuple([split.parts for split in side]) for side in splits]
+    shapes = [tuple([split.parts for split in side]) for side in sides]
     return Intervals(np.diff(edges, append=n), rows, (shapes[0], shapes[1]))
 
 
@@ -217,7 +216,7 @@ def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice
     if 0 in extents.values():
         return ()
     for mode in (*source, *target):
-        if _has_lengths(mode) and min(mode.splits[0][1], mode.extent) > most:
+        if _has_lengths(mode) and min(mode.splits[0].parts, mode.extent) > most:
             return None  # each part has another length than some before it, and makes a lattice
 
     sides = (source,) if source == target else (source, target)
@@ -240,7 +239,7 @@ def overlaps_below(source: Reading, target: Reading, most: int) -> tuple[Lattice
 
 def _has_lengths(mode: ModeReading) -> bool:
     """Whether its parts are of many lengths, in no simple order."""
-    return bool(mode.splits) and mode.splits[0][0] == FLOOR and mode.extent % mode.splits[0][1] != 0
+    return bool(mode.splits) and mode.splits[0].kind == FLOOR and mode.extent % mode.splits[0].parts != 0
 
 
 def _order_of_rows(sides: Sequence[Reading], first: int) -> list[int]:
@@ -277,12 +276,12 @@ def _read(lattice: Lattice, digits: tuple[Digit, ...], places: dict[int, int]) -
     return read
 
 
-def _deal(lattice: Lattice, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[Lattice]:
+def _deal(lattice: Lattice, splits: tuple[Split, ...], n: int) -> Iterator[Lattice]:
     """A lattice, in parts, with the coordinates of some splits and the local index in place of an index below n."""
     if not splits:
         yield lattice
         return
-    (kind, parts), *inner = splits
+    (_, kind, parts), *inner = splits
 
     for stretch in stretches(kind, parts, n):
         for part in lattice.between(-1, stretch.start, stretch.stop):
@@ -322,9 +321,9 @@ def _digit(row: Row, weight: int, modulus: int) -> Row:
     return tuple([n % modulus // weight for n in row])
 
 
-def _uneven(splits: list[tuple[Kind, int]]) -> bool:
+def _uneven(splits: list[Split]) -> bool:
     """Whether the coordinates of an index under some splits depend on the extent of the mode."""
-    return not all(kind.tile for kind, _ in splits)
+    return not all(split.kind.tile for split in splits)
 
 
 def _by_extent(lattice: Lattice, kind: Kind, parts: int, n: int) -> Iterator[tuple[Lattice, int]]:

@@ -261,6 +261,24 @@ class Route:
     steps: tuple[Step, ...]
 
 
+class _Limits(NamedTuple):
+    """What a route must keep to.
+
+    Attributes:
+        below: the seconds below which it must stay.
+        both: whether peaks count as well as seconds.
+        most: the most elements that any rank may hold.
+        kind: the kind of a step that it must have.
+        without: a step that it must not have.
+    """
+
+    below: float = inf
+    both: bool = False
+    most: float = inf
+    kind: str | None = None
+    without: Edge | None = None
+
+
 class _Path(NamedTuple):
     """Steps from the source to a layout, which may become a route.
 
@@ -305,30 +323,31 @@ class Search:
         two = at_least_in_two(movement(self.source, self.target), self.item, self.machine, sent)
         if min(direct.seconds, most) <= two * (1 + _SAME):
             return direct
-        return next(self._routes(below=min(direct.seconds, most)), direct)
+        return next(self._routes(_Limits(below=min(direct.seconds, most))), direct)
 
     def within(self, most: int) -> Route | None:
         """A cheapest route among those that never hold more than `most` elements on a rank."""
-        return next(self._routes(both=True, most=most), None)
+        return next(self._routes(_Limits(both=True, most=most)), None)
 
     def front(self) -> list[Route]:
         """The routes that no other beats in both seconds and peak, the fastest first."""
         front: list[Route] = []
-        for route in self._routes(both=True):
+        for route in self._routes(_Limits(both=True)):
             if not front or route.peak < front[-1].peak:
                 front.append(route)
         return front
 
     def with_kind(self, kind: str) -> Route | None:
         """A cheapest route that has a step of some kind."""
-        return next(self._routes(kind=kind), None)
+        return next(self._routes(_Limits(kind=kind)), None)
 
     def next_to(self, steps: tuple[Step, ...]) -> Route | None:
         """A cheapest route that avoids at least one of these steps."""
 
         others: list[Route] = []
         for step in steps:
-            other = next(self._routes(without=(self._number(step.before), self._number(step.after))), None)
+            edge = self._number(step.before), self._number(step.after)
+            other = next(self._routes(_Limits(without=edge)), None)
             if other is not None:
                 others.append(other)
         return min(others, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
@@ -362,30 +381,14 @@ class Search:
         peaks = [peak(step, self.source, self.target, k == 0, k == last) for k, step in enumerate(steps)]
         return Route(seconds, max(peaks), steps)
 
-    def _routes(
-        self,
-        below: float = inf,
-        *,
-        both: bool = False,
-        most: float = inf,
-        kind: str | None = None,
-        without: Edge | None = None,
-    ) -> Iterator[Route]:
-        """Yield routes to the target in order of seconds: the fastest and, if `both`, all that need less memory.
-
-        Args:
-            below: the seconds below which a route must stay.
-            both: whether peaks count as well as seconds.
-            most: the most elements that any rank may hold.
-            kind: the kind of a step that a route must have.
-            without: a step that a route must not have.
-        """
+    def _routes(self, limits: _Limits) -> Iterator[Route]:
+        """Yield routes to the target in order of seconds: the fastest and, if memory counts, all that need less."""
         direct = self.direct()
         if not direct.steps:
-            if kind is None and without is None and direct.peak <= most:
+            if limits.kind is None and limits.without is None and direct.peak <= limits.most:
                 yield direct
             return
-        yield from _Opened(self, self._all(), below * (1 - _SAME), both, most, kind, without).routes()
+        yield from _Opened(self, self._all(), limits).routes()
 
 
 class _Opened:
@@ -395,29 +398,18 @@ class _Opened:
     by the sizes of blocks, then one by what ranks lack, and last its price, which makes the path longer.
     """
 
-    def __init__(
-        self,
-        search: Search,
-        every: Sequence[Distribution],
-        limit: float,
-        both: bool,
-        most: float,
-        kind: str | None,
-        without: Edge | None,
-    ) -> None:
-        self.search, self.every, self.limit, self.both, self.most = search, every, limit, both, most
-        self.kind, self.without = kind, without
+    def __init__(self, search: Search, every: Sequence[Distribution], limits: _Limits) -> None:
+        self.search, self.every, self.limits = search, every, limits
+        self.below = limits.below * (1 - _SAME)
         self.times = search.item, search.machine, search.wire
         self.first, self.aside = self._by_sizes()
-        self.left = {
-            _SOURCE: _bound(movement(search.source, search.target), self.times)
-        }  # seconds from a layout on, at least
+        self.left = {_SOURCE: _bound(movement(search.source, search.target), self.times)}  # seconds to the target
         self.peaks: dict[tuple[int, bool], list[int]] = {}  # with which a layout was reached, in falling order
         self.looked = self.drafted = 0
 
     def routes(self) -> Iterator[Route]:
         """The routes in order of seconds."""
-        start = _Path(0.0, (0, _SOURCE, self.kind is None), ())
+        start = _Path(0.0, (0, _SOURCE, self.limits.kind is None), ())
         drafts = [(self.left[_SOURCE], (0,), partial(self.onward, start))]
         return (route for _, route in best_first(drafts, Route))
 
@@ -426,7 +418,7 @@ class _Opened:
         most, layout, done = path.ties
 
         peaks = self.peaks.setdefault((layout, done), [])
-        if peaks and (not self.both or peaks[-1] <= most):
+        if peaks and (not self.limits.both or peaks[-1] <= most):
             return  # an earlier path to this layout is as good
         peaks.append(most)
 
@@ -440,12 +432,12 @@ class _Opened:
 
         # Every layout gets a draft, of which few are opened: the bound by sizes costs nothing.
         for following in (_TARGET,) if spent else range(_TARGET, len(self.every)):
-            if following == layout or (layout, following) == self.without:
+            if following == layout or (layout, following) == self.limits.without:
                 continue
             rest = max(self.aside[following], self.first[following] + self.left.get(following, 0.0))
 
             bound = path.seconds + rest
-            if bound < self.limit:
+            if bound < self.below:
                 self.drafted += 1
                 opened = partial(self.sharpened, path, following, self.drafted, bound)
                 yield bound, (_BY_SIZES, *path.ties, self.drafted), opened
@@ -461,16 +453,16 @@ class _Opened:
         if rough:
             self.left[following] = _bound(movement(self.every[following], self.search.target), self.times)
 
-        if rough or self.both:
+        if rough or self.limits.both:
             step = self.first[following]
         else:
             step = _bound(movement(self.every[path.ties[1]], self.every[following]), self.times)
 
-        sharp = self.both or not rough  # if memory counts, nearly every step is priced
+        sharp = self.limits.both or not rough  # if memory counts, nearly every step is priced
         self.looked += sharp
 
         bound = max(bound, path.seconds + step + self.left[following])
-        if bound < self.limit:
+        if bound < self.below:
             if sharp:
                 yield bound, (_BY_LACK, *path.ties, number), partial(self.priced, path, following, number)
             else:
@@ -485,15 +477,15 @@ class _Opened:
             return
 
         # Only where memory counts, because a peak takes as long as a price.
-        if self.both:
+        if self.limits.both:
             ends = layout == _SOURCE, following == _TARGET
             most = max(most, peak(step, search.source, search.target, *ends))
 
-        if most <= self.most:
-            done = done or step.kind == self.kind
+        if most <= self.limits.most:
+            done = done or step.kind == self.limits.kind
             longer = _Path(path.seconds + seconds, (most, following, done), (*path.steps, step))
             bound = longer.seconds + self.left[following]
-            if bound < self.limit:
+            if bound < self.below:
                 yield bound, (len(longer.steps), *longer.ties, number), partial(self.onward, longer)
 
     def _by_sizes(self) -> tuple[list[float], list[float]]:

@@ -14,16 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized_arrays
-from ..grammar.nodes import Kind
-from ..layout import kinds
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid, row_major
+from ..layout.kinds import numbered, part_extents
 from .overlaps import counting
 
-__all__ = ["block_sizes", "coordinates", "extents_along", "largest_block", "over_grid", "over_ranks", "places", "thin"]
+__all__ = ["block_sizes", "coordinates", "largest_block", "over_grid", "over_ranks", "places", "thin"]
 
 Ints = npt.NDArray[np.int64]
-_GRID_MODE, _KIND_AND_PARTS = attrgetter("grid_mode"), attrgetter("kind", "parts")  # of a split
+_GRID_MODE = attrgetter("grid_mode")  # of a split
 
 
 @memoized_arrays(8192, few=8)
@@ -35,7 +34,7 @@ def block_sizes(dist: Distribution) -> Ints:
 
     sizes = np.array(1, counter, ndmin=len(dist.grid.shape))
     for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
-        table = extents_along(tuple(map(_KIND_AND_PARTS, mode)), extent)
+        table = part_extents(numbered(mode), extent)
         sizes = sizes * over_grid(table, [*map(_GRID_MODE, mode)], dist.grid.order)
     for g, at in dist.layout.rooted:
         sizes = sizes * over_grid((np.arange(dist.grid.shape[g]) == at).astype(np.int64), [g], dist.grid.order)
@@ -45,16 +44,6 @@ def block_sizes(dist: Distribution) -> Ints:
 def largest_block(dist: Distribution) -> int:
     """The most elements that a rank holds."""
     return int(block_sizes(dist).max())
-
-
-@memoized_arrays(4096, few=1)
-def extents_along(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
-    """The number of local indices of a mode at all coordinates of its splits: an axis per split."""
-    shape = [parts for _, parts in splits]
-    left: Ints = np.array(extent)
-    for (kind, parts), at in zip(splits, np.indices(shape, sparse=True), strict=True):
-        left = kinds.extent(kind, parts, left, at)
-    return np.broadcast_to(left, shape)
 
 
 def over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:

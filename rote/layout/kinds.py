@@ -10,7 +10,7 @@ Functions take integers or NumPy arrays alike; `n` is the extent.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -18,17 +18,18 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..caches import memoized
+from ..caches import memoized, memoized_arrays
 from ..errors import LayoutError, counted
 from ..grammar.nodes import BLOCK, Kind
 from ..grammar.text import kind_text
 from .indexset import EMPTY, IndexSet, Ints
 
 __all__ = ["CEIL", "CONSECUTIVE", "FLOOR", "Split", "Stretch", "block_kind", "check_kind", "check_mode", "dealings"]
-__all__ += ["cyclic_kind", "extent", "local_extents", "local_positions", "locate", "mode_set"]
+__all__ += ["cyclic_kind", "extent", "local_extents", "local_positions", "locate", "mode_set", "numbered"]
 __all__ += ["part_extents", "run_starts", "split", "stretches"]
 
 _INDICES = "index", "indices"
+_KIND, _PARTS = attrgetter("kind"), attrgetter("parts")  # of a split
 _CHANGES = 4  # of the length of parts, at most, in a kind that is no list of parts
 
 CEIL, FLOOR = Kind("ceil"), Kind("floor")
@@ -271,6 +272,11 @@ class Split(NamedTuple):
     parts: int
 
 
+def numbered(splits: Sequence[Split]) -> tuple[Split, ...]:
+    """Splits of a mode over grid modes 0, 1, ...: equal ones do the same to a mode, on whichever grid modes."""
+    return tuple(map(Split, range(len(splits)), map(_KIND, splits), map(_PARTS, splits)))
+
+
 def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
     """Along a mode with these splits, the coordinate per grid mode that holds each index, and its local index there."""
     coordinates: dict[int, Ints] = {}
@@ -320,6 +326,7 @@ def run_starts(splits: tuple[Split, ...], n: int) -> Ints | None:
     return starts
 
 
+@memoized_arrays(4096, few=1)
 def part_extents(splits: tuple[Split, ...], n: int) -> Ints:
     """The local extent at each coordinate of a mode's splits: an array with a mode for each of them."""
     left: Ints = np.array(n)

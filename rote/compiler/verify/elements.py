@@ -64,7 +64,7 @@ def elements(reading: Reading, lattice: Lattice, at: Sequence[Row], local: Seque
     return tuple(numbers)
 
 
-def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[Row], local: Row) -> Row:
+def _index(splits: Sequence[Split], n: int, shape: At, at: Sequence[Row], local: Row) -> Row:
     """The index along a view mode of `n` indices, at some coordinates and local indices.
 
     From outside inwards, coordinates say which stretch each split has; from inside outwards, a local index is the
@@ -74,7 +74,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
         indices        0 1   2 3   4 5   6 7   8 9  10 11                           of the second one there:   2 3
     """
     dealt = []
-    for depth, ((kind, p), row) in enumerate(zip(splits, at, strict=True), 1):
+    for depth, ((_, kind, p), row) in enumerate(zip(splits, at, strict=True), 1):
         least, most = span(row, shape)
         if least < 0 or most >= p:
             raise PlanError(f"there are no coordinates {least} to {most} along {kind} over {p}")
@@ -82,7 +82,7 @@ def _index(splits: Sequence[tuple[Kind, int]], n: int, shape: At, at: Sequence[R
 
         if depth < len(splits):
             extents = sorted({*extent(kind, p, n, np.arange(least, most + 1)).tolist()})
-            if len(extents) > 1 and not all(inner.tile for inner, _ in splits[depth:]):
+            if len(extents) > 1 and not all(inner.kind.tile for inner in splits[depth:]):
                 raise PlanError(f"coordinates {least} to {most} along {kind} over {p} have several extents, {extents}")
             n = extents[-1]
 
@@ -155,11 +155,10 @@ def _listed_elements(
     coordinates, numbers = iter(at), np.zeros(lattice.size, np.int64)
 
     for (digits, splits, n), (start, table) in zip(reading, local, strict=True):
-        named = tuple([Split(g, *split) for g, split in enumerate(splits)])
         along, position, index = [*islice(coordinates, len(splits))], start + table, np.full(lattice.size, -1)
 
-        for place in product(*[range(split.parts) for split in named]):
-            indices = mode_set(named, n, place).to_array()
+        for place in product(*[range(split.parts) for split in splits]):
+            indices = mode_set(splits, n, place).to_array()
             here = (position >= 0) & (position < len(indices))
             for (first, rest), c in zip(along, place, strict=True):
                 here &= first + rest == c
@@ -180,11 +179,10 @@ def check_intervals(source: Reading, target: Reading, intervals: Intervals) -> N
     local, row = intervals.rows[-2:], 0
 
     for (_, splits, n), first, shape in zip((*source, *target), local, intervals.shapes, strict=True):
-        named = tuple([Split(g, *split) for g, split in enumerate(splits)])
-        if run_starts(named, n) is None or shape != tuple([split.parts for split in named]):
+        if run_starts(splits, n) is None or shape != tuple([split.parts for split in splits]):
             raise PlanError(f"{splits} do not cut {n} indices into one run for each coordinate")
 
-        lengths = part_extents(named, n).reshape(-1)
+        lengths = part_extents(splits, n).reshape(-1)
         at = np.ravel_multi_index(tuple(intervals.rows[row : row + len(shape)]), shape)
         index = (np.cumsum(lengths) - lengths)[at] + first
 
