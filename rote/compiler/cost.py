@@ -30,17 +30,7 @@ from .movement import RECEIVES, SENDS, Movement
 from .step import LOCAL, Step
 from .volumes import block_sizes, largest_block, over_ranks
 
-__all__ = [
-    "Cost",
-    "Duration",
-    "Flow",
-    "at_least",
-    "at_least_in_two",
-    "duration",
-    "flow",
-    "peak",
-    "steps_cost",
-]
+__all__ = ["Cost", "Duration", "Flow", "at_least", "at_least_in_two", "duration", "flow", "peak", "steps_cost"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]

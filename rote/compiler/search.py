@@ -491,10 +491,8 @@ class _Opened:
     def _by_sizes(self) -> tuple[list[float], list[float]]:
         """Lower bounds on a step to each layout, and on it and another one to the target: both copy a block."""
         search = self.search
-        along, whole = (
-            search.machine.at_best_along(search.source.grid, search.target.grid),
-            largest_block(search.target),
-        )
+        along = search.machine.at_best_along(search.source.grid, search.target.grid)
+        whole = largest_block(search.target)
         copying, moving = search.item * min(along.copy_time), search.item * min(along.byte_time)
         if search.target.partial or search.wire is not None:
             moving = 0.0

@@ -23,20 +23,8 @@ from ..layout.grid import Grid
 from ..layout.refine import with_components
 from .movement import Movement, movement
 
-__all__ = [
-    "KINDS",
-    "LOCAL",
-    "Step",
-    "StepKind",
-    "as_dtype",
-    "as_kind",
-    "as_wire",
-    "check_steps",
-    "error_of",
-    "rounded",
-    "sent_as",
-    "wire_of",
-]
+__all__ = ["KINDS", "LOCAL", "Step", "StepKind", "as_dtype", "as_kind", "as_wire", "check_steps", "error_of"]
+__all__ += ["rounded", "sent_as", "wire_of"]
 
 LocalKind = Literal["slice", "zero_fill", "relayout"]
 """A kind of step without communication."""

@@ -14,19 +14,8 @@ from ..caches import memoized
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = [
-    "MOST_PROCESSES",
-    "Grid",
-    "Printed",
-    "check_grid",
-    "divisors",
-    "factorings",
-    "grid_shape",
-    "integer",
-    "integers",
-    "ranks_at",
-    "tensor_shape",
-]
+__all__ = ["MOST_PROCESSES", "Grid", "Printed", "check_grid", "divisors", "factorings", "grid_shape", "integer"]
+__all__ += ["integers", "ranks_at", "tensor_shape"]
 
 
 MOST_PROCESSES = 1 << 22

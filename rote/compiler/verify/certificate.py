@@ -211,11 +211,7 @@ def _partners(ends: Ends, rules: Rules, rank: int, side: int) -> list[range]:
 
 
 def _expected(
-    ends: Ends,
-    parts: list[ProvedComponent],
-    rules: Rules,
-    side: int,
-    ranks: Iterable[tuple[int, int | None]],
+    ends: Ends, parts: list[ProvedComponent], rules: Rules, side: int, ranks: Iterable[tuple[int, int | None]]
 ) -> Iterator[tuple[int, int | None, list[Expected]]]:
     """The messages of some ranks, ascending by peer, as products of the proved elements.
 
