@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 @dataclass(slots=True)
-class Place:
+class Stop:
     """A place at which the parser stops: what it has taken of this side of an arrow, and what it would take next."""
 
     text: str
@@ -166,12 +166,12 @@ def misplaced(text: str, position: int, taken: list[Token], expected: set[str], 
     # Only the side of an arrow, or what follows the grid of a stage, matters.
     begin = next((i + 1 for i in reversed(range(len(taken))) if taken[i].type in ("->", "GRID")), 0)
     start = taken[begin - 1].position + len(taken[begin - 1].text) if begin else 0
-    place = Place(text, start, taken[begin:], expected, walk)
+    stop = Stop(text, start, taken[begin:], expected, walk)
 
     if begin and piece.type == "arrow" and not walk:
         piece = piece._replace(type="secondarrow")
-    name, token = _named(piece, place)
-    return mistake(name, text, token.position, token.text, _detail(name, token.text, place))
+    name, token = _named(piece, stop)
+    return mistake(name, text, token.position, token.text, _detail(name, token.text, stop))
 
 
 def _piece(text: str, position: int) -> Token:
@@ -191,28 +191,28 @@ def _after(token: Token, text: str) -> Token:
     return _piece(text, token.position + len(token.text))
 
 
-def _named(piece: Token, place: Place) -> tuple[str, Token]:
+def _named(piece: Token, stop: Stop) -> tuple[str, Token]:
     """The name of the mistake by the table, and then by the text around; with the token that is to blame."""
-    if place.walk:
-        for comma, taken in pairwise(place.side):  # an action's name, read as a mode: its parenthesis is still open
-            if comma.type == "," and taken.type == "MODE" and taken.text in {*ACTIONS} - place.names:
+    if stop.walk:
+        for comma, taken in pairwise(stop.side):  # an action's name, read as a mode: its parenthesis is still open
+            if comma.type == "," and taken.type == "MODE" and taken.text in {*ACTIONS} - stop.names:
                 return "missing-closing-parenthesis", taken
-        piece = _in_stage(piece, place)
+        piece = _in_stage(piece, stop)
 
-    name = _looked_up(piece, place)
-    if place.part == "view" and piece.type not in _EVERYWHERE:
-        name, piece = _before_brackets(name, piece, place)
-    if name == "missing-modes" and place.action in RESIZES:
+    name = _looked_up(piece, stop)
+    if stop.part == "view" and piece.type not in _EVERYWHERE:
+        name, piece = _before_brackets(name, piece, stop)
+    if name == "missing-modes" and stop.action in RESIZES:
         name = "missing-extent"
 
     # A parenthesis or a comma may be wrong because an earlier parenthesis is not closed.
-    may_be_unclosed = name == "nested-parentheses" or (name == "leading-comma" and place.part != "actions")
-    if may_be_unclosed and place.opened.endswith("(") and _unclosed(piece, place):
+    may_be_unclosed = name == "nested-parentheses" or (name == "leading-comma" and stop.part != "actions")
+    if may_be_unclosed and stop.opened.endswith("(") and _unclosed(piece, stop):
         name = "missing-closing-parenthesis"
     return name, piece
 
 
-def _looked_up(piece: Token, place: Place) -> str:
+def _looked_up(piece: Token, stop: Stop) -> str:
     """The mistake of the first row of the table that fits."""
     classes = {ANY, piece.type}
     if piece.type in ("word", "mixed", "kind"):
@@ -221,10 +221,10 @@ def _looked_up(piece: Token, place: Place) -> str:
             classes |= {"TEXT", piece.text}
         if piece.text in ACTIONS:
             classes.add("action")
-        elif piece.text in place.names:
+        elif piece.text in stop.names:
             classes.add("MODE")
 
-    last, opened, expects = place.last, place.opened, {ANY, *place.expected}
+    last, opened, expects = stop.last, stop.opened, {ANY, *stop.expected}
     for before, expected, innermost, cases in _TABLE:
         follows = before == ANY or last in before.split("/")
         if follows and expects.issuperset(expected.split("&")) and opened.endswith(innermost):
@@ -252,35 +252,35 @@ def _in_grid(text: str) -> tuple[str, Token] | None:
     return None
 
 
-def _in_stage(piece: Token, place: Place) -> Token:
+def _in_stage(piece: Token, stop: Stop) -> Token:
     """Classify a piece of a stage: what follows the layout is an end, and among actions a name may be an action."""
     action = piece.text in ACTIONS
-    if place.part == "actions":
+    if stop.part == "actions":
         if action:
             return piece._replace(type="action")
         return piece._replace(type="arrow") if piece.type in _ARROWS else piece
 
     # Behind a bracket that is not closed, a colon and an action are to begin the actions of the stage.
-    unclosed = "]" not in place.text[piece.position :]
-    if place.part == "brackets" and place.last == ":" and action and unclosed:
-        return Token("action", ":", place.side[-1].position)
+    unclosed = "]" not in stop.text[piece.position :]
+    if stop.part == "brackets" and stop.last == ":" and action and unclosed:
+        return Token("action", ":", stop.side[-1].position)
 
-    following = _after(piece, place.text)
-    if piece.type == ":" and place.part == "suffixes":
-        ends = following.type == "word" or not place.opened.endswith("(")
+    following = _after(piece, stop.text)
+    if piece.type == ":" and stop.part == "suffixes":
+        ends = following.type == "word" or not stop.opened.endswith("(")
     else:
         ends = piece.type in _ARROWS or (piece.type == ":" and following.text in ACTIONS and unclosed)
 
     return piece._replace(type="end") if ends else piece
 
 
-def _before_brackets(name: str, piece: Token, place: Place) -> tuple[str, Token]:
+def _before_brackets(name: str, piece: Token, stop: Stop) -> tuple[str, Token]:
     """Look ahead for what is missing: left of the brackets, one unexpected piece can have several causes."""
-    side = _side(piece, place)
-    if place.walk and not place.side and piece.type == "end" and piece.text:
+    side = _side(piece, stop)
+    if stop.walk and not stop.side and piece.type == "end" and piece.text:
         return (name if piece.text == ":" else "transition-in-walk"), piece
-    first = _piece(place.text, place.begin)
-    if place.walk and first.text in ACTIONS and not {"[", ":"} & set(side):
+    first = _piece(stop.text, stop.begin)
+    if stop.walk and first.text in ACTIONS and not {"[", ":"} & set(side):
         return "missing-layout", first
     if name == "missing-layout":
         return name, piece
@@ -296,20 +296,20 @@ def _before_brackets(name: str, piece: Token, place: Place) -> tuple[str, Token]
         before = before[: max(before.rfind("("), 0)]
     word = re.search(r"(?<![0-9A-Za-z_])[0-9]*[A-Za-z_][0-9A-Za-z_]*(?=[ \t\r\n]*$)", before)  # in the place of a kind
     if word and word.group() not in ("block", "cyclic") and get_close_matches(word.group(), ("block", "cyclic")):
-        return "unknown-kind", Token("word", word.group(), place.begin + word.start())
+        return "unknown-kind", Token("word", word.group(), stop.begin + word.start())
 
     return "missing-colon" if name == "reserved-name" else name, piece
 
 
-def _side(piece: Token, place: Place) -> str:
+def _side(piece: Token, stop: Stop) -> str:
     """The text of this side of an arrow, also behind the piece."""
-    end = piece.position if piece.type == "end" else place.text.find("->", piece.position)
-    return place.text[place.begin : end if end >= 0 else None]
+    end = piece.position if piece.type == "end" else stop.text.find("->", piece.position)
+    return stop.text[stop.begin : end if end >= 0 else None]
 
 
-def _unclosed(piece: Token, place: Place) -> bool:
+def _unclosed(piece: Token, stop: Stop) -> bool:
     """Say whether a parenthesis is still open at the next bracket or arrow; else the piece has one too many."""
-    side, at = _side(piece, place), piece.position - place.begin
+    side, at = _side(piece, stop), piece.position - stop.begin
 
     rest = re.search(r"[\[\]]", side[at + 1 :])
     side = side[: at + 1 + rest.start()] if rest else side
@@ -329,7 +329,7 @@ _WRITTEN = {
 _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING", *"[@:=,)]")
 
 
-def _detail(name: str, word: str, place: Place) -> str:
+def _detail(name: str, word: str, stop: Stop) -> str:
     """What the hint of a mistake says of this place; of a mistake in an action, that is the action."""
     match name:
         case "unknown-kind":
@@ -338,23 +338,23 @@ def _detail(name: str, word: str, place: Place) -> str:
         case "unknown-operation":
             return nearest(word, OPS, "write sum, max, min or prod")
         case "letter-for-size":
-            if "ROUNDING" in place.expected:
+            if "ROUNDING" in stop.expected:
                 return nearest(word, ROUNDINGS, "write a number")
-            words = ("at",) if "_AT" in place.expected else ()
+            words = ("at",) if "_AT" in stop.expected else ()
             return nearest(word, words, "write a number")
         case "unknown-action":
             return _action_to_write(word.lower())
         case "doubled-comma":
-            return ", or write () for a whole mode" if place.opened == "[" else ""
+            return ", or write () for a whole mode" if stop.opened == "[" else ""
         case "bare-size":
             return "at=2" if word == "at" else word
         case "leading-zero":
             return word.lstrip("0")[:20] or "0"
         case "unexpected-mark":
-            return " or ".join(dict.fromkeys(_WRITTEN.get(t, t) for t in _ORDER if t in place.expected))
+            return " or ".join(dict.fromkeys(_WRITTEN.get(t, t) for t in _ORDER if t in stop.expected))
         case "repeated-suffix":
             return "one operation, as in +max(1,2)" if word == "+" else "all roots together, as in |(1,2@3)"
-    return place.action
+    return stop.action
 
 
 def _action_to_write(word: str) -> str:

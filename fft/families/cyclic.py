@@ -181,13 +181,13 @@ def _axis(source: Distribution, axis: int, transformed: bool, grids: _Grids) -> 
     return _Axis(letter, entries, whole, transformed, grid_modes, sizes, levels)
 
 
-def _segments(tracks: Sequence[_Axis], moving: Sequence[_Axis], read: Callable[[_Axis], _Segment]) -> list[_Segment]:
+def _segments(tracks: Sequence[_Axis], moving: Sequence[_Axis], read: Callable[[_Axis], _AxisLine]) -> list[_AxisLine]:
     """The segments of a line that reads some axes in a new way, and all others as the line before."""
     return [read(axis) if axis in moving else axis.stay() for axis in tracks]
 
 
 def _transforms(
-    tracks: Sequence[_Axis], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
+    tracks: Sequence[_Axis], segments: Sequence[_AxisLine], dist: Distribution, request: TransformRequest
 ) -> Actions:
     """The transforms of the modes that the segments mark, a real one last; digits keep their extents."""
     places: dict[int, int] = {}  # the axis of each transformed mode
@@ -217,7 +217,7 @@ def _rounds(split: Sequence[_Axis], together: bool) -> list[list[_Axis]]:
     return [[axis for axis in split if len(axis.levels) > level] for level in range(most)]
 
 
-def _line(segments: Sequence[_Segment], actions: Actions = (), due: bool = False, grid: Grid | None = None) -> Line:
+def _line(segments: Sequence[_AxisLine], actions: Actions = (), due: bool = False, grid: Grid | None = None) -> Line:
     """The line that the segments form, with a twiddle after its transforms if one is due."""
     modes = chain(*(segment.modes for segment in segments))
     items = chain(*(segment.items for segment in segments))
@@ -227,7 +227,7 @@ def _line(segments: Sequence[_Segment], actions: Actions = (), due: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
+class _AxisLine:
     """The part of a line for one axis: items of the view, the entries of each mode, and the transformed modes."""
 
     items: list[ViewItem]
@@ -274,7 +274,7 @@ class _Axis:
         """The name of a digit; names sort in the order of the digits."""
         return f"{self.letter}{_FIGURES[digit]}"
 
-    def first(self) -> _Segment:
+    def first(self) -> _AxisLine:
         if not self.levels:
             return replace(self.stay(), transformed=(0,) if self.transformed else ())
 
@@ -282,17 +282,17 @@ class _Axis:
         self.digits = [(), *((g,) for g in self.grid_modes)]
         self.rows = [[k] for k in range(len(self.digits))]
         tile = Tile(tuple((self.name(k), size) for k, size in enumerate((None, *parts))))
-        return _Segment([tile], self.stay().modes, (0,))
+        return _AxisLine([tile], self.stay().modes, (0,))
 
-    def stay(self) -> _Segment:
+    def stay(self) -> _AxisLine:
         """The axis as the last line left it."""
         if not self.levels:
-            return _Segment([Name(self.letter)], [self.whole])
+            return _AxisLine([Name(self.letter)], [self.whole])
 
         names = [tuple(map(self.name, row)) for row in self.rows]
         items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
         grid_modes = [chain(*(self.digits[k] for k in row)) for row in self.rows]
-        return _Segment(items, [tuple(map(Entry, numbers)) for numbers in grid_modes])
+        return _AxisLine(items, [tuple(map(Entry, numbers)) for numbers in grid_modes])
 
     # One level, p = 2 ranks and n = 8 points, so that t = 0 … 3 and s = 0, 1: index = 2 t + s, and rank s has all t.
     #
@@ -301,7 +301,7 @@ class _Axis:
     #     move:  s b r            rank r gets both s of its k: s is transformed to s', and k + 4 s' is cyclic again
     #     close: (s b r)
 
-    def cut(self) -> _Segment:
+    def cut(self) -> _AxisLine:
         """Read the last whole digit of the spectrum as `(b r)`, where the next move splits r."""
         at = self.level
         parts = self.sizes if len(self.levels) == 1 else self.levels[-1:]
@@ -311,9 +311,9 @@ class _Axis:
         names = [self.name(k) for k in range(len(self.digits))]
         tile = Tile(tuple(zip(names[at:], (None, *parts), strict=False)))
         items: list[ViewItem] = [*map(Name, names[:at]), tile, *map(Name, names[at + len(parts) + 1 :])]
-        return _Segment(items, self.stay().modes)
+        return _AxisLine(items, self.stay().modes)
 
-    def move(self) -> _Segment:
+    def move(self) -> _AxisLine:
         """Make the next digits of the signal whole and transform them; as many of the spectrum are split instead."""
         last, at = self.at_last, self.level
         self.level += 1
@@ -335,10 +335,10 @@ class _Axis:
         self.rows[0] = [sigma]
         return replace(moved, transformed=(0,))
 
-    def close(self) -> _Segment:
+    def close(self) -> _AxisLine:
         if not self.levels:
-            return _Segment([Name(self.letter)], [self.entries])
-        return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.entries])
+            return _AxisLine([Name(self.letter)], [self.entries])
+        return _AxisLine([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.entries])
 
 
 def levels(points: int, ranks: int) -> tuple[int, ...]:

@@ -119,7 +119,7 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
     if points != resampled:
         late.append(_resize("resample", axis, resampled))
 
-    splits, place = dist.splits[axis], _Place(dist.layout, axis)
+    splits, place = dist.splits[axis], _SplitAxis(dist.layout, axis)
     if points == 1:  # without digits
         alone = place.line([()], [ActionSyntax(row.name, (axis,))])
         return [*(place.line([place.cyclic], [action]) for action in early), alone, place.line([place.cyclic], late)]
@@ -146,7 +146,7 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
     return [*lines, *_six_steps(place, factors, row, starts, last)]
 
 
-def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool, last: Line) -> list[Line]:
+def _six_steps(place: _SplitAxis, factors: Factors, row: TransformKind, starts: bool, last: Line) -> list[Line]:
     """The lines of six steps; the last one is given except for its view, which reads both digits as one axis."""
     columns, rows = place.blocks, place.even(factors.r, factors.ranks)
     if starts:
@@ -173,7 +173,7 @@ def _conversions(row: TransformKind, first: int, last: int) -> tuple[list[Action
 
 
 def _convolved(
-    place: _Place, factors: Factors, points: int, row: TransformKind, late: list[ActionSyntax]
+    place: _SplitAxis, factors: Factors, points: int, row: TransformKind, late: list[ActionSyntax]
 ) -> list[Line]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
     rows = place.even(factors.r, factors.ranks)
@@ -193,7 +193,7 @@ def _convolved(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SplitAxis:
     """One axis of a tensor in a plain layout, whose other modes stay as they are."""
 
     layout: Layout

@@ -25,7 +25,7 @@ from rote.runtime.operations import Scratch
 from rote.runtime.regions import Region
 
 from .kernel import ALIGNMENT, NEAR, Kernel, is_bad, is_small_power, view
-from .passes import BoundKernel, Tile, composed
+from .passes import BoundKernel, TileMemory, composed
 from .threads import OnThreads, Pool, bind_kernel, parallel_for, with_threads
 
 __all__ = ["Box", "Gather", "Reads", "boxes", "gathers", "whole"]
@@ -130,7 +130,7 @@ def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
     return (Box(0, 0, row_major(shape), (0,) * len(shape), (1,) * len(shape), shape),)
 
 
-class _Tile(NamedTuple):
+class _TileRange(NamedTuple):
     """A range of a block that is transformed at once.
 
     Attributes:
@@ -148,22 +148,22 @@ class _Tile(NamedTuple):
     reads: list[tuple[int, Index, Index]]
 
 
-PartReads = list[tuple[_Tile, list[Read]]]
+PartReads = list[tuple[_TileRange, list[Read]]]
 """The tiles of a part, each with its reads."""
 
 Reads = list[PartReads]
 
 
-class _Part(NamedTuple):
+class _Portion(NamedTuple):
     """A part of a block: its range along the first modes, its shape, its tiles, and the extents of the largest tile."""
 
     range: Index
     shape: tuple[int, ...]
-    tiles: list[_Tile]
+    tiles: list[_TileRange]
     largest: tuple[int, ...]
 
 
-def _tiles(ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> list[_Tile]:
+def _tiles(ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> list[_TileRange]:
     """The tiles of a part that begins at `starts` in the block, from their ranges along each mode of the part."""
     within = []  # per mode, range and box: the part of the box in the range
     for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
@@ -183,7 +183,7 @@ def _tiles(ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box
 
         stored, done = list(part), list(filled)
         stored[axis] = done[axis] = slice(None)  # a transform may change its number of points
-        tiles.append(_Tile(block, part, filled, tuple(stored), tuple(done), reads))
+        tiles.append(_TileRange(block, part, filled, tuple(stored), tuple(done), reads))
     return tiles
 
 
@@ -209,7 +209,12 @@ def _length(extent: slice) -> int:
 
 
 def _tile_calls(
-    tile: _Tile, reads: Sequence[Read], memory: Tile | None, factors: Sequence[Array], scale: Array | None, out: Array
+    tile: _TileRange,
+    reads: Sequence[Read],
+    memory: TileMemory | None,
+    factors: Sequence[Array],
+    scale: Array | None,
+    out: Array,
 ) -> list[Copy]:
     """The calls, in order, that read, transform and store a tile of a part; they may be repeated.
 
@@ -289,7 +294,7 @@ class Gather:
         part = replace(kernel, shape=(rows, *shape[first:]), out_shape=(rows, *kernel.out_shape[first:]))
         columns = max(8, part.tile_bytes // max(max(e[axis] * d.itemsize for e, d in ends), 1))
 
-        self._parts: list[_Part] = []
+        self._parts: list[_Portion] = []
         indices = [] if 0 in shape else product(*_tile_ranges(shape[:first], rows))
         for index in indices:
             lengths = (*map(_length, index), *shape[first:])
@@ -300,7 +305,7 @@ class Gather:
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             largest = tuple(max(map(_length, along)) for along in ranges)
-            self._parts.append(_Part(index, lengths, _tiles(ranges, starts, boxes, axis), largest))
+            self._parts.append(_Portion(index, lengths, _tiles(ranges, starts, boxes, axis), largest))
 
         threads = kernel.config.threads
         number = 1  # of workers, which share the threads
@@ -373,7 +378,7 @@ class _Worker:
         kernel: Kernel,
         rest: tuple[int, ...],
         at_once: bool,
-        parts: Sequence[_Part],
+        parts: Sequence[_Portion],
         scratch: Scratch,
         scale: Array | None,
         pool: Pool,
@@ -391,7 +396,7 @@ class _Worker:
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
-        self._memories = [None if at_once else Tile(inner, axis, shape, later) for _ in range(number)]
+        self._memories = [None if at_once else TileMemory(inner, axis, shape, later) for _ in range(number)]
 
         self._rests: dict[tuple[int, ...], BoundKernel | OnThreads] = {}
         shapes = dict.fromkeys(part.shape for part in parts) if rest else {}
@@ -403,7 +408,7 @@ class _Worker:
             self._rests[lengths] = bind_kernel(rest_kernel, scratch, pool=pool)
 
     def steps(
-        self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array, along: int
+        self, part: _Portion, reads: PartReads, factors: Sequence[Array], target: Array, along: int
     ) -> Iterator[tuple[int, Copy]]:
         """A part in steps: tile by tile, or as one step if other axes follow."""
         start, stop = 0, part.shape[along]
@@ -420,16 +425,16 @@ class _Worker:
                 partial(run, _tile_calls(tile, views, self._memories[0], factors, self._scale, out)),
             )
 
-    def __call__(self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
+    def __call__(self, part: _Portion, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
         """Do a part."""
         run(self.bound(part, reads, factors, target))
 
-    def bound(self, part: _Part, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
+    def bound(self, part: _Portion, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
         """The calls, in order, that do a part; they may be repeated."""
         out, calls = target[part.range], list[Copy]()
         first = out if self._memory is None else view(self._memory, part.shape, self._dtype)
 
-        def read(memory: Tile | None, number: int) -> None:
+        def read(memory: TileMemory | None, number: int) -> None:
             run(_tile_calls(*reads[number], memory, factors, self._scale, first))
 
         if len(self._memories) > 1:

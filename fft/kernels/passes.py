@@ -31,7 +31,7 @@ from ..transforms import HALVING, KINDS, RESTORING, complex_dtype, real_dtype
 from .backends.library import ArrayTransform
 from .kernel import ALIGNMENT, Kernel, Scale, copies_first, in_lines, is_bad, padded, padded_lines, view
 
-__all__ = ["BoundKernel", "Tile", "composed", "prepare"]
+__all__ = ["BoundKernel", "TileMemory", "composed", "prepare"]
 
 _FEW = 16  # parts of a block: with more, calls are not prepared one by one
 
@@ -248,7 +248,7 @@ class _TiledPass(BlockWork):
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
 
         kernel = replace(kernel, axes=(1,), shape=self._shapes[0], out_shape=self._shapes[1])
-        self._tile = Tile(kernel, 1, (deep, points, wide))
+        self._tile = TileMemory(kernel, 1, (deep, points, wide))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
         blocks, calls = self._blocks(source, target), list[Copy]()
@@ -278,7 +278,7 @@ class _TiledPass(BlockWork):
         run(self._calls(blocks, at))
 
 
-class Tile:
+class TileMemory:
     """Memory for a tile, and the transform of one axis in it, `run`: from what was `filled` to what is `stored`.
 
     The modes before the axis are one mode in memory, and so are those after it: libraries repeat a transform faster

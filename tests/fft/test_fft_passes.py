@@ -117,7 +117,7 @@ def test_a_tile_has_one_row_for_all_modes_after_its_axis(kind: str, axis: int) -
     row = KINDS[kind]
     ends = [(*extents[:axis], n, *extents[axis + 1 :]) for n in (row.taken(points), row.given(points))]
     kernel = Kernel(kind, (axis,), *ends, np.dtype("f8" if kind in ("rfft", "dct2") else "c16"))
-    tile = passes.Tile(kernel, axis, ends[0])
+    tile = passes.TileMemory(kernel, axis, ends[0])
 
     assert (tile.filled.shape, tile.stored.shape) == tuple(ends)
     for memory in (tile.filled, tile.stored):
