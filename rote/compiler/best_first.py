@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 __all__ = ["Draft", "best_first"]
 
-Draft = tuple[float, tuple[int, ...], Any]
+Draft = tuple[float, tuple[float, ...], Any]
 """A lower bound; numbers that decide between equal bounds; and a result, or a function that opens the draft."""
 
 T = TypeVar("T")

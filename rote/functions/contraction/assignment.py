@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise, product
 from math import prod
 
+from ...caches import memoized
 from ...errors import LayoutError, PlanError
 from ...grammar.nodes import BLOCK, Entry, Kind
 from ...grammar.text import entry_text
@@ -117,6 +118,7 @@ def result_in(assignment: Assignment, term: str, extents: Mapping[str, int], gri
     return Distribution(layout, tuple([extents[letter] for letter in term]), grid)
 
 
+@memoized(65536)
 def refined(dist: Distribution) -> Distribution:
     """One copy over all ranks from which an operand is gathered: grid modes without an entry refine the longest mode.
 

@@ -1,7 +1,9 @@
 """The cheapest contraction of all that fit into memory, on one of several grids.
 
-Complete contractions come from the searches in the order of their lower bounds, and the first price that no later bound
-is below ends the choice. Where ranks may not hold much, the products that need more are cut into panels:
+The searches give complete contractions in the order of lower bounds, twice: of their seconds, until no bound is below
+the least price; then of the bytes received, among those that take about as long, until no bound is below the fewest.
+Grids of few modes are searched first, and what is found there ends the search on the others early. Where ranks may not
+hold much, the products that need more are cut into panels:
 
     ij     4 panels of k:  [ik][ik][ik][ik]  x  [kj][kj][kj][kj]        one of each is moved, multiplied, and dropped
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from heapq import merge
+from functools import cache
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -40,19 +42,25 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
     Raises:
         PlanError: every contraction needs more than `max_bytes` on a rank.
     """
-    cheapest, peak = cheapest_within([*map(Search, requests)])
+    most = requests[0].max_bytes
+    searches = [Search(request._replace(max_bytes=None)) for request in requests]
+    cheapest, peak = cheapest_within(searches)
+
+    # A limit that the cheapest of all keeps changes nothing: only what exceeds it is worth a search with memory.
+    if cheapest is not None and most is not None and _counted(*cheapest).peak > most:
+        cheapest, peak = cheapest_within([search.within(most) for search in searches])
     if cheapest is not None:
         return cheapest
 
     # The error names a number that suffices. What did not fit was not looked at further, so memory grows step by step.
-    most = within = requests[0].max_bytes or 0
+    within = most or 0
     while cheapest is None:
         if not peak:
             raise PlanError(
                 "no contraction is found: tensors lie in too many pieces\nredistribute them to blocks first"
             )
         within = max(peak, within * 6 // 5)
-        cheapest, peak = cheapest_within([Search(request._replace(max_bytes=within)) for request in requests])
+        cheapest, peak = cheapest_within([search.within(within) for search in searches])
     raise PlanError(
         f"no contraction keeps within max_bytes={most}; one was found that needs {peak}\n"
         f"write max_bytes={peak} or more, or take more ranks"
@@ -61,42 +69,65 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
 
 def cheapest_within(searches: Sequence[Search]) -> tuple[tuple[Search, Node] | None, int]:
     """The cheapest contraction that fits into memory, and its peak; or None, and the least peak that was too high."""
-
-    def rows(search: Search) -> Iterator[tuple[float, Search, Node]]:
-        return ((bound, search, node) for bound, node in search.ranked())
-
     request = searches[0].original
-    about, most = _SAME if any(request.layouts) else _ABOUT, request.max_bytes
-
-    # The best is not the fastest if it receives less, in at most `about` times the least seconds.
-    least, seconds, received = inf, inf, (inf, inf)
-    best, peak = None, 0
+    most, free = request.max_bytes, not any(request.layouts)
+    about = _ABOUT if free else _SAME
     too_high = list[int]()
-    for bound, search, node in merge(*map(rows, searches), key=lambda row: row[0]):
-        if bound >= about * least:
-            break
 
+    def fitted(search: Search, node: Node, below: float) -> _Priced | None:
+        """A contraction, in panels where it must be, if it fits and takes less than some seconds."""
         memory = 0
         if most is not None:
-            if search.floor(node) >= about * least:  # in panels it takes longer
-                continue
-            node, memory = _fitted(search, node, about * least)
+            if search.floor(node) >= below:  # in panels it takes longer
+                return None
+            node, memory = _fitted(search, node, below)
             if memory > most:
                 too_high.append(memory)
-                continue
+                return None
 
-        # One that receives less may take longer than the best; one that does not must be clearly faster.
-        lower = search.least_received(node)
-        receives_less = lower <= received[0] if about == _SAME else lower < received[0]  # in a tie, memory counts
-        time = search.priced(node, about * least if receives_less else seconds / about)
-        if time == inf:
-            continue
+        seconds = search.priced(node, below)
+        return None if seconds == inf else _Priced(search.received(node), seconds, search, node, memory)
 
-        least, volumes = min(least, time), search.received(node)
-        if volumes < received or time < seconds / about:
-            seconds, received, best, peak = time, volumes, (search, node), memory
+    # The least seconds come first: what is found on one grid ends the search on the next ones early.
+    fastest, least = None, inf
+    for search in searches:
+        search.begin(about * least)
+        for bound, node in search.fastest():
+            if bound >= least:
+                break
+            faster = fitted(search, node, least)
+            if faster is not None:
+                fastest, least = faster, faster.seconds
 
-    return best, peak if best is not None else min(too_high, default=0)
+    if fastest is None:
+        return None, min(too_high, default=0)
+
+    # Of those that take about as long, most are never priced, because they receive more.
+    best = fastest
+
+    def may_be(seconds: float, received: float) -> bool:
+        less = received < best.received[0] if free else received <= best.received[0]  # in a tie, memory counts
+        return less and seconds < about * least
+
+    for search in searches:
+        for received, node in search.sparest(may_be):
+            if not may_be(0.0, received):
+                break
+            other = fitted(search, node, about * least)
+            if other is not None and other[:2] < best[:2]:
+                best = other
+
+    return (best.search, best.node), best.memory
+
+
+class _Priced(NamedTuple):
+    """A complete contraction: what its ranks receive and then hold, its seconds, its search, and its peak."""
+
+    received: tuple[int, int]
+    seconds: float
+    search: Search
+    node: Node
+    memory: int
 
 
 def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
@@ -164,9 +195,14 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         made = replace(product, panels=panels, dist=final, left=dist) if leaves else replace(product, panels=panels)
         return _replaced(tree, product, made)
 
-    def fits(number: int, buffers: float | None = None) -> bool:
+    @cache
+    def counted(number: int, buffers: float | None) -> tuple[Node, _Count] | None:
         node = cut(number)
-        return node is not None and not _counted(search, node, buffers).is_stuck
+        return None if node is None else (node, _counted(search, node, buffers))
+
+    def fits(number: int, buffers: float | None = None) -> bool:
+        attempt = counted(number, buffers)
+        return attempt is not None and not attempt[1].is_stuck
 
     number, buffers = most, 0.0 if not fits(most, 0.0) else None
     if buffers is None:
@@ -180,8 +216,10 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         elif number > 2 and fits(number - 1):
             number = _fewest(fits, 2, number - 1)
 
-    node = cut(number)
-    return None if node is None else (search.timed(tree, node), _counted(search, node, buffers))
+    attempt = counted(number, buffers)
+    if attempt is None or attempt[1].is_stuck:  # no time is asked of what does not fit
+        return attempt
+    return search.timed(tree, attempt[0]), attempt[1]
 
 
 class _Count(NamedTuple):

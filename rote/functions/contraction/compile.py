@@ -17,7 +17,7 @@ from ...machines.machine import Machine, as_machine
 from ...scaling import Candidates, Scaling, scaling_of
 from .plan import Contraction, contraction_of
 from .subscripts import as_text, read_subscripts
-from .tree import Request
+from .tree import MOST_OF_CHAINS, Request
 
 __all__ = ["compile_einsum", "einsum_scaling"]
 
@@ -49,11 +49,12 @@ def compile_einsum(
             least. None leaves all operands free.
         grid: the grid of the products, of the layouts and of the result. Give either it or `ranks`.
         ranks: the number of ranks, on the grid of one to four modes that costs least; if all layouts are free, of at
-            most one mode for each letter.
+            most one mode for each letter, and of at most three modes for more than two operands.
         dtype: the dtype of all operands, or a list of one for each.
         layout: the layout of the result, or "cheapest". None means "cheapest" if `layouts` is None, and otherwise the
             splits that its letters have in the last product, where contributions are added up on all ranks.
-        max_bytes: the most bytes that a rank may hold at once: operands, result, intermediate tensors and buffers.
+        max_bytes: the most bytes that a rank may hold at once: operands, result, intermediate tensors and buffers. A
+            number that the plan without it keeps changes nothing.
         machine: the times from which the cost is computed.
 
     Returns:
@@ -116,7 +117,7 @@ def compile_einsum(
     if grid is None and ranks is not None:
         # If no layout names grid modes, grids of the same extents in another order are alike.
         ordered = any(end is not None for end in (of_result, *ends))
-        grids = _grids(ranks, len(extents), ordered)
+        grids = _grids(ranks, len(extents), count, ordered)
     elif grid is not None and ranks is None:
         grids = [grid_shape(grid)]
     else:
@@ -164,11 +165,20 @@ def einsum_scaling(
         return compile_einsum(subscripts, shapes, grid=grid, dtype=dtype, machine=machine)
 
     def candidates(count: int) -> Candidates:
-        plans = [plan_on(grid) for grid in _grids(count, len(plan_on((1,)).extents))]
-        for plan in sorted(plans, key=lambda plan: plan.cost.seconds):
-            name = max(plan.figures(), key=lambda row: row.flops).family or ""
+        plans = [plan_on(grid) for grid in _grids(count, len(plan_on((1,)).extents), len(shapes))]
+        figures = [(plan.figures(), plan) for plan in plans]
+
+        # Only the fastest of a family is predicted, or the next one while it does not fit into memory.
+        done = set[str]()
+        for rows, plan in sorted(figures, key=lambda row: sum([stage.seconds for stage in row[0]])):
+            name = max(rows, key=lambda stage: stage.flops).family or ""
             family = "2-D" if name.startswith("stationary") else name.split(",")[0]
-            yield family if family in _FAMILIES else "other", plan.prediction
+            family = family if family in _FAMILIES else "other"
+            if family not in done:
+                prediction = plan.prediction
+                yield family, prediction
+                if prediction.fits:
+                    done.add(family)
 
     what = f"{subscripts} of {', '.join(map(str, shapes))} {as_dtype(dtype).str[1:]}"
     table = Scaling(what, as_machine(machine), _FAMILIES)
@@ -226,16 +236,19 @@ def _operand_dist(
     return end
 
 
-def _grids(ranks: int, letters: int, ordered: bool = False) -> list[tuple[int, ...]]:
-    """The grids of a number of ranks that are tried; if modes are not ordered, each once.
+def _grids(ranks: int, letters: int, operands: int, ordered: bool = False) -> list[tuple[int, ...]]:
+    """The grids of a number of ranks that are tried, those of few modes first; if modes are not ordered, each once.
 
     Of operands that may lie anywhere, a letter over two grid modes lies as over one of as many ranks, but for rounding.
+    Four modes multiply the ways in which a chain of products can be split, and no chain is known that chooses them.
     """
     count = integer(ranks, "ranks")
     if count < 1:
         raise LayoutError(f"there must be at least one rank, not {count}")
-    most = _MOST_GRID_MODES if ordered else min(_MOST_GRID_MODES, max(letters, 1))
 
+    most = _MOST_GRID_MODES
+    if not ordered:
+        most = min(MOST_OF_CHAINS if operands > 2 else most, max(letters, 1))
     shapes = [shape for order in range(1, most + 1) for shape in factorings(count, order)]
     shapes = [shape for shape in shapes if 1 not in shape or len(shape) == 1]
     if ordered:

@@ -50,7 +50,7 @@ from .stages import (
     uses,
 )
 from .subscripts import LETTERS, Subscripts
-from .tree import Node, Request, Unplanned, UnplannedMove, operand_dists, unplanned
+from .tree import MOST_OF_CHAINS, Node, Request, Unplanned, UnplannedMove, operand_dists, unplanned
 
 __all__ = ["Contraction", "ContractionCost", "contraction_of", "way_of"]
 
@@ -208,7 +208,9 @@ class Contraction:
 
     def _choices(self) -> list[str]:
         """A line of what the planner chose."""
-        choices = [f"grid {self.grid}"] if "grid" in self.chosen else []
+        is_free_chain = len(self.operands) > 2 and {*self.ends()} <= {*self.chosen}
+        limit = f" (best found of at most {MOST_OF_CHAINS} modes)" if is_free_chain else ""
+        choices = [f"grid {self.grid}{limit}"] if "grid" in self.chosen else []
         choices += [f"{name} {dist.layout}" for name, (dist, _) in self.ends().items() if name in self.chosen]
         return [f"  chosen: {', '.join(choices)}"] if choices else []
 

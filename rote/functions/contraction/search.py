@@ -18,16 +18,18 @@ its bound is the least, and becomes drafts or products of higher bounds:
     product                 a lower bound of each move, by its volumes
     complete contraction    the plans of its moves
 
-The search ends when the least bound exceeds the best price. So for two operands no assignment is better than the one
-that is found.
+Each has a bound of the bytes received as well, and the same drafts open in the order of either. The search ends when
+the least bound exceeds the best price. So for two operands no assignment is better than the one that is found. Of more,
+an intermediate tensor is left out if it and the work that must follow take longer than a contraction that is known.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, combinations, product
 from math import inf, prod
 from typing import Any
@@ -40,7 +42,7 @@ from ...compiler.movement import movement
 from ...compiler.overlaps import TooManyPiecesError
 from ...compiler.search import Route
 from ...compiler.search import Search as Moves
-from ...compiler.volumes import largest_block
+from ...compiler.volumes import block_sizes, largest_block
 from ...grammar.nodes import Entry, Kind
 from ...layout.distribution import Distribution
 from ...layout.kinds import local_extents
@@ -82,14 +84,37 @@ class Search:
 
         self._bounds: dict[_Key, float] = {}
         self._floors: dict[_Key, float] = {}
+        self._words: dict[tuple[Distribution, Distribution], float] = {}
         self._routes: dict[_Key, Route] = {}
         self._dists: dict[tuple[tuple[int, ...], Modes, tuple[int, ...]], Distribution] = {}
+        self._finals: dict[Distribution, Distribution] = {}
         self._kinds = self._kinds_of_ends()
         self._assignments: dict[str, list[tuple[Assignment, float]]] = {}
+        self._last: list[Draft] = []
 
-    def ranked(self) -> Iterator[tuple[float, Node]]:
-        """Complete contractions with lower bounds of their seconds, cheapest first."""
-        return ((bound, node) for bound, node in best_first(self._last(), Node) if self.satisfies(node))
+    def within(self, most: int) -> Search:
+        """The search for contractions of which no rank holds more than some bytes; both share the prices of moves."""
+        other = copy(self)
+        other.original = self.original._replace(max_bytes=most)
+        other.request = self.request._replace(max_bytes=most)
+        return other
+
+    def begin(self, most: float = inf) -> None:
+        """Find the intermediate tensors, without those of which contractions take at least `most` seconds."""
+        self._last = self._last_products(most)
+
+    def fastest(self) -> Iterator[tuple[float, Node]]:
+        """Complete contractions with lower bounds of their seconds, the fastest first."""
+        return ((bound, node) for bound, node in best_first(self._last, Node) if self.satisfies(node))
+
+    def sparest(self, may_be: Callable[[float, float], bool]) -> Iterator[tuple[float, Node]]:
+        """Complete contractions with lower bounds of the bytes received, those that receive least first.
+
+        Args:
+            may_be: tells from lower bounds of seconds and bytes whether a contraction may be the best.
+        """
+        drafts = best_first(_by_bytes(self._last, may_be), Node)
+        return ((received, node) for received, node in drafts if self.satisfies(node))
 
     def satisfies(self, node: Node) -> bool:
         """Whether a contraction has a product of which the condition is true."""
@@ -98,16 +123,16 @@ class Search:
         return self._condition(node) or any(map(self.satisfies, node.factors))
 
     def final(self, dist: Distribution | None) -> Distribution:
-        """The distribution in which a result is handed out that the last product leaves in another one.
-
-        Letters keep the entries that they have in the operands, also those over one coordinate.
-        """
+        """The distribution in which a result is handed out that the last product leaves in another one."""
         if self.request.target is not None:
             return self.request.target
         assert dist is not None  # it is the distribution of a product
-        if self.request.cheapest and dist.partial:
-            return refined(dist)
+        if dist not in self._finals:
+            self._finals[dist] = refined(dist) if self.request.cheapest and dist.partial else self._as_operands(dist)
+        return self._finals[dist]
 
+    def _as_operands(self, dist: Distribution) -> Distribution:
+        """The same without contributions, and with the entries over one coordinate that operands have."""
         terms, result = self.request.subscripts
         used = {entry.grid_mode for entry in chain(*dist.layout.modes)}
         modes = [*dist.layout.modes]
@@ -127,8 +152,8 @@ class Search:
 
     # --- subsets of the operands -------------------------------------------------------------------------------------
 
-    def _last(self) -> list[Draft]:
-        """Drafts of the last products of all contractions."""
+    def _last_products(self, most: float) -> list[Draft]:
+        """Drafts of the last products of all contractions that may take less than `most` seconds."""
         terms, result = self.request.subscripts
         number, order = len(terms), self.request.subscripts.letters
         sides = {1 << n: _Side(self, self._leaves(n)) for n in range(number)}
@@ -136,7 +161,9 @@ class Search:
             return [self._draft([*sides.values()], result, True)]
 
         drafts: list[Draft] = []
-        for subset, pairs in self._splits(number):  # smaller subsets come first, and all operands last
+        splits = [*self._splits(number)]
+        following = {} if most == inf else self._following(splits)
+        for subset, pairs in splits:  # smaller subsets come first, and all operands last
             others = result + "".join([term for n, term in enumerate(terms) if not subset >> n & 1])
             last = subset == (1 << number) - 1
 
@@ -149,10 +176,37 @@ class Search:
                 term = result if last else "".join([x for x in order if x in letters and x in others])
                 drafts.append(self._draft(pair, term, last))
 
-            nodes = [] if last else self._cheapest(drafts, _LAYOUTS)
+            nodes = [] if last else self._cheapest(drafts, _LAYOUTS, most - following.get(subset, 0.0))
             if nodes:
                 sides[subset] = _Side(self, nodes)
         return drafts
+
+    def _following(self, splits: Iterable[tuple[int, list[tuple[int, int]]]]) -> dict[int, float]:
+        """Per subset, the least seconds of the other products of a contraction, if all ranks do equal parts of them."""
+        terms, result = self.request.subscripts
+        spans = [spanning(term, shape, self.extents) for term, shape in zip(terms, self.request.shapes, strict=True)]
+
+        def letters(subset: int) -> set[str]:
+            inside = "".join([span for n, span in enumerate(spans) if subset >> n & 1])
+            outside = "".join([term for n, term in enumerate(terms) if not subset >> n & 1])
+            return {*inside} & {*outside, *result}
+
+        # From the operands to all of them, the least seconds of each subset; then back, the least of what follows it.
+        seconds, products = {1 << n: 0.0 for n in range(len(terms))}, list[tuple[int, int, int, float]]()
+        for subset, pairs in splits:
+            for first, second in pairs:
+                if first in seconds and second in seconds:
+                    points = prod([self.extents[letter] for letter in letters(first) | letters(second)])
+                    work = self.seconds_of(-(-points // self.request.grid.size))
+                    products.append((subset, first, second, work))
+                    seconds[subset] = min(seconds.get(subset, inf), work + seconds[first] + seconds[second])
+
+        following = {(1 << len(terms)) - 1: 0.0}
+        for subset, first, second, work in reversed(products):
+            for one, other in ((first, second), (second, first)):
+                after = following.get(subset, inf) + work + seconds[other]
+                following[one] = min(following.get(one, inf), after)
+        return following
 
     def _leaves(self, number: int) -> list[Node]:
         """An operand, or its sums over the letters that it alone has, which are smaller."""
@@ -168,7 +222,7 @@ class Search:
             return [leaf]
 
         term = "".join([letter for letter in spanning(leaf.term, shape, self.extents) if letter in others])
-        return self._cheapest([self._draft([_Side(self, [leaf])], term, False)], inf) or [leaf]
+        return self._cheapest([self._draft([_Side(self, [leaf])], term, False)]) or [leaf]
 
     def _splits(self, number: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """The subsets of the operands that are made, smaller ones first, each with the pairs that it is made of.
@@ -212,14 +266,21 @@ class Search:
         first, second = [{*"".join([term for n, term in enumerate(terms) if bits >> n & 1])} for bits in subsets]
         return bool(first & second)
 
-    def _cheapest(self, drafts: Iterable[Draft], most: float) -> list[Node]:
-        """The cheapest products of distinct layouts; of those that satisfy the condition as many again."""
+    def _cheapest(self, drafts: Iterable[Draft], number: float = inf, below: float = inf) -> list[Node]:
+        """The cheapest products of distinct layouts; of those that satisfy the condition as many again.
+
+        Args:
+            number: how many of each.
+            below: the seconds from which on they take too long.
+        """
         products: dict[bool, dict[Distribution | None, Node]] = {True: {}, False: {}}
-        for _, node in best_first(drafts, Node):
+        for bound, node in best_first(drafts, Node):
+            if bound >= below:
+                break
             by_layout = products[self.satisfies(node)]
-            if len(by_layout) < most:
+            if len(by_layout) < number:
                 by_layout.setdefault(node.dist, node)
-            if len(products[True]) >= most:
+            if len(products[True]) >= number:
                 break
         return sorted([*products[True].values(), *products[False].values()], key=lambda node: node.seconds)
 
@@ -227,19 +288,24 @@ class Search:
 
     def _draft(self, sides: Sequence[_Side], term: str, last: bool) -> Draft:
         """The products of some tensors, in all assignments, each tensor from the layout from which it is cheapest."""
-        letters = distinct("".join([side.letters for side in sides]))
+        request, letters = self.request, distinct("".join([side.letters for side in sides]))
         shape = tuple([self.extents[letter] for letter in term])
-        mean = -(-prod([self.extents[letter] for letter in letters]) // self.request.grid.size)
+        mean = -(-prod([self.extents[letter] for letter in letters]) // request.grid.size)
 
         # The draft opens to its assignments, and each of these to its products, with bounds that never fall.
-        def assigned() -> Iterator[Draft]:
+        @cache  # it opens twice: for the least seconds, and for the fewest bytes
+        def assigned() -> list[Draft]:
+            drafts = list[Draft]()
             for assignment, work in self._worked(letters):
                 entries = dict(assignment)
                 modes = [side.modes(entries) for side in sides]
-                least = work + sum([side.least(entry) for side, entry in zip(sides, modes, strict=True)])
-                if last:
-                    least += self._adding(summed_modes(assignment, term), term)
-                yield least, (), partial(products, assignment, work, modes)
+                used = frozenset([entry.grid_mode for entry in chain(*entries.values())])
+                least = [side.least(entry, used) for side, entry in zip(sides, modes, strict=True)]
+                if last and (request.target is None or not request.target.partial):
+                    least.append(self.adding(summed_modes(assignment, term), prod(shape), self.dtype))
+                seconds, received = map(sum, zip(*least, strict=True))
+                drafts.append((work + seconds, (received,), partial(products, assignment, work, modes)))
+            return drafts
 
         def products(assignment: Assignment, work: float, modes: Sequence[Modes]) -> Iterator[Draft]:
             entries, summed = dict(assignment), summed_modes(assignment, term)
@@ -250,22 +316,32 @@ class Search:
 
                 dist = self.dist(shape, result, (*summed, *chain(*partials)))
                 seconds = work + sum(prices)
-                node = Node(term, dist, self.dtype, seconds, factors=factors, moved=moved, assignment=assignment)
-                yield seconds + (self._ending(node) if last else 0.0), (), node
+                received = sum([self._arrived(factor, to) for factor, to in zip(factors, moved, strict=True)])
+                node = Node(term, dist, self.dtype, seconds, received, -1, factors, moved, assignment)
+                if last:
+                    seconds, received = seconds + self._ending(node), self._arrived(node, self.final(dist))
+                yield seconds, (received,), node
 
-        return self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides]), (), assigned
+        seconds = self.seconds_of(mean) + sum([side.nodes[0].seconds for side in sides])
+        received = sum([min([node.received for node in side.nodes]) for side in sides])
+        return seconds, (received,), assigned
 
-    def _adding(self, summed: Sequence[int], term: str) -> float:
-        """A lower bound on the seconds in which an average rank receives and adds contributions to the result."""
-        request = self.request
-        if not summed or (request.target is not None and request.target.partial):
-            return 0.0
+    def _arrived(self, node: Node, to: Distribution) -> float:
+        """A lower bound on the bytes that the busiest rank receives in each move, until a tensor lies so."""
+        ends = (refined(to) if node.dist is None else node.dist, to)
+        if ends not in self._words:
+            self._words[ends] = max(movement(*ends).lower_bound, _sent(*ends))
+        return node.received + node.dtype.itemsize * self._words[ends]
 
+    def adding(self, summed: Sequence[int], elements: int, dtype: np.dtype[Any]) -> tuple[float, float]:
+        """Lower bounds on seconds and bytes in which an average rank adds contributions over grid modes."""
         # Of t contributions to an element, t - 1 are received and added, on whichever ranks.
-        times, extents = request.machine.along(request.grid), request.grid.shape
-        more = (prod([extents[g] for g in summed]) - 1) * prod([self.extents[x] for x in term]) / request.grid.size
-        seconds = more * self.dtype.itemsize * (min(times.byte_time) + min(times.reduce_time))
-        return request.machine.step_time + seconds if more else 0.0
+        machine, grid = self.request.machine, self.request.grid
+        received = dtype.itemsize * (prod([grid.shape[g] for g in summed]) - 1) * elements / grid.size
+        if not received:
+            return 0.0, 0.0
+        times = machine.along(grid)
+        return machine.step_time + received * (min(times.byte_time) + min(times.reduce_time)), received
 
     def _worked(self, letters: str) -> list[tuple[Assignment, float]]:
         """The assignments of some letters, with the seconds of the work of the busiest rank."""
@@ -294,8 +370,12 @@ class Search:
         """A lower bound on the seconds of a move; a free operand lies where the move is an allgather."""
         key = (refined(target) if source is None else source, target, itemsize)
         if key not in self._bounds:
+            machine = self.request.machine
             try:
-                self._bounds[key] = at_least(movement(*key[:2]), itemsize, self.request.machine)
+                self._bounds[key] = at_least(movement(*key[:2]), itemsize, machine)
+                if target.partial:  # of what is not added up, `at_least` counts no bytes
+                    byte_time = min(machine.at_best_along(key[0].grid, target.grid).byte_time)
+                    self._bounds[key] += byte_time * itemsize * _sent(*key[:2])
             except TooManyPiecesError:  # no plan is found for such a move either
                 self._bounds[key] = inf
         return self._bounds[key]
@@ -420,7 +500,8 @@ class _Side:
         self._shape = search._shape(nodes[0])
         self.letters = spanning(self.term, self._shape, search.extents)
         self.contributions = sorted({(), *[node.dist.partial for node in nodes if node.dist and self._stays(node)]})
-        self._least: dict[Modes, float] = {}
+        self._partial = frozenset(chain(*[node.dist.partial for node in nodes if node.dist]))
+        self._least: dict[tuple[Modes, frozenset[int]], tuple[float, float]] = {}
         self._nearest: dict[tuple[Modes, tuple[int, ...]], tuple[float, Node, Distribution]] = {}
 
     def _stays(self, node: Node) -> bool:
@@ -447,35 +528,48 @@ class _Side:
         """The entries of its modes in an assignment; a mode of one element that broadcasts is not split."""
         return tuple([entries.get(letter, ()) if letter in self.letters else () for letter in self.term])
 
-    def least(self, modes: Modes) -> float:
-        """A lower bound on the seconds until the tensor lies so, by the sizes of blocks alone."""
-        if modes not in self._least:
+    def least(self, modes: Modes, used: frozenset[int]) -> tuple[float, float]:
+        """Lower bounds on the seconds and the bytes received until the tensor lies so, by the sizes of blocks alone.
+
+        Args:
+            used: the grid modes that split a letter of the product, over which no tensor stays partial.
+        """
+        key = (modes, used & self._partial)
+        if key not in self._least:
             grid = self._search.request.grid
             parts = [prod([grid.shape[entry.grid_mode] for entry in entries]) for entries in modes]
             largest = prod([-(-n // number) for n, number in zip(self._shape, parts, strict=True)])
 
             # A free operand begins as one copy over all ranks: there the average rank bounds the busiest one.
             mean = prod(self._shape) / prod(parts)
-            seconds = []
+            bounds = []
             for node in self.nodes:
                 if node.dist is None:
-                    growing = self._growing(node, mean * prod(parts) / grid.size, mean)
+                    seconds, received = self._growing(node, mean * prod(parts) / grid.size, mean)
                 else:
-                    growing = self._growing(node, largest_block(node.dist), largest)
-                seconds.append(node.seconds + growing)
-            self._least[modes] = min(seconds)
-        return self._least[modes]
+                    seconds, received = self._growing(node, largest_block(node.dist), largest)
+                    if node.dist.grid == grid and used & {*node.dist.partial}:
+                        added = self._search.adding(node.dist.partial, prod(self._shape), node.dtype)
+                        seconds, received = max(seconds, added[0]), max(received, added[1])
+                bounds.append((node.seconds + seconds, node.received + received))
+            self._least[key] = min([seconds for seconds, _ in bounds]), min([received for _, received in bounds])
+        return self._least[key]
 
-    def _growing(self, node: Node, before: float, after: float) -> float:
-        """A lower bound on the seconds in which a block of some elements becomes a larger one."""
+    def _growing(self, node: Node, before: float, after: float) -> tuple[float, float]:
+        """Lower bounds on the seconds and the bytes in which a block of some elements becomes a larger one."""
         request, dist = self._search.request, node.dist
-        if after <= before or request.max_bytes is not None:  # panels may cost less
-            return 0.0
+        received = node.dtype.itemsize * (after - before)
+        if received <= 0:
+            return 0.0, 0.0
+        if len(self.contributions) > 1:  # what stays partial may lie so without all of its contributions
+            received = 0.0
+        if request.max_bytes is not None:  # panels may cost less
+            return 0.0, received
 
         times = request.machine.at_best_along(request.grid if dist is None else dist.grid, request.grid)
-        seconds = min(times.byte_time) * (after - before) + min(times.copy_time) * after
+        seconds = min(times.byte_time) * received + node.dtype.itemsize * min(times.copy_time) * after
         latency = 0.0 if dist is None else min(times.latency)
-        return request.machine.step_time + latency + node.dtype.itemsize * seconds
+        return request.machine.step_time + latency + seconds, received
 
     def nearest(self, modes: Modes, contributions: tuple[int, ...]) -> tuple[float, Node, Distribution]:
         """How the tensor is made and moved so, for the least bound; if it stays partial, from contributions alone."""
@@ -495,6 +589,25 @@ class _Side:
 
 _Key = tuple[Distribution, Distribution, int]
 """A move, and the bytes of an element."""
+
+
+def _sent(source: Distribution, target: Distribution) -> float:
+    """A lower bound on the elements that an average rank sends if contributions move, and are not added up.
+
+    A rank must send those that it is not to hold. If others have copies, these may do for them.
+    """
+    roles = {role.name for g, role in enumerate(source.roles) if source.grid.shape[g] > 1}
+    if not source.partial or "replicated" in roles or source.grid != target.grid or source.partial != target.partial:
+        return 0.0
+    return float((block_sizes(source) - movement(source, target).kept).mean())
+
+
+def _by_bytes(drafts: Iterable[Draft], may_be: Callable[[float, float], bool]) -> Iterator[Draft]:
+    """The drafts, and what they open to, in the order of the bytes that are received; not those that are ruled out."""
+    for seconds, (received,), draft in drafts:
+        if may_be(seconds, received):
+            opened = draft if isinstance(draft, Node) else partial(lambda opens: _by_bytes(opens(), may_be), draft)
+            yield received, (seconds,), opened
 
 
 def _contributions(sides: Sequence[_Side], used: set[int]) -> Iterator[tuple[tuple[int, ...], ...]]:

@@ -23,7 +23,18 @@ from .panels import Ends, Panels, panel_dists
 from .stages import Product
 from .subscripts import Subscripts
 
-__all__ = ["Node", "Request", "Unplanned", "UnplannedMove", "UnplannedProduct", "operand_dists", "unplanned"]
+__all__ = [
+    "MOST_OF_CHAINS",
+    "Node",
+    "Request",
+    "Unplanned",
+    "UnplannedMove",
+    "UnplannedProduct",
+    "operand_dists",
+    "unplanned",
+]
+
+MOST_OF_CHAINS = 3  # modes of a grid that the planner chooses, if several products take operands that may lie anywhere
 
 
 class Request(NamedTuple):
@@ -65,6 +76,7 @@ class Node:
         term, dist: the letters, and how it lies; an operand whose layout is free has no distribution.
         dtype: of the elements.
         seconds: a lower bound on the time in which it is made.
+        received: a lower bound on the bytes that the busiest rank receives in each move until then, added up.
         operand: the number of the operand; -1 for a product.
         factors, moved: the tensors that are multiplied, and how they lie then.
         assignment, panels: of the product; no panels if it is multiplied at once.
@@ -75,6 +87,7 @@ class Node:
     dist: Distribution | None
     dtype: np.dtype[Any]
     seconds: float = 0.0
+    received: float = 0.0
     operand: int = -1
     factors: tuple[Node, ...] = ()
     moved: tuple[Distribution, ...] = ()
