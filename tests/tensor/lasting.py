@@ -35,7 +35,7 @@ def check_new(comm, folder):
     makers["from_global"]().save(folder / "new.npy")
     for name, make in makers.items():
         x = make()
-        assert segments.place_of(x.local) is not None, name
+        assert segments.address_of(x.local) is not None, name
         before = segments.reach.call_count
         y = x.redistribute(target)
         assert segments.reach.call_count == before + comm.size - 1, name
