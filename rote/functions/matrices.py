@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..layout.layout import Layout
+from ..lazy import late
 from . import reductions
 from .alignment import plain
 from .contraction.operands import Term, diagonal_of, stackwise
@@ -23,7 +24,7 @@ from .distributed import Distributed, linked
 from .elementwise import elementwise
 from .indexing import getitem, relabelled
 from .moves import attributed_to
-from .orthogonal import COLUMNS, MATRIX, ROWS, floating, of_matrices, stack_of, svdvals
+from .orthogonal import COLUMNS, MATRIX, ROWS, floating, is_split, of_matrices, stack_of, svdvals
 from .products import conjugate, matmul
 from .rearranging import expand_dims, pad, permute_dims, squeeze
 from .reductions import Axis, finished, normal_axes
@@ -60,6 +61,8 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
     array([[2., 0.],
            [1., 2.]])
     """
+    if is_split(x):
+        return late("linalg.dense:cholesky")(x, upper)
     return of_matrices("cholesky", partial(np.linalg.cholesky, upper=upper), x, MATRIX)[0]
 
 
@@ -71,6 +74,8 @@ def det(x: Distributed, /) -> Any:
     >>> det(rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")).to_global()
     array([5.])
     """
+    if is_split(x):
+        return late("linalg.dense:det")(x)
     return of_matrices("det", np.linalg.det, x, ())[0]
 
 
@@ -82,6 +87,8 @@ def slogdet(x: Distributed, /) -> SignAndLog:
     >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
     [-1.0, 0.0]
     """
+    if is_split(x):
+        return SignAndLog(*late("linalg.dense:slogdet")(x))
     return SignAndLog(*of_matrices("slogdet", np.linalg.slogdet, x, (), ()))
 
 
@@ -97,6 +104,8 @@ def inv(x: Distributed, /) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
+    if is_split(x):
+        return late("linalg.dense:inv")(x)
     return of_matrices("inv", np.linalg.inv, x, MATRIX)[0]
 
 
@@ -128,6 +137,8 @@ def solve(x1: Any, x2: Any, /) -> Any:
         raise LayoutError(
             f"solve takes square matrices and as many rows of right-hand sides, not {np.shape(x1)} and {np.shape(x2)}"
         )
+    if is_split(x1) and np.ndim(x2) <= 2:
+        return late("linalg.dense:solve")(x1, x2)
     return stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", MATRIX)[0]
 
 
@@ -139,6 +150,8 @@ def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
     array([2., 3.])
     """
+    if is_split(x):
+        return Eigensystem(*late("linalg.dense:eigh")(x, UPLO))
     return Eigensystem(*of_matrices("eigh", partial(np.linalg.eigh, UPLO=UPLO), x, (ROWS,), MATRIX))
 
 
@@ -150,6 +163,8 @@ def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
     array([2., 3.])
     """
+    if is_split(x):
+        return late("linalg.dense:eigh")(x, UPLO, vectors=False)[0]
     return of_matrices("eigvalsh", partial(np.linalg.eigvalsh, UPLO=UPLO), x, (ROWS,))[0]
 
 

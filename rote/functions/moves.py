@@ -35,12 +35,15 @@ from ..runtime.comm.protocol import Comm
 from ..units import in_bytes
 from .distributed import Distributed, is_foreign, shape_of
 
-__all__ = ["Attribution", "DataMove", "KeyedCall", "Policy", "agree_on_call", "agree_once", "attributed_to"]
+__all__ = ["Attribution", "DataMove", "KeyedCall", "Policy", "Solver", "agree_on_call", "agree_once", "attributed_to"]
 __all__ += ["attribution", "config", "default_layout", "gathers_are_silent", "moved", "record_move", "records_open"]
-__all__ += ["redistributed", "refuse_copies", "trace", "warn_of_copies"]
+__all__ += ["redistributed", "refuse_copies", "solver", "trace", "warn_of_copies", "warn_of_root"]
 
 Policy = Literal["warn", "error", "allow"]
 """Whether something is warned of, refused, or silent."""
+
+Solver = Literal["auto", "scalapack", "walk", "gather"]
+"""What factors a matrix that is split over ranks."""
 
 T = TypeVar("T", bound=Distributed)
 
@@ -82,6 +85,7 @@ class _Settings:
     implicit: Policy = "warn"
     gather: Policy = "warn"
     layout: Callable[[tuple[int, ...]], Layout | str] | None = None
+    linalg: Solver = "auto"
 
 
 _settings: ContextVar[_Settings] = ContextVar("settings", default=_Settings())  # noqa: B039 - it is frozen
@@ -117,8 +121,9 @@ def config(
     implicit: Policy | None = None,
     gather: Policy | None = None,
     layout: Callable[[tuple[int, ...]], Layout | str] | None = None,
+    linalg: Solver | None = None,
 ) -> AbstractContextManager[object]:
-    """Set which implicit moves and which gathers are allowed, and the layout of new tensors.
+    """Set which implicit moves and which gathers are allowed, the layout of new tensors, and what factors matrices.
 
     Call it with equal arguments on all ranks. Ranks that `rote.run` starts inherit the settings of their parent thread.
 
@@ -131,12 +136,15 @@ def config(
             of a node would take more than half of its memory; "error" refuses each; "allow" is silent.
         layout: a function from shape to layout, for new tensors that are given no layout. The default splits mode 0
             over all ranks in blocks.
+        linalg: of a matrix that is split over ranks: "auto", the default, takes ScaLAPACK where all ranks have it,
+            otherwise Rote's own walks, and one rank for small matrices; "scalapack", "walk" and "gather", which is one
+            rank, take that one. Eigenvalues and singular values have no walk, and are computed on one rank instead.
 
     Returns:
         A context manager that restores the earlier settings; without `with`, the new settings stay.
 
     Raises:
-        ValueError: `implicit` or `gather` is none of the three.
+        ValueError: `implicit`, `gather` or `linalg` is none of these.
         TypeError: `layout` is no function.
 
     >>> import numpy as np, rote
@@ -145,14 +153,15 @@ def config(
     DistTensor((4,), float64, 'block[(0)]', grid=(1,), rank=0, local=(4,))
     """
     before = _settings.get()
-    for name, policy in (("implicit", implicit), ("gather", gather)):
-        if policy is not None and policy not in get_args(Policy):
-            raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
+    for name, policy, known in (("implicit", implicit, Policy), ("gather", gather, Policy), ("linalg", linalg, Solver)):
+        if policy is not None and policy not in get_args(known):
+            raise ValueError(f"{name}={policy!r} is no policy\nwrite one of {', '.join(map(repr, get_args(known)))}")
     if layout is not None and not callable(layout):
         raise TypeError(f"layout={layout!r} is no function\nwrite layout=lambda shape: …, which gives a layout")
 
     # Set now, not at `with`: a call alone changes the settings for good.
-    _settings.set(_Settings(implicit or before.implicit, gather or before.gather, layout or before.layout))
+    new = implicit or before.implicit, gather or before.gather, layout or before.layout, linalg or before.linalg
+    _settings.set(_Settings(*new))
     restoring = ExitStack()
     restoring.callback(_settings.set, before)
     return restoring
@@ -299,6 +308,27 @@ def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], 
 def gathers_are_silent() -> bool:
     """Whether `config` allows every gather."""
     return _settings.get().gather == "allow"
+
+
+def solver() -> Solver:
+    """What factors a matrix that is split over ranks, by `config`."""
+    return _settings.get().linalg
+
+
+def warn_of_root(x: Distributed, cause: str, hint: str) -> None:
+    """Warn that one rank comes to hold a whole tensor of 16 MiB or more; `config` may refuse that, or allow it.
+
+    Args:
+        hint: what to do about it.
+    """
+    nbytes, policy = prod(x.distribution.shape) * x.local.itemsize, _settings.get().gather
+    if nbytes < _GATHER or policy == "allow":
+        return
+    text = f"{cause} gathers {x.distribution} on one rank, {in_bytes(nbytes)}\n{hint}"
+    if policy == "error":
+        raise LayoutError(f"{text}, or allow it: with rote.config(gather='allow'):")
+    file, line = _caller()
+    _warn(x.comm, GatherWarning, cause, f"{os.path.basename(file)}:{line}: {text}", file, line)
 
 
 def refuse_copies(x: Distributed, layout: Layout, grid: Grid | None, cause: str) -> int:

@@ -26,6 +26,7 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.kinds import part_extents
 from ..layout.layout import Layout
+from ..lazy import late
 from . import reductions
 from .alignment import one_per_part, part_number, plain, whole_along
 from .contraction.operands import Term, stackwise
@@ -33,16 +34,19 @@ from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import fetch
+from .moves import solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
 from .rules import follows
 
-__all__ = ["MATRIX", "QRFactors", "SingularValues", "adjoint", "floating", "matrix_rank", "matrix_transpose"]
-__all__ += ["of_matrices", "pinv", "qr", "stack_of", "svd", "svdvals"]
+__all__ = ["MATRIX", "SMALL", "QRFactors", "SingularValues", "adjoint", "floating", "is_split"]
+__all__ += ["matrix_rank", "matrix_transpose", "of_matrices", "pinv", "qr", "singular", "stack_of", "svd", "svdvals"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
 """Labels of the modes of a matrix; those of its stack are `stack_labels`."""
 _OTHER = 2  # the label of the columns of an orthogonal factor
+SMALL = 256
+"""Rows or columns below which a matrix is small: one rank factors it faster than all."""
 _FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
 
 
@@ -71,6 +75,13 @@ def stack_of(cause: str, x: Any) -> Term:
 def floating(x: Distributed) -> Distributed:
     """The tensor with elements of a real or complex floating dtype, which NumPy's linear algebra needs."""
     return x if x.local.dtype.kind in "fc" else x.astype("f8")
+
+
+def is_split(x: Any) -> bool:
+    """Whether a value is one matrix, no stack, that no rank has whole: it is split, or a sum over ranks."""
+    if not isinstance(x, Distributed) or len(x.distribution.shape) != 2:
+        return False
+    return any(x.distribution.splits) or bool(x.distribution.partial)
 
 
 def of_matrices(
@@ -161,8 +172,10 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
     m, n = x.distribution.shape[-2:]
     if not full_matrices or m == n:
         return _thin_svd(floating(x))
+    if is_split(x):
+        return SingularValues(*late("linalg.dense:svd")(x, full=True))
     sizes = {_OTHER: min(m, n), 3: m, 4: n}
-    return SingularValues(*of_matrices("svd", partial(_singular, full_matrices=True), x, *_FACTORS, extents=sizes))
+    return SingularValues(*of_matrices("svd", partial(singular, full_matrices=True), x, *_FACTORS, extents=sizes))
 
 
 @follows("contracted", np.linalg.svdvals)
@@ -174,6 +187,8 @@ def svdvals(x: Distributed, /) -> Any:
     array([4., 3.])
     """
     stack_of("svdvals", x)
+    if _is_compact(x):
+        return late("linalg.dense:svd")(x, vectors=False)[0]
     return _thin_svd(floating(x)).S
 
 
@@ -222,15 +237,31 @@ def _threshold(x: Distributed, values: Distributed, rtol: Any) -> Any:
     return elementwise("multiply", np.multiply, (fraction, reductions.max(values, -1, keepdims=True, initial=0)), {})
 
 
-def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
-    """Singular values and vectors of a block's matrices."""
+def singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
+    """Singular values and vectors of a block's matrices.
+
+    Raises:
+        numpy.linalg.LinAlgError: an element is infinite, or no number.
+    """
     if not np.isfinite(block).all():  # LAPACK may iterate on such matrices for ever
         raise np.linalg.LinAlgError("SVD did not converge: an element is infinite, or no number")
     return tuple(np.linalg.svd(block, full_matrices=full_matrices))
 
 
+def _is_compact(x: Distributed) -> bool:
+    """Whether a matrix is split, and so short and narrow that a triangle of it is no smaller than a block.
+
+    A small one is no matter: all ranks may have its triangle.
+    """
+    if not is_split(x) or (solver() == "auto" and min(x.distribution.shape) < SMALL):
+        return False
+    return max(x.distribution.shape) < x.comm.size * min(x.distribution.shape)
+
+
 def _thin_svd(x: Distributed) -> SingularValues:
     """The thin SVD of a matrix whose rows or columns may be split, from the SVD of its triangle."""
+    if _is_compact(x):
+        return SingularValues(*late("linalg.dense:svd")(x))
     x = plain(x, "svd")
     rows, columns = (any(x.distribution.splits[mode]) for mode in (-2, -1))
     m, n = x.distribution.shape[-2:]
@@ -239,9 +270,9 @@ def _thin_svd(x: Distributed) -> SingularValues:
         return SingularValues(adjoint(other.Vh), other.S, adjoint(other.U))
     sizes = dict.fromkeys((_OTHER, 3, 4), min(m, n))
     if not (rows or columns):
-        return SingularValues(*of_matrices("svd", _singular, x, *_FACTORS, extents=sizes))
+        return SingularValues(*of_matrices("svd", singular, x, *_FACTORS, extents=sizes))
     Q, R = _tall_factors(x, "svd")
-    left, values, right = of_matrices("svd", _singular, R, *_FACTORS, extents=sizes)
+    left, values, right = of_matrices("svd", singular, R, *_FACTORS, extents=sizes)
     return SingularValues(matmul(Q, left), values, right)
 
 

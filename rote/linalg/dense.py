@@ -1,0 +1,268 @@
+"""Solvers of one matrix that is split over ranks: which way each call takes, and the moves before and after.
+
+There are two ways. A *walk* factors the matrix where it is, tile by tile, on the squarest grid of all ranks; the
+matrix moves there, and the result moves back. Small matrices, matrices with infinities or NaNs, and what has no walk go
+to *one rank*, where NumPy answers. No rank but this one holds a whole matrix.
+
+Results are in the layout of the operand. Errors are NumPy's, and all ranks raise them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from ..functions.alignment import in_blocks, replicated
+from ..functions.contraction.operands import common_operands
+from ..functions.distributed import Array, Distributed
+from ..functions.indexing import getitem
+from ..functions.moves import agree_on_call, because, moved, redistributed, solver, warn_of_root
+from ..functions.orthogonal import SMALL, adjoint, floating, singular
+from ..layout.distribution import Distribution
+from ..layout.expressions import cyclic, fitting
+from ..layout.grid import Grid
+from ..layout.layout import Layout
+from ..runtime.comm.agreement import collective_errors, gathered
+from . import walks
+
+__all__ = ["arranged", "cholesky", "det", "eigh", "inv", "on_one_rank", "returned", "slogdet", "solve", "svd", "way_of"]
+
+Way = Literal["walk", "one rank"]
+
+_WIDTH = 64  # rows and columns of a tile, of a matrix that has enough of them
+
+
+# --- which way ------------------------------------------------------------------------------------------------------
+
+
+def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -> Way:
+    """The way that a call takes, the same on all ranks. Collective.
+
+    Args:
+        cause: the name of the function.
+        operands: the matrix that is factored, and right sides.
+        has_walk: whether there is a walk.
+    """
+    x = operands[0]
+    agree_on_call(x.comm)
+    small = min(x.distribution.shape) < (SMALL if solver() == "auto" else 1)
+    finite = all(gathered(x.comm, cause, all([_is_finite(y.local) for y in operands])))
+    usual = all([y.local.dtype.char in "fdFD" for y in operands])  # NumPy's own error refuses others
+    if small or not (finite and usual) or solver() == "gather":
+        return "one rank"
+    if has_walk:
+        return "walk"
+
+    warn_of_root(x, cause, "spread it as a stack of matrices, or give it fewer rows")
+    return "one rank"
+
+
+def _is_finite(block: Array) -> bool:
+    """Whether all elements of a block are finite; their sum most often says so."""
+    with np.errstate(all="ignore"):
+        return block.dtype.kind not in "fc" or bool(np.isfinite(block.sum()) or np.isfinite(block).all())
+
+
+def _check_square(x: Distributed) -> None:
+    if x.distribution.shape[0] != x.distribution.shape[1]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+
+
+# --- the moves before and after ---------------------------------------------------------------------------------------
+
+
+def squarest(ranks: int) -> Grid:
+    """The squarest grid of two modes: (2, 3) of 6 ranks, (1, 7) of 7.
+
+    >>> squarest(6).shape, squarest(7).shape
+    ((2, 3), (1, 7))
+    """
+    rows = max(p for p in range(1, isqrt(ranks) + 1) if ranks % p == 0)
+    return Grid((rows, ranks // rows))
+
+
+def arranged(x: Distributed, cause: str, like: Distributed | None = None) -> Any:
+    """A copy of a matrix in tiles dealt out over the squarest grid, to be overwritten.
+
+    Args:
+        like: a matrix in such a layout whose tiles it has, too.
+    """
+    if like is not None:
+        layout, grid = like.distribution.layout, like.distribution.grid
+    else:
+        grid = squarest(x.comm.size)
+        width = max(1, min(_WIDTH, -(-min(x.distribution.shape) // max(grid.shape))))
+        layout = Layout(((cyclic(0, width),), (cyclic(1, width),)))
+
+    y = moved(x, layout, cause, grid)
+    return y.copy() if y is x or not y.local.flags.c_contiguous else y
+
+
+def returned(y: Distributed, x: Distributed, cause: str) -> Any:
+    """A result, a matrix or a replicated vector, in the layout and on the grid of an operand."""
+    dist = x.distribution
+    layout = Layout(tuple([tuple(map(fitting, entries)) for entries in dist.layout.modes]), rooted=dist.layout.rooted)
+    if dist.layout.view is not None:
+        layout = in_blocks(len(dist.shape), dist.grid)[0]
+    return redistributed(y, layout, cause, dist.grid)
+
+
+def on_one_rank(cause: str, function: Callable[..., Any], operands: Sequence[Distributed]) -> list[Any]:
+    """The results of a function of whole arrays, which rank 0 calls. Collective.
+
+    Results of the order of the last operand come in its layout, others are replicated.
+
+    Raises:
+        Exception: what the function raises; on all ranks.
+    """
+    x = operands[-1]
+    comm, grid = x.comm, x.distribution.grid
+    arrays = []
+    for y in operands:
+        order = len(y.distribution.shape)
+        hint = f"move it by x.redistribute({str(Layout(((),) * order))!r}) first"
+        arrays.append(moved(y, _at_root(y.distribution.grid, order), cause, hint=hint).local)
+
+    values: list[Array] = []
+    with collective_errors(comm):
+        if comm.rank == 0:
+            made = function(*arrays)
+            values = [np.asarray(value, order="C") for value in (made if isinstance(made, tuple) else (made,))]
+
+    results = []
+    for number, (shape, dtype) in enumerate(gathered(comm, cause, [(v.shape, v.dtype) for v in values])[0]):
+        start = Distribution(_at_root(grid, len(shape)), shape, grid)
+        block = values[number] if comm.rank == 0 else np.empty(start.local_shape(comm.rank), dtype)
+        result = x._on(block.reshape(start.local_shape(comm.rank)), start)
+        if len(shape) == len(x.distribution.shape):
+            results.append(returned(result, x, cause))
+        else:
+            results.append(redistributed(result, Layout(((),) * len(shape)), cause))
+    return results
+
+
+def _at_root(grid: Grid, order: int) -> Layout:
+    """The layout that has all of a tensor on rank 0."""
+    return Layout(((),) * order, rooted=tuple([(g, 0) for g in range(grid.order)]))
+
+
+# --- factors and solutions --------------------------------------------------------------------------------------------
+
+
+def cholesky(x: Distributed, upper: bool = False) -> Any:
+    """The Cholesky factor of a matrix, of which one triangle is read. Collective."""
+    _check_square(x)
+    x = floating(x)
+    if way_of("cholesky", [x]) == "one rank":
+        return on_one_rank("cholesky", partial(np.linalg.cholesky, upper=upper), [x])[0]
+
+    factor = arranged(adjoint(x) if upper else x, "cholesky")
+    with because("cholesky", owns=True):
+        walks.cholesky(factor)
+        return returned(adjoint(factor) if upper else factor, x, "cholesky")
+
+
+def solve(x1: Any, x2: Any) -> Any:
+    """The solutions of linear systems with one matrix; `x2` is a tensor or an array of one or more right sides."""
+    a, b = common_operands((x1, x2))
+    dtype = np.result_type(floating(a).local.dtype, floating(b).local.dtype)
+    a, b = a.astype(dtype), b.astype(dtype)
+    if way_of("solve", [a, b]) == "one rank":
+        return on_one_rank("solve", np.linalg.solve, [a, b])[0]
+
+    factor = arranged(a, "solve")
+    columns = b if len(b.distribution.shape) == 2 else getitem(b, (slice(None), None))
+    solution = arranged(columns, "solve", like=factor)
+    with because("solve", owns=True):
+        solution = _solved(factor, solution)
+        if columns is not b:
+            solution = getitem(redistributed(solution, Layout((*b.distribution.layout.modes, ())), "solve"), (..., 0))
+        return returned(solution, b, "solve")
+
+
+def inv(x: Distributed) -> Any:
+    """The inverse of a matrix. Collective."""
+    _check_square(x)
+    x = floating(x)
+    if way_of("inv", [x]) == "one rank":
+        return on_one_rank("inv", np.linalg.inv, [x])[0]
+
+    factor = arranged(x, "inv")
+    rows, columns = factor.distribution.indices(x.comm.rank)
+    unit = factor._with(np.equal.outer(rows, columns).astype(factor.local.dtype))
+    with because("inv", owns=True):
+        return returned(_solved(factor, unit), x, "inv")
+
+
+def _solved(factor: Any, right: Any) -> Any:
+    """The solutions of systems; the matrix is overwritten."""
+    pivots = walks.pivoted(factor)
+    if not walks.diagonal(factor).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    solution = getitem(right, walks.order_of(pivots, len(pivots)))
+    walks.triangular_solve(factor, solution, lower=True, unit=True)
+    walks.triangular_solve(factor, solution, lower=False)
+    return solution
+
+
+def slogdet(x: Distributed) -> tuple[Any, Any]:
+    """The sign of the determinant of a matrix, and the logarithm of its magnitude. Collective."""
+    sign, logarithm = _determinant("slogdet", x)
+    return replicated(sign, x), replicated(logarithm, x)
+
+
+def det(x: Distributed) -> Any:
+    """The determinant of a matrix. Collective."""
+    with np.errstate(over="ignore", under="ignore"):
+        sign, logarithm = _determinant("det", x)
+        return replicated(sign * np.exp(logarithm), x)
+
+
+def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
+    """The sign and the logarithm of the magnitude, as numbers on every rank."""
+    _check_square(x)
+    x = floating(x)
+    if way_of(cause, [x]) == "one rank":
+        sign, logarithm = on_one_rank(cause, lambda a: tuple(np.linalg.slogdet(a)), [x])
+        return sign.local[()], logarithm.local[()]
+
+    factor = arranged(x, cause)
+    with because(cause, owns=True):
+        pivots = walks.pivoted(factor)
+        diagonal = walks.diagonal(factor)
+
+    sizes = np.abs(diagonal)
+    if not sizes.all():
+        return diagonal.dtype.type(0), sizes.dtype.type(-np.inf)
+    exchanges = np.count_nonzero(pivots != np.arange(len(pivots)))
+    sign = np.prod(diagonal / sizes) * (-1) ** exchanges
+    return diagonal.dtype.type(sign), np.log(sizes).sum(dtype=sizes.dtype)
+
+
+# --- eigenvalues and singular values ----------------------------------------------------------------------------------
+
+
+def eigh(x: Distributed, UPLO: str, vectors: bool = True) -> tuple[Any, ...]:
+    """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective."""
+    _check_square(x)
+    cause = "eigh" if vectors else "eigvalsh"
+    way_of(cause, [x], has_walk=False)
+
+    if not vectors:
+        return tuple(on_one_rank(cause, partial(np.linalg.eigvalsh, UPLO=UPLO), [x]))
+    return tuple(on_one_rank(cause, lambda a: tuple(np.linalg.eigh(a, UPLO)), [x]))
+
+
+def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, ...]:
+    """Singular values of a matrix in descending order, between its vectors if they are asked for. Collective."""
+    cause = "svd" if vectors else "svdvals"
+    way_of(cause, [x], has_walk=False)
+
+    if not vectors:
+        return tuple(on_one_rank(cause, lambda a: singular(a)[1], [x]))
+    return tuple(on_one_rank(cause, partial(singular, full_matrices=full), [x]))

@@ -1,0 +1,260 @@
+"""Matrices that are hard for solvers, and what solvers must do with them, as functions of a communicator.
+
+Each answer is as good as NumPy's: its backward error is at most three times that of NumPy for the same matrix, or of
+rounding alone; and where NumPy raises an error, all ranks raise that one. Run as a program, `python matrices.py
+some|rest [SOLVER]`, it makes the checks of that part on the world, by this solver of `rote.config`, and prints one line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tensor"))
+
+from parts import report_checks, share
+from tensors import agreed_error
+
+import rote
+from rote import DistTensor
+from rote.runtime import Comm, world
+
+Array = NDArray[Any]
+GRIDS: dict[int, tuple[int, ...]] = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (2, 2), 6: (3, 2)}
+LAYOUTS = (
+    "block[(0),(1)]",
+    "block[(0,1),()]",
+    "[(),(0,1)]",
+    "[(1),(0)]",
+    "[(0:cyclic(3)),(1:block)]",
+    "[(0:block),()]+(1)",
+    "b a: [(0),(1)]",
+    "(a b): block[(0,1)]",
+)
+EXTENTS = (0, 1, 2, 5, 17, 40, 66, 130)
+DTYPES = ("f8", "c16", "f4", "c8")
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    generator = np.random.default_rng((seed, *shape))
+    values = generator.standard_normal(shape)
+    return np.asarray(values + 1j * generator.standard_normal(shape) if dtype[0] == "c" else values, dtype)
+
+
+def with_values(values: Array, dtype: str) -> Array:
+    """A Hermitian matrix with these eigenvalues."""
+    n = len(values)
+    q, _ = np.linalg.qr(numbers((n, n), dtype[0] + str(max(8, int(dtype[1:])))))
+    a = (q * values) @ q.conj().T
+    return ((a + a.conj().T) / 2).astype(dtype)
+
+
+def graded(n: int, dtype: str) -> Array:
+    """Rows from large to small, over a range of half the digits."""
+    sizes = np.logspace(0, np.log10(np.finfo(dtype).eps) / 2, n)
+    return (sizes[:, None] * numbers((n, n), dtype)).astype(dtype)
+
+
+def wilkinson(n: int, dtype: str) -> Array:
+    """The matrix whose factors grow the most by row exchanges: by 2 in each column, here up to 2^10."""
+    lower = np.tril(-np.ones((n, n)), -1) * (np.arange(n) < 10)
+    a = np.eye(n) + lower
+    a[:, -1:] = 1
+    return a.astype(dtype)
+
+
+GENERAL: dict[str, Callable[[int, str], Array]] = {
+    "random": lambda n, dtype: numbers((n, n), dtype),
+    "graded": graded,
+    "ill-conditioned": lambda n, dtype: (
+        with_values(np.logspace(0, 0.8 * np.log10(np.finfo(dtype).eps), n), dtype) @ np.eye(n, dtype=dtype)[::-1]
+    ),
+    "wilkinson": wilkinson,
+}
+POSITIVE: dict[str, Callable[[int, str], Array]] = {
+    "definite": lambda n, dtype: with_values(np.linspace(1, 2, n), dtype),
+    "graded": lambda n, dtype: with_values(np.logspace(0, np.log10(np.finfo(dtype).eps) / 2, n), dtype),
+}
+HERMITIAN: dict[str, Callable[[int, str], Array]] = {
+    **POSITIVE,
+    "indefinite": lambda n, dtype: with_values(np.linspace(-1, 1, n), dtype),
+    "repeated": lambda n, dtype: with_values(np.where(np.arange(n) % 2, 1.0, -2.0), dtype),
+    "of low rank": lambda n, dtype: with_values(np.where(np.arange(n) % 3, 0.0, 1.0), dtype),
+}
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+def laid(array: Any, text: str, comm: Comm) -> DistTensor:
+    return DistTensor.from_global(array, text, comm, GRIDS[comm.size])
+
+
+def size(a: Array) -> float:
+    return float(np.linalg.norm(a)) or 1.0
+
+
+def as_good(error: Array, numpys: Array, scale: float, what: object) -> None:
+    """An error, relative to a scale, is at most 3 times NumPy's, or that of rounding each element."""
+    eps = float(np.finfo(error.dtype).eps)
+    got, want = float(np.linalg.norm(error)) / scale, float(np.linalg.norm(numpys)) / scale
+    assert got <= 3 * max(want, eps), (what, got, want)
+
+
+def whole(x: Any, like: Any = None) -> Array:
+    """The elements of a result, which is a tensor, of the dtype and the shape of NumPy's."""
+    assert isinstance(x, DistTensor) and not x.distribution.partial, x
+    array = x.to_global()
+    if like is not None:
+        want = np.asarray(like)
+        assert (array.dtype, array.shape) == (want.dtype, want.shape), (array.dtype, array.shape, want.shape)
+    return array
+
+
+def in_place_of(result: DistTensor, x: DistTensor) -> None:
+    """A result is where its operand is, if that is in a plain layout."""
+    if x.layout.view is None and not x.layout.partial and any(x.distribution.splits):
+        assert (result.layout, result.grid) == (x.layout, x.grid), (result.layout, x.layout)
+
+
+def cases(names: Any, part: str, comm: Comm, every: int = 60) -> Any:
+    """Cases (name, n, dtype, layout), some or the rest."""
+    return share(product(names, EXTENTS, DTYPES, LAYOUTS), part, every, comm.size, of=3)
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def check_cholesky(comm: Comm, part: str) -> None:
+    """Cholesky factors, lower and upper, of which one triangle is read."""
+    for name, n, dtype, text in cases(POSITIVE, part, comm):
+        a = POSITIVE[name](n, dtype)
+        for upper in (False, True):
+            read = np.triu(a) if upper else np.tril(a)
+            x = laid(read, text, comm)
+            got, want = np.linalg.cholesky(x, upper=upper), np.linalg.cholesky(read, upper=upper)
+            in_place_of(got, x)
+            l, k = whole(got, want), want
+            assert not (np.tril(l, -1) if upper else np.triu(l, 1)).any()
+            if upper:
+                l, k = l.conj().T, k.conj().T
+            as_good(l @ l.conj().T - a, k @ k.conj().T - a, size(a), (name, n, dtype, text))
+
+
+def check_solutions(comm: Comm, part: str) -> None:
+    """Solutions of systems, of one right side and of several, and inverses."""
+    for name, n, dtype, text in cases(GENERAL, part, comm):
+        a, b = GENERAL[name](n, dtype), numbers((n, 3), dtype, 1)
+        x = laid(a, text, comm)
+        y = laid(b, LAYOUTS[n % 4], comm)
+        got, want = np.linalg.solve(x, y), np.linalg.solve(a, b)
+        in_place_of(got, y)
+        z = whole(got, want)
+        as_good(a @ z - b, a @ want - b, size(a) * size(want), (name, n, dtype, text))
+        z, want = whole(np.linalg.solve(x, b[:, 0]), want[:, 0]), want[:, 0]
+        as_good(a @ z - b[:, 0], a @ want - b[:, 0], size(a) * size(want), (name, n, dtype, text))
+
+        got, want = np.linalg.inv(x), np.linalg.inv(a)
+        in_place_of(got, x)
+        z, unit = whole(got, want), np.eye(n, dtype=dtype)
+        as_good(a @ z - unit, a @ want - unit, size(a) * size(want), (name, n, dtype, text))
+
+
+def check_determinants(comm: Comm, part: str) -> None:
+    """Determinants, and the logarithms of large ones."""
+    for name, n, dtype, text in cases(("random", "wilkinson"), part, comm):
+        a = GENERAL[name](n, dtype)
+        x = laid(a, text, comm)
+        precision = 100 * max(n, 1) * float(np.finfo(dtype).eps) * (np.linalg.cond(a) if n else 1)
+        for got, want in zip(np.linalg.slogdet(x), np.linalg.slogdet(a), strict=True):
+            np.testing.assert_allclose(whole(got, want), want, rtol=precision, atol=precision)
+        with np.errstate(over="ignore", invalid="ignore"):
+            want = np.linalg.det(a)
+        if np.isfinite(want):
+            np.testing.assert_allclose(whole(np.linalg.det(x), want), want, rtol=precision, atol=abs(want) * precision)
+    for n in (1, 5, 70):
+        zeros = laid(np.zeros((n, n)), LAYOUTS[0], comm)
+        assert [float(value) for value in np.linalg.slogdet(zeros)] == [0, -np.inf]
+        assert float(np.linalg.det(zeros)) == 0
+
+
+def check_eigenvalues(comm: Comm, part: str) -> None:
+    """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    for name, n, dtype, text in cases(HERMITIAN, part, comm):
+        a = HERMITIAN[name](n, dtype)
+        for uplo in ("L", "U"):
+            x = laid(np.tril(a) if uplo == "L" else np.triu(a), text, comm)
+            got, want = np.linalg.eigh(x, uplo), np.linalg.eigh(a, uplo)
+            in_place_of(got.eigenvectors, x)
+            w, v = whole(got.eigenvalues, want.eigenvalues), whole(got.eigenvectors, want.eigenvectors)
+            case, k = (name, n, dtype, text, uplo), want.eigenvectors
+            as_good(a @ v - v * w, a @ k - k * want.eigenvalues, size(a), case)
+            as_good(v.conj().T @ v - np.eye(n), k.conj().T @ k - np.eye(n), max(n, 1) ** 0.5, case)
+            assert (np.diff(w) >= 0).all()
+            precision = 30 * max(n, 1) ** 0.5 * float(np.finfo(dtype).eps) * size(a)
+            np.testing.assert_allclose(w, want.eigenvalues, rtol=0, atol=precision)
+            np.testing.assert_allclose(whole(np.linalg.eigvalsh(x, uplo), w), w, rtol=0, atol=precision)
+
+
+def check_singular_values(comm: Comm, part: str) -> None:
+    """Singular values and vectors, of square and of other matrices; pseudoinverses, ranks and condition numbers."""
+    shapes = ((5, 5), (17, 17), (40, 66), (66, 40), (130, 100), (0, 4), (3, 1))
+    for shape, dtype, text in share(product(shapes, DTYPES, LAYOUTS), part, 40, comm.size, of=3):
+        a = numbers(shape, dtype)
+        x = laid(a, text, comm)
+        for full in (False, True):
+            got, want = np.linalg.svd(x, full_matrices=full), np.linalg.svd(a, full_matrices=full)
+            u, s, v = (whole(part, like) for part, like in zip(got, want, strict=True))
+            k = len(s)
+            as_good((u[:, :k] * s) @ v[:k] - a, (want.U[:, :k] * want.S) @ want.Vh[:k] - a, size(a), (shape, dtype))
+            for q, p in ((u, want.U), (v.conj().T, want.Vh.conj().T)):
+                unit = np.eye(q.shape[1])
+                as_good(q.conj().T @ q - unit, p.conj().T @ p - unit, size(unit), (shape, dtype, text))
+        precision = 30 * max(shape) ** 0.5 * float(np.finfo(dtype).eps) * size(a)
+        np.testing.assert_allclose(s, want.S, rtol=0, atol=precision)
+        np.testing.assert_allclose(whole(np.linalg.svdvals(x), want.S), want.S, rtol=0, atol=precision)
+        if 0 not in shape:
+            assert int(np.linalg.matrix_rank(x)) == min(shape)
+            np.testing.assert_allclose(float(np.linalg.cond(x)), np.linalg.cond(a), rtol=1e-2)
+
+
+def check_refusals(comm: Comm) -> None:
+    """What NumPy refuses, all ranks refuse with its words; and elements that are no numbers are as in NumPy."""
+    n = 70
+    x = laid(numbers((n, n), "f8"), LAYOUTS[0], comm)
+    indefinite, singular = np.eye(n), numbers((n, n), "f8")
+    indefinite[66, 66] = -1
+    singular[:, 67] = singular[:, 3]
+    singular[:, 4] = 0
+    agreed_error(comm, "Matrix is not positive definite", np.linalg.cholesky, laid(indefinite, LAYOUTS[1], comm))
+    for text in LAYOUTS[:3]:
+        agreed_error(comm, "Singular matrix", np.linalg.inv, laid(singular, text, comm))
+        agreed_error(comm, "Singular matrix", np.linalg.solve, laid(singular, text, comm), np.ones(n))
+    for function in (np.linalg.cholesky, np.linalg.inv, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.det):
+        agreed_error(comm, "must be square", function, laid(np.ones((4, 6)), LAYOUTS[0], comm))
+        agreed_error(comm, "float128", function, laid(np.eye(4, dtype="g"), LAYOUTS[0], comm))
+    agreed_error(comm, "square matrices", np.linalg.solve, x, np.ones(3))
+    for bad in (np.nan, np.inf):
+        a = np.eye(n)
+        a[3, 2] = bad
+        for function in (np.linalg.inv, np.linalg.cholesky):
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(whole(function(laid(a, LAYOUTS[0], comm))), function(a))
+
+
+CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
+
+
+if __name__ == "__main__":
+    rote.config(implicit="allow", linalg=sys.argv[2] if sys.argv[2:] else "auto")  # type: ignore[arg-type]
+    report_checks(CHECKS, world(), sys.argv[1])

@@ -1,0 +1,20 @@
+"""Solvers of matrices that are split, without a library: by walks on in-process ranks and on MPI ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matrices
+import pytest
+from marks import make_checks, mpi_parts, parts_of
+
+import rote
+
+PROGRAM = Path(__file__).with_name("matrices.py")
+
+
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(matrices.CHECKS, 2, 4, 6, whole=(3,)))
+def test_on_ranks_of_this_process(ranks, check, args):
+    """On in-process ranks every solver is as good as NumPy's."""
+    with rote.config(implicit="allow", linalg="walk"):
+        rote.run(check, ranks, args)
