@@ -19,8 +19,8 @@ from pathlib import Path
 from .caches import memoized
 from .errors import RoteError
 
-__all__ = ["SIZES", "alone", "answer", "cores", "family", "fits", "installed", "launched", "launched_size", "launchers"]
-__all__ += ["memory", "mismatch", "processor"]
+__all__ = ["SIZES", "alone", "answer", "cores", "dlopen", "family", "fits", "installed", "launched", "launched_size"]
+__all__ += ["launchers", "memory", "mismatch", "mkl_files", "processor"]
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """The variables that state the number of ranks."""
@@ -103,6 +103,54 @@ def installed(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def mkl_files() -> dict[str, str]:
+    """The paths of MKL's libraries by their short names: those that its package lists, or those in conda's folder.
+
+    The package may be in another folder than this environment, which sees it.
+
+    >>> all("libmkl_" in path for path in mkl_files().values())
+    True
+    """
+    from glob import glob  # late, and so is the next one, because it imports the e-mail parser
+    from importlib import metadata
+
+    package = next(iter(metadata.distributions(name="mkl")), None)
+    listed = [str(file.locate()) for file in (package and package.files) or ()]
+    paths: dict[str, str] = {}
+    for path in listed or sorted(glob(os.path.join(sys.prefix, "lib", "libmkl_*"))):
+        before, found, name = os.path.basename(path).partition("libmkl_")
+        if found and not before:
+            paths.setdefault(name.partition(".so")[0], path)
+    return paths
+
+
+def dlopen(path: str, flags: int = 0) -> int:
+    """Open a library, whose names are bound as they are called; ctypes.CDLL would bind all of them at once.
+
+    Args:
+        flags: those of dlopen(3) beside RTLD_LAZY.
+
+    Returns:
+        Its handle, for ctypes.CDLL.
+
+    Raises:
+        OSError: the system does not open it, or has no such function.
+    """
+    import ctypes  # late, because few programs need it
+
+    try:
+        library = ctypes.CDLL(None)
+        opens, says = library.dlopen, library.dlerror
+    except (AttributeError, TypeError) as error:
+        raise OSError(str(error)) from None
+
+    opens.argtypes, opens.restype, says.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p, ctypes.c_char_p
+    handle = opens(os.fsencode(path), os.RTLD_LAZY | flags)
+    if handle is None:
+        raise OSError(os.fsdecode(says() or b"") or f"the system cannot open {path}")
+    return int(handle)
 
 
 # --- the launcher -----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Solvers of one matrix that is split over ranks: which way each call takes, and the moves before and after.
 
-There are two ways. A *walk* factors the matrix where it is, tile by tile, on the squarest grid of all ranks; the
-matrix moves there, and the result moves back. Small matrices, matrices with infinities or NaNs, and what has no walk go
-to *one rank*, where NumPy answers. No rank but this one holds a whole matrix.
+There are three ways. *ScaLAPACK*, where all ranks have it, or a *walk* of Rote's own overwrites the matrix, which moves
+to tiles on the squarest grid of all ranks; the result moves back. Small matrices, matrices with infinities or NaNs, and
+eigenvalues and singular values without ScaLAPACK go to *one rank*, where NumPy answers. No other rank holds a whole
+matrix.
 
 Results are in the layout of the operand. Errors are NumPy's, and all ranks raise them.
 """
@@ -10,29 +11,34 @@ Results are in the layout of the operand. Errors are NumPy's, and all ranks rais
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from math import isqrt
+from math import isqrt, prod
 from typing import Any, Literal
 
 import numpy as np
 
+from ..errors import CommError
 from ..functions.alignment import in_blocks, replicated
 from ..functions.contraction.operands import common_operands
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem
 from ..functions.moves import agree_on_call, because, moved, redistributed, solver, warn_of_root
-from ..functions.orthogonal import SMALL, adjoint, floating, singular
+from ..functions.orthogonal import SMALL, adjoint, floating, matrix_transpose, singular
 from ..layout.distribution import Distribution
 from ..layout.expressions import cyclic, fitting
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..runtime.comm.agreement import collective_errors, gathered
-from . import walks
+from . import routines, walks
+from .library import INSTALL, library
+from .matrix import LIMIT
 
 __all__ = ["arranged", "cholesky", "det", "eigh", "inv", "on_one_rank", "returned", "slogdet", "solve", "svd", "way_of"]
 
-Way = Literal["walk", "one rank"]
+Way = Literal["scalapack", "walk", "one rank"]
 
+_ENGINES: dict[str, Any] = {"scalapack": routines, "walk": walks}  # with functions of the same names
 _WIDTH = 64  # rows and columns of a tile, of a matrix that has enough of them
 
 
@@ -47,18 +53,35 @@ def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -
         operands: the matrix that is factored, and right sides.
         has_walk: whether there is a walk.
     """
-    x = operands[0]
+    x, wanted = operands[0], solver()
+    shape, ranks = x.distribution.shape, x.comm.size
     agree_on_call(x.comm)
-    small = min(x.distribution.shape) < (SMALL if solver() == "auto" else 1)
-    finite = all(gathered(x.comm, cause, all([_is_finite(y.local) for y in operands])))
-    usual = all([y.local.dtype.char in "fdFD" for y in operands])  # NumPy's own error refuses others
-    if small or not (finite and usual) or solver() == "gather":
+
+    finite = all(gathered(x.comm, cause, all(_is_finite(y.local) for y in operands)))
+    usual = all(y.local.dtype.char in "fdFD" for y in operands)  # NumPy's own error refuses others
+    least = {"auto": SMALL, "walk": 1, "gather": 1, "scalapack": _least(min(shape), ranks)}[wanted]
+    if wanted == "gather" or min(shape) < least or not (finite and usual):
         return "one rank"
+
+    if wanted != "walk":
+        found = library(x.comm)
+        if not isinstance(found, str) and max(max(shape), prod(shape) // ranks * 2) < LIMIT:
+            return "scalapack"
+        if wanted == "scalapack":
+            text = found if isinstance(found, str) else f"it has no 64-bit counts for a matrix of shape {shape}"
+            raise CommError(f"linalg='scalapack' finds no ScaLAPACK: {text}\nwrite {INSTALL}; or linalg='auto'")
     if has_walk:
         return "walk"
 
-    warn_of_root(x, cause, "spread it as a stack of matrices, or give it fewer rows")
+    warn_of_root(x, cause, f"ScaLAPACK would spread it: {INSTALL}")
     return "one rank"
+
+
+def _least(n: int, ranks: int) -> int:
+    """The fewest rows and columns of which all ranks own some, which `p?gesvd` needs; too many if n is less."""
+    longest = max(squarest(ranks).shape)
+    width = max(1, -(-n // longest))
+    return (longest - 1) * width + 1
 
 
 def _is_finite(block: Array) -> bool:
@@ -157,12 +180,13 @@ def cholesky(x: Distributed, upper: bool = False) -> Any:
     """The Cholesky factor of a matrix, of which one triangle is read. Collective."""
     _check_square(x)
     x = floating(x)
-    if way_of("cholesky", [x]) == "one rank":
+    way = way_of("cholesky", [x])
+    if way == "one rank":
         return on_one_rank("cholesky", partial(np.linalg.cholesky, upper=upper), [x])[0]
 
     factor = arranged(adjoint(x) if upper else x, "cholesky")
     with because("cholesky", owns=True):
-        walks.cholesky(factor)
+        _ENGINES[way].cholesky(factor)
         return returned(adjoint(factor) if upper else factor, x, "cholesky")
 
 
@@ -171,14 +195,17 @@ def solve(x1: Any, x2: Any) -> Any:
     a, b = common_operands((x1, x2))
     dtype = np.result_type(floating(a).local.dtype, floating(b).local.dtype)
     a, b = a.astype(dtype), b.astype(dtype)
-    if way_of("solve", [a, b]) == "one rank":
+    way = way_of("solve", [a, b])
+    if way == "one rank":
         return on_one_rank("solve", np.linalg.solve, [a, b])[0]
 
     factor = arranged(a, "solve")
     columns = b if len(b.distribution.shape) == 2 else getitem(b, (slice(None), None))
-    solution = arranged(columns, "solve", like=factor)
+    with because("solve", owns=columns is not b):
+        right = arranged(columns if way == "walk" else matrix_transpose(columns), "solve", like=factor)
     with because("solve", owns=True):
-        solution = _solved(factor, solution)
+        solution = _ENGINES[way].solve(factor, right)
+        solution = solution if way == "walk" else matrix_transpose(solution)
         if columns is not b:
             solution = getitem(redistributed(solution, Layout((*b.distribution.layout.modes, ())), "solve"), (..., 0))
         return returned(solution, b, "solve")
@@ -188,26 +215,13 @@ def inv(x: Distributed) -> Any:
     """The inverse of a matrix. Collective."""
     _check_square(x)
     x = floating(x)
-    if way_of("inv", [x]) == "one rank":
+    way = way_of("inv", [x])
+    if way == "one rank":
         return on_one_rank("inv", np.linalg.inv, [x])[0]
 
     factor = arranged(x, "inv")
-    rows, columns = factor.distribution.indices(x.comm.rank)
-    unit = factor._with(np.equal.outer(rows, columns).astype(factor.local.dtype))
     with because("inv", owns=True):
-        return returned(_solved(factor, unit), x, "inv")
-
-
-def _solved(factor: Any, right: Any) -> Any:
-    """The solutions of systems; the matrix is overwritten."""
-    pivots = walks.pivoted(factor)
-    if not walks.diagonal(factor).all():
-        raise np.linalg.LinAlgError("Singular matrix")
-
-    solution = getitem(right, walks.order_of(pivots, len(pivots)))
-    walks.triangular_solve(factor, solution, lower=True, unit=True)
-    walks.triangular_solve(factor, solution, lower=False)
-    return solution
+        return returned(_ENGINES[way].inv(factor), x, "inv")
 
 
 def slogdet(x: Distributed) -> tuple[Any, Any]:
@@ -227,13 +241,14 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
     """The sign and the logarithm of the magnitude, as numbers on every rank."""
     _check_square(x)
     x = floating(x)
-    if way_of(cause, [x]) == "one rank":
+    way = way_of(cause, [x])
+    if way == "one rank":
         sign, logarithm = on_one_rank(cause, lambda a: tuple(np.linalg.slogdet(a)), [x])
         return sign.local[()], logarithm.local[()]
 
     factor = arranged(x, cause)
     with because(cause, owns=True):
-        pivots = walks.pivoted(factor)
+        pivots = _ENGINES[way].pivoted(factor)
         diagonal = walks.diagonal(factor)
 
     sizes = np.abs(diagonal)
@@ -250,19 +265,42 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
 def eigh(x: Distributed, UPLO: str, vectors: bool = True) -> tuple[Any, ...]:
     """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective."""
     _check_square(x)
-    cause = "eigh" if vectors else "eigvalsh"
-    way_of(cause, [x], has_walk=False)
-
-    if not vectors:
+    cause, lower = "eigh" if vectors else "eigvalsh", UPLO.upper() == "L"
+    x = floating(x)
+    if way_of(cause, [x], has_walk=False) == "one rank":
+        if vectors:
+            return tuple(on_one_rank(cause, lambda a: tuple(np.linalg.eigh(a, UPLO)), [x]))
         return tuple(on_one_rank(cause, partial(np.linalg.eigvalsh, UPLO=UPLO), [x]))
-    return tuple(on_one_rank(cause, lambda a: tuple(np.linalg.eigh(a, UPLO)), [x]))
+
+    tiles = arranged(x, cause)
+    with because(cause, owns=True):
+        if not vectors:
+            values, _ = routines.some_eigenvalues(tiles, lower, 0, x.distribution.shape[0] - 1, False)
+            return (replicated(values, x),)
+        values, basis = routines.eigh(tiles, lower)
+        return replicated(values, x), returned(adjoint(basis), x, cause)
 
 
 def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, ...]:
     """Singular values of a matrix in descending order, between its vectors if they are asked for. Collective."""
     cause = "svd" if vectors else "svdvals"
-    way_of(cause, [x], has_walk=False)
-
-    if not vectors:
+    x = floating(x)
+    m, n = x.distribution.shape
+    if way_of(cause, [x], has_walk=False) == "one rank" or (full and m != n):
+        if vectors:
+            return tuple(on_one_rank(cause, partial(singular, full_matrices=full), [x]))
         return tuple(on_one_rank(cause, lambda a: singular(a)[1], [x]))
-    return tuple(on_one_rank(cause, partial(singular, full_matrices=full), [x]))
+
+    tiles = arranged(x, cause)
+    with because(cause, owns=True):
+        if not vectors:
+            return (replicated(routines.svd(tiles, None, None), x),)
+        left, right = _zeros(tiles, (m, min(m, n))), _zeros(tiles, (min(m, n), n))
+        values = routines.svd(tiles, left, right)
+        return returned(left, x, cause), replicated(values, x), returned(right, x, cause)
+
+
+def _zeros(like: Any, shape: tuple[int, int]) -> Any:
+    """A matrix of zeros in tiles, on the grid of another."""
+    dist = replace(like.distribution, shape=shape)
+    return like._on(np.zeros(dist.local_shape(like.comm.rank), like.local.dtype), dist)

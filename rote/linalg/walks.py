@@ -27,11 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..functions.distributed import Array, Distributed
+from ..functions.indexing import getitem
 from ..functions.moves import redistributed
 from ..layout.distribution import Distribution
 from ..layout.layout import Entry, Layout
 
-__all__ = ["Trans", "cholesky", "diagonal", "order_of", "pivoted", "triangular_solve"]
+__all__ = ["Trans", "cholesky", "diagonal", "inv", "order_of", "pivoted", "solve", "triangular_solve", "width_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -61,7 +62,7 @@ class _Step(NamedTuple):
 def _steps(x: Distributed) -> list[_Step]:
     """The steps along the diagonal of a block-cyclic matrix."""
     dist = x.distribution
-    width = _width(x)
+    width = width_of(x)
     rows, columns = dist.indices(x.comm.rank)
 
     steps = []
@@ -74,7 +75,7 @@ def _steps(x: Distributed) -> list[_Step]:
     return steps
 
 
-def _width(x: Distributed) -> int:
+def width_of(x: Distributed) -> int:
     """The number b of a layout of tiles of b."""
     (entry,) = x.distribution.layout.modes[0]
     return entry.kind.sizes[0] if entry.kind.sizes else 1
@@ -289,6 +290,32 @@ def _exchange(a: Array, pivots: Ints) -> None:
             a[[row, other]] = a[[other, row]]
 
 
+def solve(x: Distributed, y: Distributed) -> Any:
+    """The solutions of x z = y for right sides y in columns; x is overwritten. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
+    """
+    pivots = pivoted(x)
+    if not diagonal(x).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    solution = getitem(y, order_of(pivots, len(pivots)))
+    triangular_solve(x, solution, lower=True, unit=True)
+    triangular_solve(x, solution, lower=False)
+    return solution
+
+
+def inv(x: Distributed) -> Any:
+    """The inverse of a matrix, which is overwritten. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
+    """
+    unit = np.equal.outer(*x.distribution.indices(x.comm.rank))
+    return solve(x, x._with(unit.astype(x.local.dtype)))
+
+
 # --- triangular solves ------------------------------------------------------------------------------------------------
 
 
@@ -312,7 +339,7 @@ def triangular_solve(x: Distributed, y: Distributed, lower: bool, trans: Trans =
 
         def triangle(tile: Array = x.local[step.rows, step.columns]) -> list[Array]:
             tile = np.tril(tile, -unit) if lower else np.triu(tile, unit)
-            return [_op(tile + np.eye(width, dtype=tile.dtype) if unit else tile, trans)]
+            return [_op(tile + np.eye(len(tile), dtype=tile.dtype) if unit else tile, trans)]
 
         (tile,) = _from_rank(x, triangle, [(width, width)], grid.rank(step.at))
 

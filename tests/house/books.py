@@ -35,7 +35,7 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 
 
 BOOKS = {
-    "core": Book(13_300, "a movement: text, layout, distribution, plan, program, ranks"),
+    "core": Book(13_340, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
         9_650,
         "a DistTensor: functions with their rules of layout, files, random numbers",

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from rote.host import dlopen, mkl_files
 from rote.runtime.copies import run
 
 from ...transforms import KINDS, TransformKind
@@ -28,7 +29,7 @@ from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library
 
 __all__ = ["Mkl"]
 
-_LAZY, _GLOBAL, _LOADED = 1, 0x100, 4  # flags of dlopen(3) on Linux; ctypes.CDLL would bind all symbols at once
+_LOADED = 4  # a flag of dlopen(3) on Linux: open the library only if the process has it
 _BELOW, _INTERFACE, _ALL = ("core", "sequential"), "intel_lp64", "rt"  # MKL's libraries; the last one opens the others
 _ANYWHERE = "def"  # kernels for any processor: MKL ends the process if it finds neither these nor this processor's
 _ESTIMATE = 1 << 6
@@ -106,26 +107,20 @@ def _opened() -> CDLL | str:
     except OSError:  # MKL does not find its own libraries, and ends the process
         return "the working folder is gone"
 
-    paths = _files()
+    paths = mkl_files()
     missing = [name for name in (*_BELOW, _INTERFACE, _ALL, _ANYWHERE) if not os.path.isfile(paths.get(name, ""))]
     if missing:
         return f"no file {', '.join([f'libmkl_{name}.so' for name in missing])} is where the package mkl has its files"
 
     try:
-        dlopen, dlerror = CDLL(None).dlopen, CDLL(None).dlerror
-    except (AttributeError, OSError) as error:
-        return str(error)
-    dlopen.argtypes, dlopen.restype, dlerror.restype = (ctypes.c_char_p, c_int), c_void_p, ctypes.c_char_p
-
-    def opened(name: str, mode: int) -> int | None:
-        handle: int | None = dlopen(os.fsencode(paths[name]), mode)
-        return handle
-
-    name, handle = _ALL, opened(_ALL, _LAZY | _LOADED)
-    if handle is None and all(opened(below, _LAZY | _GLOBAL) for below in _BELOW):  # they define no functions of FFTW
-        name, handle = _INTERFACE, opened(_INTERFACE, _LAZY)
-    if handle is None:
-        return os.fsdecode(dlerror() or b"") or f"the system cannot open {paths[name]}"
+        name, handle = _ALL, dlopen(paths[_ALL], _LOADED)
+    except OSError:
+        try:
+            for below in _BELOW:  # they define no functions of FFTW
+                dlopen(paths[below], os.RTLD_GLOBAL)
+            name, handle = _INTERFACE, dlopen(paths[_INTERFACE])
+        except OSError as error:
+            return str(error)
 
     interface = CDLL(paths[name], handle=handle)
     for precision, function in product(_PRECISIONS, _FUNCTIONS.values()):
@@ -134,24 +129,6 @@ def _opened() -> CDLL | str:
     for precision in _PRECISIONS:
         getattr(interface, f"{precision}_plan_with_nthreads")(1)
     return interface
-
-
-def _files() -> dict[str, str]:
-    """The paths of MKL's libraries by their short names: those that its package lists, or those in conda's folder.
-
-    The package may be in another folder than this environment, which sees it.
-    """
-    from glob import glob  # late, and so is the next one, because it imports the e-mail parser
-    from importlib import metadata
-
-    package = next(iter(metadata.distributions(name="mkl")), None)
-    listed = [str(file.locate()) for file in (package and package.files) or ()]
-    paths: dict[str, str] = {}
-    for path in listed or sorted(glob(os.path.join(sys.prefix, "lib", "libmkl_*"))):
-        before, prefix, name = os.path.basename(path).partition("libmkl_")
-        if prefix and not before:
-            paths.setdefault(name.partition(".so")[0], path)
-    return paths
 
 
 def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:

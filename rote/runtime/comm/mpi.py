@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import pickle
 import sys
 import threading
@@ -19,6 +20,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
+from pathlib import Path
 from traceback import extract_tb
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -35,7 +37,7 @@ from . import segments
 from .agreement import in_package, name_ranks
 from .cache import CachingComm, cached
 from .mpi4py_calls import MPI4PY_CALLS, UFUNCS, checked_operation
-from .protocol import Array
+from .protocol import Array, NativeMpi
 from .reductions import chunks, gather_in_turn, no_operation, reduce_in_order, reduce_in_turn, reduce_scatter_in_order
 
 # MPI is loaded without being started: one that the launcher cannot start ends the process that tries.
@@ -202,6 +204,13 @@ class MpiComm(CachingComm):
         return [pickle.loads(view[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
 
     @property
+    def native(self) -> NativeMpi:
+        return NativeMpi(MPI._handleof(self.handle), MPI._sizeof(MPI.Comm), MPI.get_vendor()[0], _mapped())
+
+    def frees(self, holder: object, handle: Any) -> None:
+        _when_gone(holder, (handle,))
+
+    @property
     def most(self) -> int:
         return _MOST
 
@@ -238,6 +247,16 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
         if not isinstance(wrapper, MpiComm):
             comm.Set_attr(_keyval(), wrapper := MpiComm(_made(comm.Dup)))
     return wrapper
+
+
+def _mapped() -> str:
+    """The MPI library that this process has mapped, from /proc; "" where there is no /proc."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text("utf-8", "replace").splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if os.path.basename(path).startswith(("libmpi.so", "libmpich.so", "libmpi_abi.so")):
+                return path
+    return ""
 
 
 def world_size() -> int:

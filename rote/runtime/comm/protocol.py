@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
-from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...layout.indexset import Strided
 from ...layout.layout import Op
 
-__all__ = ["Array", "BoundToRun", "Comm", "MpiHandle", "Path", "inside"]
+__all__ = ["Array", "BoundToRun", "Comm", "MpiHandle", "NativeMpi", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
@@ -231,9 +231,25 @@ class Comm(Protocol):
         ...
 
 
+class NativeMpi(NamedTuple):
+    """An MPI communicator as a library in C takes it, and the MPI that it is of.
+
+    Attributes:
+        handle: the value of the handle, a number or an address.
+        size: the bytes of a handle.
+        vendor: the name of the MPI.
+        file: the library that this process has mapped; "" if that is unknown.
+    """
+
+    handle: int
+    size: int
+    vendor: str
+    file: str
+
+
 @runtime_checkable
 class MpiHandle(Comm, Protocol):
-    """The parts of MPI beyond `Comm` that methods of exchange need. Communicators of threads do not have them.
+    """The parts of MPI beyond `Comm` that methods of exchange, and libraries, need. Threads do not have them.
 
     MPI's own objects (communicators, datatypes, windows) are only passed on, so they are not typed here.
     """
@@ -241,6 +257,15 @@ class MpiHandle(Comm, Protocol):
     @property
     def handle(self) -> Any:
         """The MPI communicator."""
+        ...
+
+    @property
+    def native(self) -> NativeMpi:
+        """The MPI communicator as a library in C takes it."""
+        ...
+
+    def frees(self, holder: object, handle: Any) -> None:
+        """Free a handle, by its method `Free`, when its holder is gone: when no other call of MPI is under way."""
         ...
 
     @property

@@ -1,0 +1,274 @@
+"""ScaLAPACK's routines for matrices in tiles: one table, one way to call them, and what each does to a matrix.
+
+The functions overwrite block-cyclic matrices, as `walks` does, and have the same names. A routine sees the transposed
+matrix (see `matrix`), so its arguments are those for the transposed task.
+
+Source: Blackford et al. 1997, ScaLAPACK Users' Guide. INFO is looked at after each call, on all ranks.
+"""
+
+from __future__ import annotations
+
+from ctypes import CDLL, byref, c_char_p, c_int, c_void_p
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+from ..functions.distributed import Array, Distributed
+from ..host import memory
+from ..runtime.comm.agreement import gathered
+from ..units import in_bytes
+from .library import library
+from .matrix import arguments
+from .walks import Trans, diagonal, width_of
+
+__all__ = ["cholesky", "eigh", "inv", "pivoted", "qr", "solve", "some_eigenvalues", "svd", "triangular_solve"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class _Routine(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        real, complex: the names of the routine, without "p" and the letter of the dtype.
+        work, work_complex: its workspaces, in order: of elements (x), of real numbers (r), of integers (i). Each is
+            followed by its size; "R" is one that is not.
+        has_info: whether INFO is its last argument.
+    """
+
+    real: str
+    complex: str
+    work: str = ""
+    work_complex: str = ""
+    has_info: bool = True
+
+
+_ROUTINES = {
+    "cholesky": _Routine("potrf", "potrf"),
+    "lu": _Routine("getrf", "getrf"),
+    "solve by lu": _Routine("getrs", "getrs"),
+    "invert lu": _Routine("getri", "getri", "xi", "xi"),
+    "triangular solve": _Routine("trsm", "trsm", has_info=False),
+    "eigenvectors": _Routine("syevd", "heevd", "xi", "xri"),
+    "some eigenvalues": _Routine("syevr", "heevr", "xi", "xri"),
+    "singular values": _Routine("gesvd", "gesvd", "x", "xR"),
+    "lq": _Routine("gelqf", "gelqf", "x", "x"),
+    "q of lq": _Routine("orglq", "unglq", "x", "x"),
+}
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+def _call(name: str, x: Distributed, *args: Any, more: int = 0) -> int:
+    """Call a routine of the table, and return INFO, the same on all ranks. Collective.
+
+    Args:
+        x: the matrix whose dtype and ranks the routine is for.
+        args: its arguments before the workspaces: matrices, arrays, letters and integers.
+        more: words of the first workspace beyond those that the routine asks for.
+
+    Raises:
+        PlanError: the workspaces do not fit into the memory of some node; raised on all ranks, before they are there.
+    """
+    routine, element = _ROUTINES[name], x.local.dtype
+    is_complex = element.kind == "c"
+    scalapack = cast(CDLL, library(x.comm))
+    function = scalapack[f"p{_LETTERS[element.char]}{routine.complex if is_complex else routine.real}_"]
+
+    passed: list[Any] = []
+    for arg in args:
+        passed += arguments(arg) if isinstance(arg, Distributed) else (arg,)
+    dtypes = {"x": element, "r": x.local.real.dtype, "R": x.local.real.dtype, "i": np.dtype(np.int32)}
+    letters = routine.work_complex if is_complex else routine.work
+    works = [np.zeros(1, dtypes[letter]) for letter in letters]
+
+    def run(ask: bool) -> int:
+        info, values = c_int(0), list(passed)
+        for letter, work in zip(letters, works, strict=True):
+            values += (work,) if letter == "R" else (work, -1 if ask else work.size)
+        function(*map(_as_argument, values), *([byref(info)] if routine.has_info else []))
+        return info.value
+
+    if works:
+        run(ask=True)
+        sizes = [int(work[0].real) + (0 if number else more) for number, work in enumerate(works)]
+        _check_memory(name, x, sum(size * work.itemsize for size, work in zip(sizes, works, strict=True)))
+        works = [np.zeros(max(size, 1), work.dtype) for size, work in zip(sizes, works, strict=True)]
+
+    infos = gathered(x.comm, name, run(ask=False))
+    info = max(infos) if min(infos) >= 0 else min(infos)
+    if info < 0:
+        raise RuntimeError(f"ScaLAPACK's {function.__name__} refuses its argument {-info}; this is a fault of Rote")
+    return info
+
+
+def _as_argument(value: Any) -> Any:
+    """An argument of Fortran: an address."""
+    if isinstance(value, bytes):
+        return c_char_p(value)
+    return c_void_p(value.ctypes.data) if isinstance(value, np.ndarray) else byref(c_int(int(value)))
+
+
+def _check_memory(name: str, x: Distributed, nbytes: int) -> None:
+    """Refuse workspaces that would take all memory of some node. Collective."""
+    needs, nodes = gathered(x.comm, name, (nbytes + x.local.nbytes, memory())), x.comm.nodes()
+    for node in range(max(nodes) + 1):
+        members = [need for need, number in zip(needs, nodes, strict=True) if number == node]
+        total, has = sum(need for need, _ in members), min(has for _, has in members)
+        if total > has:
+            raise PlanError(
+                f"{name} of a matrix of shape {x.distribution.shape} takes {in_bytes(total)} on one node, which has "
+                f"{in_bytes(has)}\nrun it on more nodes"
+            )
+
+
+# --- factors and solutions --------------------------------------------------------------------------------------------
+
+
+def cholesky(x: Distributed) -> None:
+    """Overwrite a matrix, of which the lower triangle is read, by its Cholesky factor. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is not positive definite; raised on all ranks.
+    """
+    if _call("cholesky", x, b"U", x.distribution.shape[0], x) > 0:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    x.local[np.less.outer(*x.distribution.indices(x.comm.rank))] = 0
+
+
+def pivoted(x: Distributed) -> Ints:
+    """Overwrite a square matrix by the factors P L U of its transpose, transposed. Collective.
+
+    Returns:
+        The pivots, on every rank, as `walks.pivoted` returns them.
+    """
+    return _all_pivots(x, _factored(x)[0])
+
+
+def _factored(x: Distributed) -> tuple[npt.NDArray[np.int32], int]:
+    """The pivots of this rank's part of an LU factorisation, and INFO."""
+    pivots = np.zeros(sum(x.local.shape) + 2 * width_of(x), np.int32)
+    n = x.distribution.shape[0]
+    return pivots, _call("lu", x, n, n, x, pivots)
+
+
+def _all_pivots(x: Distributed, pivots: npt.NDArray[np.int32]) -> Ints:
+    """The pivots of all rows, counted from 0, on every rank."""
+    _, columns = x.distribution.indices(x.comm.rank)
+    numbers = np.zeros(x.distribution.shape[1], np.int64)
+    if x.distribution.grid.coordinates(x.comm.rank)[0] == 0:  # all rows of the grid have the same
+        numbers[columns] = pivots[: len(columns)] - 1
+    x.comm.allreduce_in_place(numbers, "sum")
+    return numbers
+
+
+def solve(x: Distributed, y: Any) -> Any:
+    """The solutions of x z = y' in rows, for right sides y in rows; both are overwritten. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
+    """
+    pivots, info = _factored(x)
+    if info > 0:
+        raise np.linalg.LinAlgError("Singular matrix")
+    _call("solve by lu", x, b"T", *reversed(y.distribution.shape), x, pivots, y)
+    return y
+
+
+def inv(x: Any) -> Any:
+    """The inverse of a matrix, which is overwritten. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
+    """
+    pivots, info = _factored(x)
+    if info > 0:
+        raise np.linalg.LinAlgError("Singular matrix")
+    _call("invert lu", x, x.distribution.shape[0], x, pivots)
+    return x
+
+
+def triangular_solve(x: Distributed, y: Distributed, lower: bool, trans: Trans = "N", unit: bool = False) -> None:
+    """Overwrite y by the solutions of op(x) z = y, for a triangle of x, as `walks.triangular_solve`. Collective."""
+    n, count = y.distribution.shape
+    triangle, diagonal = b"U" if lower else b"L", b"U" if unit else b"N"
+    one = np.ones(1, x.local.dtype)
+    _call("triangular solve", x, b"R", triangle, trans.encode(), diagonal, count, n, one, x, y)
+
+
+def qr(x: Any) -> tuple[Any, Any]:
+    """The factors of a matrix: Q in the first columns of what overwrites it, and R in the first rows of a copy.
+
+    The diagonal of R is not negative. Collective.
+    """
+    m, n = x.distribution.shape
+    rows, columns = x.distribution.indices(x.comm.rank)
+    factors = np.zeros(sum(x.local.shape) + 1, x.local.dtype)
+    _call("lq", x, n, m, x, factors)
+
+    values = diagonal(x)
+    sizes = np.abs(values)
+    phases = np.ones(max(m, n), values.dtype)
+    np.divide(values, sizes, where=sizes > 0, out=phases[: len(values)])
+    triangle = x._with(x.local * phases[rows, None].conj())
+    triangle.local[np.greater.outer(rows, columns)] = 0
+
+    _call("q of lq", x, min(m, n), m, min(m, n), x, factors)
+    x.local[...] *= phases[columns]
+    return x, triangle
+
+
+# --- eigenvalues and singular values ----------------------------------------------------------------------------------
+
+
+def eigh(x: Distributed, lower: bool) -> tuple[Array, Any]:
+    """All eigenvalues of a Hermitian matrix, on every rank, and its eigenvectors in rows, conjugate. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: they do not converge; raised on all ranks.
+    """
+    n, width = x.distribution.shape[0], width_of(x)
+    values, vectors = np.zeros(n, x.local.real.dtype), x._with(np.zeros_like(x.local))
+
+    # The workspace that MKL's routine asks for is too small: it would return without an error, with wrong vectors.
+    more = (2 * n + 4 * width) * width
+    info = _call("eigenvectors", x, b"V", b"U" if lower else b"L", n, x, values, vectors, more=more)
+    if info:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    x.comm.bcast_in_place(values, 0)  # of a matrix of one tile, the others have none
+    return values, vectors
+
+
+def some_eigenvalues(x: Distributed, lower: bool, first: int, last: int, vectors: bool) -> tuple[Array, Any]:
+    """The eigenvalues with numbers from `first` to `last`, counted from 0, and their vectors as `eigh` has them."""
+    n = x.distribution.shape[0]
+    values, found = np.zeros(n, x.local.real.dtype), np.zeros(2, np.int32)
+    basis = x._with(np.zeros_like(x.local)) if vectors else x
+    bound = np.zeros(1, values.dtype)
+
+    job, triangle = b"V" if vectors else b"N", b"U" if lower else b"L"
+    range_ = bound, bound, first + 1, last + 1, found[:1], found[1:]
+    info = _call("some eigenvalues", x, job, b"I", triangle, n, x, *range_, values, basis)
+    if info or found[0] != last - first + 1:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    x.comm.bcast_in_place(values, 0)
+    return values[: last - first + 1], basis
+
+
+def svd(x: Distributed, left: Any, right: Any) -> Array:
+    """The singular values of a matrix, on every rank; fills `left` (m, k) and `right` (k, n), unless they are None.
+
+    Raises:
+        numpy.linalg.LinAlgError: they do not converge; raised on all ranks.
+    """
+    m, n = x.distribution.shape
+    values = np.zeros(min(m, n), x.local.real.dtype)
+    job = b"N" if left is None else b"V"
+
+    ends = (x, x) if left is None else (right, left)
+    info = _call("singular values", x, job, job, n, m, x, values, *ends)
+    if info:
+        raise np.linalg.LinAlgError("SVD did not converge")
+    x.comm.bcast_in_place(values, 0)
+    return values
