@@ -59,14 +59,14 @@ def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -
 
     finite = all(gathered(x.comm, cause, all(_is_finite(y.local) for y in operands)))
     usual = all(y.local.dtype.char in "fdFD" for y in operands)  # NumPy's own error refuses others
-    least = {"auto": SMALL, "walk": 1, "gather": 1, "scalapack": _least(min(shape), ranks)}[wanted]
+    least = SMALL if wanted == "auto" else 1
     if wanted == "gather" or min(shape) < least or not (finite and usual):
         return "one rank"
 
     if wanted != "walk":
         found = library(x.comm)
         if not isinstance(found, str) and max(max(shape), prod(shape) // ranks * 2) < LIMIT:
-            return "scalapack"
+            return "scalapack" if min(shape) >= _least(min(shape), ranks) else "one rank"
         if wanted == "scalapack":
             text = found if isinstance(found, str) else f"it has no 64-bit counts for a matrix of shape {shape}"
             raise CommError(f"linalg='scalapack' finds no ScaLAPACK: {text}\nwrite {INSTALL}; or linalg='auto'")
@@ -78,10 +78,14 @@ def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -
 
 
 def _least(n: int, ranks: int) -> int:
-    """The fewest rows and columns of which all ranks own some, which `p?gesvd` needs; too many if n is less."""
+    """The fewest rows of which all ranks own some, as matrices and as vectors: `p?gesvd` returns an error for fewer."""
     longest = max(squarest(ranks).shape)
-    width = max(1, -(-n // longest))
-    return (longest - 1) * width + 1
+    return max(ranks, (longest - 1) * _width(n, longest) + 1)
+
+
+def _width(n: int, longest: int) -> int:
+    """The rows of a tile, so that each of the ranks along the longest mode of a grid has one."""
+    return max(1, min(_WIDTH, -(-n // longest)))
 
 
 def _is_finite(block: Array) -> bool:
@@ -118,7 +122,7 @@ def arranged(x: Distributed, cause: str, like: Distributed | None = None) -> Any
         layout, grid = like.distribution.layout, like.distribution.grid
     else:
         grid = squarest(x.comm.size)
-        width = max(1, min(_WIDTH, -(-min(x.distribution.shape) // max(grid.shape))))
+        width = _width(min(x.distribution.shape), max(grid.shape))
         layout = Layout(((cyclic(0, width),), (cyclic(1, width),)))
 
     y = moved(x, layout, cause, grid)
