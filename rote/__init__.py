@@ -52,7 +52,7 @@ _ELSEWHERE = {
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from . import array_api as array_api
-    from . import compiler, errors, fft, grammar, layout, plot, random, runtime, simulate, wisdom
+    from . import compiler, errors, fft, grammar, layout, linalg, plot, random, runtime, simulate, wisdom
     from . import testing as testing
     from .caches import cache_info, clear_caches
     from .compiler.compile import compile, expect, tradeoff
@@ -78,7 +78,7 @@ else:
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "": "array_api compiler errors fft grammar layout plot random runtime simulate testing wisdom",
+            "": "array_api compiler errors fft grammar layout linalg plot random runtime simulate testing wisdom",
             "caches": "cache_info clear_caches",
             "compiler.compile": "compile expect tradeoff",
             "machines.machine": "Machine",
@@ -107,6 +107,6 @@ else:
 __all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
 __all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
 __all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]
-__all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "grammar", "layout", "load"]
-__all__ += ["methods", "parse", "parse_transition", "partial", "plot", "predict", "random", "redistribute", "relabel"]
-__all__ += ["root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]
+__all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "grammar", "layout", "linalg"]
+__all__ += ["load", "methods", "parse", "parse_transition", "partial", "plot", "predict", "random", "redistribute"]
+__all__ += ["relabel", "root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]

@@ -10,17 +10,19 @@ Results are in the layout of the operand. Errors are NumPy's, and all ranks rais
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import isqrt, prod
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from ..errors import CommError
 from ..functions.alignment import in_blocks, replicated
 from ..functions.contraction.operands import common_operands
+from ..functions.creation import astype
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem
 from ..functions.moves import agree_on_call, because, moved, redistributed, solver, warn_of_root
@@ -34,11 +36,12 @@ from . import routines, walks
 from .library import INSTALL, library
 from .matrix import LIMIT
 
-__all__ = ["arranged", "cholesky", "det", "eigh", "inv", "on_one_rank", "returned", "slogdet", "solve", "svd", "way_of"]
+__all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigh", "in_columns", "inv", "on_one_rank"]
+__all__ += ["out_of_columns", "returned", "slogdet", "solve", "squarest", "svd", "way_of"]
 
 Way = Literal["scalapack", "walk", "one rank"]
 
-_ENGINES: dict[str, Any] = {"scalapack": routines, "walk": walks}  # with functions of the same names
+ENGINES: dict[str, Any] = {"scalapack": routines, "walk": walks}  # with functions of the same names
 _WIDTH = 64  # rows and columns of a tile, of a matrix that has enough of them
 
 
@@ -94,7 +97,8 @@ def _is_finite(block: Array) -> bool:
         return block.dtype.kind not in "fc" or bool(np.isfinite(block.sum()) or np.isfinite(block).all())
 
 
-def _check_square(x: Distributed) -> None:
+def check_square(x: Distributed) -> None:
+    """Refuse a matrix that is not square, by NumPy's error."""
     if x.distribution.shape[0] != x.distribution.shape[1]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 
@@ -182,7 +186,7 @@ def _at_root(grid: Grid, order: int) -> Layout:
 
 def cholesky(x: Distributed, upper: bool = False) -> Any:
     """The Cholesky factor of a matrix, of which one triangle is read. Collective."""
-    _check_square(x)
+    check_square(x)
     x = floating(x)
     way = way_of("cholesky", [x])
     if way == "one rank":
@@ -190,7 +194,7 @@ def cholesky(x: Distributed, upper: bool = False) -> Any:
 
     factor = arranged(adjoint(x) if upper else x, "cholesky")
     with because("cholesky", owns=True):
-        _ENGINES[way].cholesky(factor)
+        ENGINES[way].cholesky(factor)
         return returned(adjoint(factor) if upper else factor, x, "cholesky")
 
 
@@ -198,26 +202,43 @@ def solve(x1: Any, x2: Any) -> Any:
     """The solutions of linear systems with one matrix; `x2` is a tensor or an array of one or more right sides."""
     a, b = common_operands((x1, x2))
     dtype = np.result_type(floating(a).local.dtype, floating(b).local.dtype)
-    a, b = a.astype(dtype), b.astype(dtype)
+    a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
     way = way_of("solve", [a, b])
     if way == "one rank":
         return on_one_rank("solve", np.linalg.solve, [a, b])[0]
 
     factor = arranged(a, "solve")
-    columns = b if len(b.distribution.shape) == 2 else getitem(b, (slice(None), None))
-    with because("solve", owns=columns is not b):
-        right = arranged(columns if way == "walk" else matrix_transpose(columns), "solve", like=factor)
-    with because("solve", owns=True):
-        solution = _ENGINES[way].solve(factor, right)
-        solution = solution if way == "walk" else matrix_transpose(solution)
-        if columns is not b:
-            solution = getitem(redistributed(solution, Layout((*b.distribution.layout.modes, ())), "solve"), (..., 0))
-        return returned(solution, b, "solve")
+    with in_columns(b, factor, "solve", turned=way == "scalapack") as right:
+        return out_of_columns(ENGINES[way].solve(factor, right), b, "solve", turned=way == "scalapack")
+
+
+@contextmanager
+def in_columns(b: Any, like: Distributed, cause: str, turned: bool = False) -> Iterator[Any]:
+    """Right sides in tiles like those of a matrix, to be overwritten; in the block, all moves are the function's own.
+
+    Args:
+        turned: whether right sides are rows, of the transposed matrix.
+    """
+    vector = len(b.distribution.shape) == 1
+    columns = getitem(b, (slice(None), None)) if vector else b
+    with because(cause, owns=vector):
+        right = arranged(matrix_transpose(columns) if turned else columns, cause, like)
+    with because(cause, owns=True):
+        yield right
+
+
+def out_of_columns(solution: Any, b: Any, cause: str, turned: bool = False) -> Any:
+    """Solutions that stand as `in_columns` has put the right sides b, in the layout and the shape of these."""
+    solution = matrix_transpose(solution) if turned else solution
+    if len(b.distribution.shape) == 1:
+        along = Layout((*[tuple(map(fitting, entries)) for entries in b.distribution.layout.modes], ()))
+        solution = getitem(redistributed(solution, along, cause, b.distribution.grid), (..., 0))
+    return returned(solution, b, cause)
 
 
 def inv(x: Distributed) -> Any:
     """The inverse of a matrix. Collective."""
-    _check_square(x)
+    check_square(x)
     x = floating(x)
     way = way_of("inv", [x])
     if way == "one rank":
@@ -225,7 +246,7 @@ def inv(x: Distributed) -> Any:
 
     factor = arranged(x, "inv")
     with because("inv", owns=True):
-        return returned(_ENGINES[way].inv(factor), x, "inv")
+        return returned(ENGINES[way].inv(factor), x, "inv")
 
 
 def slogdet(x: Distributed) -> tuple[Any, Any]:
@@ -243,7 +264,7 @@ def det(x: Distributed) -> Any:
 
 def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
     """The sign and the logarithm of the magnitude, as numbers on every rank."""
-    _check_square(x)
+    check_square(x)
     x = floating(x)
     way = way_of(cause, [x])
     if way == "one rank":
@@ -252,7 +273,7 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
 
     factor = arranged(x, cause)
     with because(cause, owns=True):
-        pivots = _ENGINES[way].pivoted(factor)
+        pivots = ENGINES[way].pivoted(factor)
         diagonal = walks.diagonal(factor)
 
     sizes = np.abs(diagonal)
@@ -266,22 +287,39 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
 # --- eigenvalues and singular values ----------------------------------------------------------------------------------
 
 
-def eigh(x: Distributed, UPLO: str, vectors: bool = True) -> tuple[Any, ...]:
-    """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective."""
-    _check_square(x)
-    cause, lower = "eigh" if vectors else "eigvalsh", UPLO.upper() == "L"
+def eigh(
+    x: Distributed, UPLO: str = "L", vectors: bool = True, subset: tuple[int, int] | None = None
+) -> tuple[Any, ...]:
+    """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective.
+
+    Args:
+        subset: the numbers of the first eigenvalue and of the last one, in ascending order from 0; all if None.
+    """
+    check_square(x)
     x = floating(x)
+    cause, lower = "eigh" if vectors else "eigvalsh", UPLO.upper() == "L"
+    n = x.distribution.shape[0]
+    first, last = subset or (0, n - 1)
+
     if way_of(cause, [x], has_walk=False) == "one rank":
+
+        def values_of(a: Array) -> tuple[Array, ...]:
+            values, basis = np.linalg.eigh(a, cast(Literal["L", "U"], UPLO))
+            return values[first : last + 1], basis[:, first : last + 1]
+
         if vectors:
-            return tuple(on_one_rank(cause, lambda a: tuple(np.linalg.eigh(a, UPLO)), [x]))
-        return tuple(on_one_rank(cause, partial(np.linalg.eigvalsh, UPLO=UPLO), [x]))
+            return tuple(on_one_rank(cause, values_of, [x]))
+        return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[first : last + 1], [x]))
 
     tiles = arranged(x, cause)
     with because(cause, owns=True):
+        if vectors and subset is None:
+            values, basis = routines.eigh(tiles, lower)
+        else:
+            values, basis = routines.some_eigenvalues(tiles, lower, first, last, vectors)
+            basis = getitem(basis, slice(0, last - first + 1))
         if not vectors:
-            values, _ = routines.some_eigenvalues(tiles, lower, 0, x.distribution.shape[0] - 1, False)
             return (replicated(values, x),)
-        values, basis = routines.eigh(tiles, lower)
         return replicated(values, x), returned(adjoint(basis), x, cause)
 
 

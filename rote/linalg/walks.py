@@ -32,7 +32,8 @@ from ..functions.moves import redistributed
 from ..layout.distribution import Distribution
 from ..layout.layout import Entry, Layout
 
-__all__ = ["Trans", "cholesky", "diagonal", "inv", "order_of", "pivoted", "solve", "triangular_solve", "width_of"]
+__all__ = ["Trans", "cholesky", "diagonal", "factor", "inv", "op", "order_of", "pivoted", "solve", "solved"]
+__all__ += ["triangular_solve", "width_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -166,7 +167,7 @@ def cholesky(x: Distributed) -> None:
         panel = np.zeros((len(rows), width), block.dtype)
         if step.columns.start < step.columns.stop:
             block[step.rows, step.columns] = _part(tile, step.rows)
-            panel[below] = _solved(tile, block[below, step.columns].conj().T, lower=True).conj().T
+            panel[below] = solved(tile, block[below, step.columns].conj().T, lower=True).conj().T
             block[below, step.columns] = panel[below]
         source = Layout((by_rows, ()), rooted=((1, step.at[1]),))
         left = _moved(x, panel, (n, width), source, Layout((by_rows, ())))
@@ -204,7 +205,7 @@ def pivoted(x: Distributed) -> Ints:
         panel = _moved(x, block[:, step.columns] if of_panel else block[:, :0], (n, width), source, whole)
         chosen = np.zeros(width, np.int64)
         if x.comm.rank == root:
-            _factor_panel(panel[step.start :], chosen)
+            factor(panel[step.start :], chosen)
         x.comm.bcast_in_place(chosen, root)
         pivots[step.start : step.stop] = chosen + step.start
 
@@ -226,7 +227,7 @@ def pivoted(x: Distributed) -> Ints:
         # The rows of U, and the rest.
         if of_panel:
             block[:, step.columns] = left
-        above = _solved(np.tril(tile, -1) + np.eye(width, dtype=tile.dtype), arriving[:width, right], lower=True)
+        above = solved(np.tril(tile, -1) + np.eye(width, dtype=tile.dtype), arriving[:width, right], lower=True)
         block[step.rows, right] = _part(above, step.rows)
         for slab in _slabs(right.start, len(columns)):
             block[below, slab] -= left[below] @ above[:, slab.start - right.start : slab.stop - right.start]
@@ -254,8 +255,14 @@ def order_of(pivots: Ints, n: int, start: int = 0) -> Ints:
     return order
 
 
-def _factor_panel(a: Array, pivots: Ints) -> None:
-    """Overwrite a panel by its factors L and U; `pivots` becomes the rows that change places with the first ones."""
+def factor(a: Array, pivots: Ints) -> None:
+    """Overwrite an array by its factors L and U; `pivots` becomes the rows that change places with the first ones.
+
+    >>> a, pivots = np.array([[1.0, 2.0], [4.0, 4.0]]), np.zeros(2, int)
+    >>> factor(a, pivots)
+    >>> a.tolist(), pivots.tolist()
+    ([[4.0, 4.0], [0.25, 1.0]], [1, 1])
+    """
     width = a.shape[1]
     if width <= _NARROW:
         for column in range(width):
@@ -272,13 +279,13 @@ def _factor_panel(a: Array, pivots: Ints) -> None:
 
     # Half of the columns first, by the same rule: then most of the work is a product of matrices.
     half = width // 2
-    _factor_panel(a[:, :half], pivots[:half])
+    factor(a[:, :half], pivots[:half])
     _exchange(a[:, half:], pivots[:half])
     unit = np.tril(a[:half, :half], -1) + np.eye(half, dtype=a.dtype)
-    a[:half, half:] = _solved(unit, a[:half, half:], lower=True)
+    a[:half, half:] = solved(unit, a[:half, half:], lower=True)
     a[half:, half:] -= a[half:, :half] @ a[:half, half:]
 
-    _factor_panel(a[half:, half:], pivots[half:])
+    factor(a[half:, half:], pivots[half:])
     _exchange(a[half:, :half], pivots[half:])
     pivots[half:] += half
 
@@ -339,21 +346,21 @@ def triangular_solve(x: Distributed, y: Distributed, lower: bool, trans: Trans =
 
         def triangle(tile: Array = x.local[step.rows, step.columns]) -> list[Array]:
             tile = np.tril(tile, -unit) if lower else np.triu(tile, unit)
-            return [_op(tile + np.eye(len(tile), dtype=tile.dtype) if unit else tile, trans)]
+            return [op(tile + np.eye(len(tile), dtype=tile.dtype) if unit else tile, trans)]
 
         (tile,) = _from_rank(x, triangle, [(width, width)], grid.rank(step.at))
 
         # The rows of the solution, on all rows of the grid.
         source = Layout(((), by_columns), rooted=((0, step.at[0]),))
         found = _moved(y, block[rows], (width, count), source, Layout(((), by_columns)))
-        found = _solved(tile, found, lower=forward)
+        found = solved(tile, found, lower=forward)
         block[rows] = _part(found, rows)
 
         # The column of op(x), which is a row of x if it is transposed.
         if trans == "N":
             panel, source = x.local[:, step.columns], Layout((by_rows, ()), rooted=((1, step.at[1]),))
         else:
-            panel, source = _op(x.local[step.rows], trans), Layout((by_columns, ()), rooted=((0, step.at[0]),))
+            panel, source = op(x.local[step.rows], trans), Layout((by_columns, ()), rooted=((0, step.at[0]),))
         left = _moved(x, panel, (n, width), source, Layout((by_rows, ())))
         rest = slice(rows.stop, None) if forward else slice(0, rows.start)
         block[rest] -= left[rest] @ found
@@ -367,12 +374,12 @@ def _towards(x: Distributed, y: Distributed, forward: bool) -> Iterator[tuple[_S
         yield step, slice(*np.searchsorted(rows, (step.start, step.stop)).tolist())
 
 
-def _op(a: Array, trans: Trans) -> Array:
+def op(a: Array, trans: Trans) -> Array:
     """A matrix, its transpose, or its conjugate transpose."""
     return a if trans == "N" else a.conj().T if trans == "C" else a.T
 
 
-def _solved(triangle: Array, right: Array, lower: bool) -> Array:
+def solved(triangle: Array, right: Array, lower: bool) -> Array:
     """The solutions of a small triangular system.
 
     With an upper triangle NumPy's solver finds its pivots on the diagonal; a lower one is an upper one from the end.

@@ -63,8 +63,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.__main__": _rooms("cli"),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": _rooms(
-        "version grammar errors lazy layout machines compiler prediction scaling simulate runtime functions tensor "
-        "random plot fft wisdom array_api testing"
+        "version grammar errors lazy layout machines compiler prediction scaling simulate runtime functions linalg "
+        "tensor random plot fft wisdom array_api testing"
     ),
 }
 

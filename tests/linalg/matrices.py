@@ -2,7 +2,7 @@
 
 Each answer is as good as NumPy's: its backward error is at most three times that of NumPy for the same matrix, or of
 rounding alone; and where NumPy raises an error, all ranks raise that one. Run as a program, `python matrices.py
-some|rest [SOLVER]`, it makes the checks of that part on the world, by this solver of `rote.config`, and prints one line.
+some|rest [SOLVER]`, it makes the checks of that part on the world, by this solver of `rote.config`, and prints a line.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ def check_cholesky(comm: Comm, part: str) -> None:
             x = laid(read, text, comm)
             got, want = np.linalg.cholesky(x, upper=upper), np.linalg.cholesky(read, upper=upper)
             in_place_of(got, x)
-            l, k = whole(got, want), want
-            assert not (np.tril(l, -1) if upper else np.triu(l, 1)).any()
+            f, k = whole(got, want), want
+            assert not (np.tril(f, -1) if upper else np.triu(f, 1)).any()
             if upper:
-                l, k = l.conj().T, k.conj().T
-            as_good(l @ l.conj().T - a, k @ k.conj().T - a, size(a), (name, n, dtype, text))
+                f, k = f.conj().T, k.conj().T
+            as_good(f @ f.conj().T - a, k @ k.conj().T - a, size(a), (name, n, dtype, text))
 
 
 def check_solutions(comm: Comm, part: str) -> None:
@@ -227,6 +227,66 @@ def check_singular_values(comm: Comm, part: str) -> None:
         if 0 not in shape:
             assert int(np.linalg.matrix_rank(x)) == min(shape)
             np.testing.assert_allclose(float(np.linalg.cond(x)), np.linalg.cond(a), rtol=1e-2)
+
+
+def check_factors(comm: Comm, part: str) -> None:
+    """SciPy's factors and solutions: packed LU with its pivots, Cholesky, triangles of every kind."""
+    for name, n, dtype, text in cases(("random", "graded"), part, comm):
+        a, b = GENERAL[name](n, dtype), numbers((n, 2), dtype, 2)
+        x, y, case = laid(a, text, comm), laid(b, LAYOUTS[n % 4], comm), (name, n, dtype, text)
+        lu, piv = rote.linalg.lu_factor(x)
+        packed, pivots = whole(lu, a), whole(piv)
+        in_place_of(lu, x)
+        lower, upper = np.tril(packed, -1) + np.eye(n, dtype=dtype), np.triu(packed)
+        rows = np.arange(n)
+        for row, other in enumerate(pivots.tolist()):
+            rows[[row, other]] = rows[[other, row]]
+        assert (abs(lower.real) + abs(lower.imag) <= 1 + 1e-5).all() or dtype[0] == "c"
+        as_good(lower @ upper - a[rows], np.zeros((1, 1), dtype), size(a) * max(n, 1) ** 0.5, case)
+        for trans, op in ((0, a), (1, a.T), (2, a.conj().T)):
+            z = whole(rote.linalg.lu_solve((lu, piv), y, trans), b)
+            want = np.linalg.solve(op, b)
+            as_good(op @ z - b, op @ want - b, size(a) * size(want) * 3, (*case, trans))
+
+        triangle = np.tril(a) + 2 * np.eye(n, dtype=dtype) * n**0.5
+        for lower, unit, trans in product((True, False), (False, True), ("N", "T", "C")):
+            t = triangle if lower else triangle.T
+            t = t / (np.diagonal(t) if unit else 1) if n else t
+            op = t if trans == "N" else t.T if trans == "T" else t.conj().T
+            got = rote.linalg.solve_triangular(laid(t, text, comm), y, trans, lower, unit)
+            in_place_of(got, y)
+            z, want = whole(got, b), np.linalg.solve(op, b)
+            as_good(op @ z - b, op @ want - b, size(t) * size(want) + size(b), (*case, lower, unit, trans))
+
+        positive = with_values(np.linspace(1, 3, n), dtype)
+        for lower in (False, True):
+            factor = rote.linalg.cho_factor(laid(positive, text, comm), lower)
+            for right in (b, b[:, 0]):
+                z, want = whole(rote.linalg.cho_solve(factor, right), right), np.linalg.solve(positive, right)
+                as_good(positive @ z - right, positive @ want - right, size(positive) * size(want), case)
+
+
+def check_pairs(comm: Comm, part: str) -> None:
+    """Eigenvalues of pairs of matrices, and some of the eigenvalues of one."""
+    for name, n, dtype, text in cases(("indefinite", "repeated"), part, comm):
+        a, b = HERMITIAN[name](n, dtype), with_values(np.linspace(1, 2, n), dtype)
+        eps = float(np.finfo(dtype).eps) * max(n, 1)
+        for lower in (True, False):
+            x, y = (laid(np.tril(z) if lower else np.triu(z), text, comm) for z in (a, b))
+            w, v = rote.linalg.eigh(x, y, lower=lower)
+            values, vectors = whole(w), whole(v, a)
+            in_place_of(v, x)
+            assert np.linalg.norm(a @ vectors - b @ vectors * values) <= 10 * eps * (size(a) + size(b))
+            assert np.linalg.norm(vectors.conj().T @ b @ vectors - np.eye(n)) <= 10 * eps * size(b)
+            np.testing.assert_array_equal(whole(rote.linalg.eigh(x, y, lower=lower, eigvals_only=True)), values)
+            if n < 2:
+                continue
+            some = (n // 3, n // 2)
+            w, v = rote.linalg.eigh(x, lower=lower, subset_by_index=some)
+            values, vectors = whole(w), whole(v)
+            assert vectors.shape == (n, some[1] - some[0] + 1)
+            np.testing.assert_allclose(values, np.linalg.eigvalsh(a)[some[0] : some[1] + 1], rtol=0, atol=10 * eps)
+            assert np.linalg.norm(a @ vectors - vectors * values) <= 10 * eps * size(a)
 
 
 def check_refusals(comm: Comm) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matrices
 import pytest
-from marks import make_checks, mpi_parts, parts_of
+from marks import parts_of
 
 import rote
 

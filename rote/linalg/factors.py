@@ -1,0 +1,348 @@
+"""SciPy's functions of matrices that are split over ranks: triangular solves, factors to be used again, eigenvalues.
+
+Names, arguments and returns are those of `scipy.linalg`. A factor is a tensor, in the layout of its matrix, and pivots
+are a tensor that every rank has whole. What `rote.linalg.dense` says of layouts, ways and errors holds here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from operator import index
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import LayoutError
+from ..functions.alignment import replicated
+from ..functions.contraction.operands import common_operands, stackwise
+from ..functions.creation import astype, tril, triu
+from ..functions.distributed import Array, Distributed
+from ..functions.indexing import getitem, known
+from ..functions.matrices import cholesky
+from ..functions.moves import because, redistributed
+from ..functions.orthogonal import adjoint, floating, is_split, matrix_transpose, of_matrices, stack_of
+from ..functions.rules import follows
+from . import dense, walks
+from .walks import Trans
+
+__all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "solve_triangular"]
+
+_TRANS: dict[object, Trans] = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
+
+
+class _Triangle(NamedTuple):
+    """A triangular system: which triangle, whether it is transposed, and whether its diagonal counts as ones."""
+
+    lower: bool
+    trans: Trans
+    unit: bool = False
+
+
+@follows("contracted", name="rote.linalg.solve_triangular")
+def solve_triangular(
+    a: Distributed, b: Any, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Any:
+    """The solutions of triangular systems, as `scipy.linalg.solve_triangular`, in the layout of `b`. Collective.
+
+    Parameters
+    ----------
+    a : DistTensor
+        A square matrix, of which one triangle is read.
+    b : DistTensor or array
+        A right side of shape (n,), or several in columns.
+    trans : 0, 1, 2, "N", "T" or "C"
+        Whether to solve with `a`, its transpose, or its conjugate transpose.
+    lower : bool
+        Whether the lower triangle is read.
+    unit_diagonal : bool
+        Whether the diagonal counts as ones.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        There is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
+
+    Examples
+    --------
+    >>> import numpy as np, rote
+    >>> def program(comm):
+    ...     a = rote.DistTensor.from_global([[2.0, 0.0], [1.0, 4.0]], "block[(0),()]", comm)
+    ...     return rote.linalg.solve_triangular(a, np.array([2.0, 5.0]), lower=True).to_global()
+    >>> with rote.config(implicit="allow"):
+    ...     rote.run(program, ranks=2)[0]
+    array([1., 1.])
+    """
+    return _by_triangles("solve_triangular", a, b, [_Triangle(bool(lower), _trans_of(trans), bool(unit_diagonal))])
+
+
+@follows("contracted", name="rote.linalg.cho_factor")
+def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
+    """A Cholesky factor for `cho_solve`, and whether it is the lower one, as `scipy.linalg.cho_factor`. Collective.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix is not positive definite; raised on all ranks.
+
+    Examples
+    --------
+    >>> import rote
+    >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 2.0], [2.0, 5.0]], "block[(0),()]"))
+    >>> rote.linalg.cho_solve(factor, [8.0, 12.0]).to_global()
+    array([1., 2.])
+    """
+    return cholesky(a, upper=not lower), bool(lower)
+
+
+@follows("contracted", name="rote.linalg.cho_solve")
+def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
+    """The solutions of systems by the factor of `cho_factor`, in the layout of `b`. Collective.
+
+    Examples
+    --------
+    >>> import rote
+    >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 0.0], [0.0, 9.0]], "block[(0),()]"))
+    >>> rote.linalg.cho_solve(factor, [4.0, 18.0]).to_global()
+    array([1., 2.])
+    """
+    factor, lower = c_and_lower
+    first, second = ("N", "C") if lower else ("C", "N")
+    return _by_triangles("cho_solve", factor, b, [_Triangle(lower, first), _Triangle(lower, second)])
+
+
+@follows("contracted", name="rote.linalg.lu_factor")
+def lu_factor(a: Distributed) -> tuple[Any, Any]:
+    """The factors L and U in one matrix, and pivots, for `lu_solve`, as `scipy.linalg.lu_factor`. Collective.
+
+    Returns
+    -------
+    lu : DistTensor
+        U, and below the diagonal L, whose diagonal is ones, in the layout of `a`.
+    piv : DistTensor
+        Row i was exchanged with row piv[i]; every rank has all of them.
+
+    Examples
+    --------
+    >>> import rote
+    >>> lu, piv = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
+    >>> lu.to_global().tolist(), piv.to_global().tolist()
+    ([[4.0, 4.0], [0.25, 1.0]], [1, 1])
+    """
+    stack_of("lu_factor", a)
+    dense.check_square(a)
+    x = floating(a)
+    if not is_split(x):
+        return tuple(of_matrices("lu_factor", _lu, x, (0, 1), (0,)))
+    way = dense.way_of("lu_factor", [x])
+    if way == "one rank":
+        return tuple(dense.on_one_rank("lu_factor", _lu, [x]))
+
+    # ScaLAPACK factors the transpose of what it is given.
+    factor = dense.arranged(x if way == "walk" else matrix_transpose(x), "lu_factor")
+    with because("lu_factor", owns=True):
+        pivots = dense.ENGINES[way].pivoted(factor)
+        factor = factor if way == "walk" else matrix_transpose(factor)
+        return dense.returned(factor, x, "lu_factor"), replicated(pivots, x)
+
+
+@follows("contracted", name="rote.linalg.lu_solve")
+def lu_solve(lu_and_piv: tuple[Distributed, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> Any:
+    """The solutions of systems by the factors of `lu_factor`, in the layout of `b`, as `scipy.linalg.lu_solve`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix is singular; raised on all ranks.
+
+    Examples
+    --------
+    >>> import rote
+    >>> factors = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
+    >>> rote.linalg.lu_solve(factors, [5.0, 12.0]).to_global()
+    array([1., 2.])
+    """
+    lu, pivots = lu_and_piv
+    order = walks.order_of(np.atleast_1d(known(pivots)), lu.distribution.shape[0])
+    op = _trans_of(trans)
+    lower, upper = _Triangle(True, op, unit=True), _Triangle(False, op)
+    if op == "N":
+        return _by_triangles("lu_solve", lu, b, [lower, upper], before=order)
+    return _by_triangles("lu_solve", lu, b, [upper, lower], after=np.argsort(order))
+
+
+@follows("contracted", name="rote.linalg.eigh")
+def eigh(
+    a: Distributed,
+    b: Distributed | None = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    subset_by_index: Sequence[int] | None = None,
+) -> Any:
+    """Eigenvalues w and vectors v of a Hermitian matrix, or of a pair, a v = w b v, as `scipy.linalg.eigh`. Collective.
+
+    The vectors of a pair are orthonormal for `b`: v' b v is the identity.
+
+    Parameters
+    ----------
+    a : DistTensor
+        A Hermitian matrix, of which one triangle is read.
+    b : DistTensor, optional
+        A positive definite matrix, of which the same triangle is read.
+    lower : bool
+        Whether the lower triangles are read.
+    eigvals_only : bool
+        Whether to return the eigenvalues alone.
+    subset_by_index : pair of int, optional
+        The numbers of the first eigenvalue and of the last one, in ascending order from 0; all if None.
+
+    Returns
+    -------
+    w : DistTensor
+        Eigenvalues in ascending order, on every rank.
+    v : DistTensor
+        Eigenvectors in columns, in the layout of `a`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
+
+    Examples
+    --------
+    >>> import numpy as np, rote
+    >>> a = rote.DistTensor.from_global(np.diag([3.0, 8.0]), "block[(0),()]")
+    >>> b = rote.DistTensor.from_global(np.diag([1.0, 4.0]), "block[(0),()]")
+    >>> rote.linalg.eigh(a, b, eigvals_only=True).to_global().tolist()
+    [2.0, 3.0]
+    """
+    stack_of("eigh", a)
+    dense.check_square(a)
+    n = a.distribution.shape[0]
+    subset = None if subset_by_index is None else _subset(subset_by_index, n)
+    if b is not None and b.distribution.shape != a.distribution.shape:
+        raise LayoutError(
+            f"eigh takes two matrices of one shape, not {a.distribution.shape} and {b.distribution.shape}"
+        )
+
+    x, count = floating(a), n if subset is None else subset[1] - subset[0] + 1
+    if b is not None:
+        found = _of_pair(x, floating(b), lower, subset, count)
+    elif is_split(x):
+        found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset)
+    else:
+        found = of_matrices("eigh", partial(_eigh, lower, subset), x, (0,), (0, 2), extents={2: count})
+    return found[0] if eigvals_only else tuple(found)
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _by_triangles(
+    cause: str,
+    a: Distributed,
+    b: Any,
+    triangles: Sequence[_Triangle],
+    before: Array | None = None,
+    after: Array | None = None,
+) -> Any:
+    """The solutions of triangular systems, one after the other, in the layout of `b`.
+
+    Args:
+        before, after: the order of rows of `b`, and of the solutions; as they are if None.
+    """
+    x, right = common_operands((a, np.asarray(b) if isinstance(b, list) else b))
+    stack_of(cause, x)
+    dense.check_square(x)
+    if right.distribution.shape[:1] != x.distribution.shape[:1] or len(right.distribution.shape) > 2:
+        raise LayoutError(f"{cause} takes as many rows as {x.distribution.shape} has, not {right.distribution.shape}")
+    dtype = np.result_type(floating(x).local.dtype, floating(right).local.dtype)
+    x, right = astype(x, dtype, copy=False), astype(right, dtype, copy=False)
+
+    def solved(matrix: Array, values: Array) -> Array:
+        values = values if before is None else values[before]
+        for lower, trans, unit in triangles:
+            triangle = np.tril(matrix, -unit) if lower else np.triu(matrix, unit)
+            triangle = triangle + np.eye(len(matrix), dtype=dtype) if unit else triangle
+            values = walks.solved(walks.op(triangle, trans), values, lower == (trans == "N"))
+        return values if after is None else values[after]
+
+    if not is_split(x):
+        columns = (2,) * (len(right.distribution.shape) - 1)
+        return stackwise(solved, (x, right), ((0, 1), (1, *columns)), ((0, *columns),), cause, (0, 1))[0]
+    way = dense.way_of(cause, [x, right])
+    if way == "one rank":
+        return dense.on_one_rank(cause, solved, [x, right])[0]
+
+    tiles = dense.arranged(x, cause)
+    if not (all(triangle.unit for triangle in triangles) or walks.diagonal(tiles).all()):
+        raise np.linalg.LinAlgError("Singular matrix")
+    with dense.in_columns(right, tiles, cause) as columns:
+        columns = columns if before is None else getitem(columns, before)
+        for lower, trans, unit in triangles:
+            dense.ENGINES[way].triangular_solve(tiles, columns, lower, trans, unit)
+        columns = columns if after is None else getitem(columns, after)
+        return dense.out_of_columns(columns, right, cause)
+
+
+def _of_pair(a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count: int) -> tuple[Any, ...]:
+    """Eigenvalues and vectors of a pair of matrices: with b = L L', those of L^-1 a L'^-1."""
+    whole, function = [_hermitian(x, lower) for x in (b, a)], partial(_eigh_of_pair, subset)
+    if not is_split(a):
+        return tuple(stackwise(function, whole, [(0, 1)] * 2, ((0,), (0, 2)), "eigh", (0, 1), {2: count}))
+    if dense.way_of("eigh", whole, has_walk=False) == "one rank":
+        return tuple(dense.on_one_rank("eigh", function, whole))
+
+    y, x = (dense.arranged(matrix, "eigh") for matrix in whole)
+    with because("eigh", owns=True):
+        factor = cholesky(y)
+        inner = _by_triangles("eigh", factor, x, [_Triangle(True, "N")])
+        inner = redistributed(adjoint(inner), x.distribution.layout, "eigh")
+        inner = _by_triangles("eigh", factor, inner, [_Triangle(True, "N")])
+        values, vectors = dense.eigh(inner, "L", True, subset)
+        vectors = _by_triangles("eigh", factor, vectors, [_Triangle(True, "C")])
+        return values, dense.returned(vectors, a, "eigh")
+
+
+def _hermitian(x: Any, lower: bool) -> Any:
+    """The Hermitian matrix of one triangle of x."""
+    with because("eigh", owns=True):
+        if lower:
+            return tril(x) + adjoint(tril(x, -1))
+        return triu(x) + adjoint(triu(x, 1))
+
+
+def _eigh_of_pair(subset: tuple[int, int] | None, b: Array, a: Array) -> tuple[Array, Array]:
+    """Eigenvalues and vectors of two whole arrays."""
+    factor = np.linalg.cholesky(b)
+    inner = walks.solved(factor, walks.solved(factor, a, lower=True).conj().T, lower=True)
+    values, vectors = _eigh(True, subset, inner)
+    return values, walks.solved(factor.conj().T, vectors, lower=False)
+
+
+def _eigh(lower: bool, subset: tuple[int, int] | None, a: Array) -> tuple[Array, Array]:
+    """Some eigenvalues and vectors of an array."""
+    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
+    some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
+    return values[some], vectors[:, some]
+
+
+def _lu(a: Array) -> tuple[Array, Array]:
+    """The factors of a whole array, in one, and its pivots."""
+    factors, pivots = a.copy(), np.arange(len(a))
+    walks.factor(factors, pivots)
+    return factors, pivots
+
+
+def _trans_of(trans: object) -> Trans:
+    if trans not in _TRANS:
+        raise ValueError(f"trans is 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+    return _TRANS[trans]
+
+
+def _subset(numbers: Sequence[int], n: int) -> tuple[int, int]:
+    first, last = map(index, numbers)
+    if not 0 <= first <= last < n:
+        raise ValueError(f"subset_by_index is a pair of numbers from 0 to {n - 1}, in order, not {(first, last)}")
+    return first, last
