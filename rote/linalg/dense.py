@@ -298,29 +298,24 @@ def eigh(
     check_square(x)
     x = floating(x)
     cause, lower = "eigh" if vectors else "eigvalsh", UPLO.upper() == "L"
-    n = x.distribution.shape[0]
-    first, last = subset or (0, n - 1)
+    some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
 
     if way_of(cause, [x], has_walk=False) == "one rank":
 
         def values_of(a: Array) -> tuple[Array, ...]:
             values, basis = np.linalg.eigh(a, cast(Literal["L", "U"], UPLO))
-            return values[first : last + 1], basis[:, first : last + 1]
+            return values[some], basis[:, some]
 
         if vectors:
             return tuple(on_one_rank(cause, values_of, [x]))
-        return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[first : last + 1], [x]))
+        return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[some], [x]))
 
     tiles = arranged(x, cause)
     with because(cause, owns=True):
-        if vectors and subset is None:
-            values, basis = routines.eigh(tiles, lower)
-        else:
-            values, basis = routines.some_eigenvalues(tiles, lower, first, last, vectors)
-            basis = getitem(basis, slice(0, last - first + 1))
         if not vectors:
-            return (replicated(values, x),)
-        return replicated(values, x), returned(adjoint(basis), x, cause)
+            return (replicated(routines.eigenvalues(tiles, lower)[some], x),)
+        values, basis = routines.eigh(tiles, lower)
+        return replicated(values[some], x), returned(adjoint(getitem(basis, some)), x, cause)
 
 
 def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, ...]:

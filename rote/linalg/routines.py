@@ -23,7 +23,7 @@ from .library import library
 from .matrix import arguments
 from .walks import Trans, diagonal, width_of
 
-__all__ = ["cholesky", "eigh", "inv", "pivoted", "qr", "solve", "some_eigenvalues", "svd", "triangular_solve"]
+__all__ = ["cholesky", "eigenvalues", "eigh", "inv", "pivoted", "qr", "solve", "svd", "triangular_solve"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,7 +52,7 @@ _ROUTINES = {
     "invert lu": _Routine("getri", "getri", "xi", "xi"),
     "triangular solve": _Routine("trsm", "trsm", has_info=False),
     "eigenvectors": _Routine("syevd", "heevd", "xi", "xri"),
-    "some eigenvalues": _Routine("syevr", "heevr", "xi", "xri"),
+    "eigenvalues": _Routine("syevr", "heevr", "xi", "xri"),
     "singular values": _Routine("gesvd", "gesvd", "x", "xR"),
     "lq": _Routine("gelqf", "gelqf", "x", "x"),
     "q of lq": _Routine("orglq", "unglq", "x", "x"),
@@ -240,20 +240,23 @@ def eigh(x: Distributed, lower: bool) -> tuple[Array, Any]:
     return values, vectors
 
 
-def some_eigenvalues(x: Distributed, lower: bool, first: int, last: int, vectors: bool) -> tuple[Array, Any]:
-    """The eigenvalues with numbers from `first` to `last`, counted from 0, and their vectors as `eigh` has them."""
-    n = x.distribution.shape[0]
-    values, found = np.zeros(n, x.local.real.dtype), np.zeros(2, np.int32)
-    basis = x._with(np.zeros_like(x.local)) if vectors else x
-    bound = np.zeros(1, values.dtype)
+def eigenvalues(x: Distributed, lower: bool) -> Array:
+    """All eigenvalues of a Hermitian matrix, on every rank. Collective.
 
-    job, triangle = b"V" if vectors else b"N", b"U" if lower else b"L"
-    range_ = bound, bound, first + 1, last + 1, found[:1], found[1:]
-    info = _call("some eigenvalues", x, job, b"I", triangle, n, x, *range_, values, basis)
-    if info or found[0] != last - first + 1:
+    Raises:
+        numpy.linalg.LinAlgError: they do not converge; raised on all ranks.
+    """
+    # This routine finds vectors of some eigenvalues, too, but of repeated ones they are not orthogonal, and its
+    # workspace is too small for them.
+    n, values, found = x.distribution.shape[0], np.zeros(x.distribution.shape[0], x.local.real.dtype), np.zeros(2, "i4")
+    bound = np.zeros(1, values.dtype)
+    bounds = bound, bound, 1, n, found[:1], found[1:]
+
+    info = _call("eigenvalues", x, b"N", b"A", b"U" if lower else b"L", n, x, *bounds, values, x)
+    if info or found[0] != n:
         raise np.linalg.LinAlgError("Eigenvalues did not converge")
     x.comm.bcast_in_place(values, 0)
-    return values[: last - first + 1], basis
+    return values
 
 
 def svd(x: Distributed, left: Any, right: Any) -> Array:
