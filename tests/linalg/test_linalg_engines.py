@@ -1,14 +1,49 @@
-"""Solvers of matrices that are split, by ScaLAPACK on MPI ranks; `.ci/run engines` runs these with the extra `fast`."""
+"""Solvers of matrices that are split, by ScaLAPACK on MPI ranks; `.ci/run engines` runs them with the extra `fast`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import matrices
+import engines
+import numpy as np
 import pytest
-from launch import Job
 from marks import make_checks, mpi_parts
 
+import rote
 from rote.host import mkl_files
+from rote.linalg.library import files_for
 
-PROGRAM = Path(__file__).with_name("matrices.py")
+PROGRAM = Path(__file__).with_name("engines.py")
+
+needs_mkl = pytest.mark.skipif("scalapack_lp64" not in mkl_files(), reason="expected: the extra fast is not installed")
+
+
+@needs_mkl
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(("job", "part"), mpi_parts(2, 3, 4, 6), indirect=["job"])
+def test_on_mpi_ranks(job, part):
+    """On MPI ranks every solver is as good as NumPy's."""
+    make_checks(job, PROGRAM, engines.CHECKS, part)
+
+
+def test_what_is_missing_is_said():
+    """Ranks of one process have no ScaLAPACK, nor has an unknown MPI: it is refused with what to install."""
+
+    def program(comm):
+        x = rote.DistTensor.from_global(np.eye(9), "block[(0),()]", comm)
+        with rote.config(linalg="scalapack", implicit="allow"), pytest.raises(rote.CommError, match="pip install mkl"):
+            np.linalg.inv(x)
+        with rote.config(linalg="auto", implicit="allow"):
+            return np.linalg.inv(x).to_global().tolist() == np.eye(9).tolist()
+
+    assert rote.run(program, 2) == [True, True]
+    assert "handles of 8 bytes" in files_for(8, "MPICH", "libmpi_abi.so.1")
+    assert "no BLACS" in files_for(8, "Another MPI", "libmpi.so")
+    assert "/proc" in files_for(4, "MPICH", "")
+
+
+def test_an_unknown_solver_is_refused():
+    """Law: with the names that there are."""
+    with pytest.raises(ValueError, match="'auto', 'scalapack', 'walk', 'gather'"):
+        rote.config(linalg="lapack")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matrices
 import pytest
-from marks import parts_of
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 
@@ -18,3 +18,10 @@ def test_on_ranks_of_this_process(ranks, check, args):
     """On in-process ranks every solver is as good as NumPy's."""
     with rote.config(implicit="allow", linalg="walk"):
         rote.run(check, ranks, args)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("job", "part"), mpi_parts(3)[:1], indirect=["job"])
+def test_on_mpi_ranks(job, part):
+    """On MPI ranks they are, too."""
+    make_checks(job, PROGRAM, matrices.CHECKS, part)
