@@ -113,6 +113,7 @@ def findings() -> Iterator[Finding]:
         ("MPI", _mpi, "missing", _MPI),
         ("mpiexec", _mpiexec, "missing", _MPI),
         ("ranks", _ranks, "broken", _MPI),
+        ("ScaLAPACK", _scalapack, "missing", "pip install mkl"),
         ("cores", lambda: f"{len(cores())}; each rank computes on one", "broken", _ANEW),
         ("memory", lambda: f"{in_bytes(memory())}, {in_bytes(available_memory())} available", "broken", _ANEW),
         ("Matplotlib", lambda: version("matplotlib"), "missing", "pip install matplotlib"),
@@ -203,6 +204,19 @@ def _ranks() -> str:
     if size > 1:
         return f"{size}, started by mpiexec"
     return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
+
+
+def _scalapack() -> str:
+    """Where ScaLAPACK is for the MPI that mpi4py loads; asked of another process, and not loaded."""
+    program = (
+        "from rote.runtime.comm.mpi import wrap; from rote.linalg.library import files_for; mpi = wrap().native; "
+        "found = files_for(mpi.size, mpi.vendor, mpi.file); "
+        "print('!' + found if isinstance(found, str) else found[-1])"
+    )
+    text = answer(sys.executable, "-c", program).strip()
+    if text.startswith("!"):
+        raise RoteError(f"{text[1:]}: split matrices are factored by walks, and their eigenvalues on one rank")
+    return f"{Path(text).resolve()}, for np.linalg of split matrices"
 
 
 def _hdf5() -> str:

@@ -17,9 +17,11 @@ from ..lazy import attach
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .factors import cho_factor, cho_solve, eigh, lu_factor, lu_solve, solve_triangular
+    from .planning import plan
 else:
     __getattr__, __dir__ = attach(
-        __name__, {"factors": "cho_factor cho_solve eigh lu_factor lu_solve solve_triangular"}
+        __name__,
+        {"factors": "cho_factor cho_solve eigh lu_factor lu_solve solve_triangular", "planning": "plan"},
     )
 
-__all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "solve_triangular"]
+__all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "plan", "solve_triangular"]

@@ -37,7 +37,8 @@ from .library import INSTALL, library
 from .matrix import LIMIT
 
 __all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigh", "in_columns", "inv", "on_one_rank"]
-__all__ += ["out_of_columns", "returned", "slogdet", "solve", "squarest", "svd", "way_of"]
+__all__ += ["out_of_columns", "returned", "slogdet", "solve", "squarest", "svd", "tiles_on"]
+__all__ += ["way_of"]
 
 Way = Literal["scalapack", "walk", "one rank"]
 
@@ -116,6 +117,16 @@ def squarest(ranks: int) -> Grid:
     return Grid((rows, ranks // rows))
 
 
+def tiles_on(grid: Grid, n: int) -> Layout:
+    """The layout in which a matrix is solved, whose shorter mode has n indices.
+
+    >>> print(tiles_on(Grid((2, 3)), 100))
+    cyclic(34)[(0),(1)]
+    """
+    width = _width(n, max(grid.shape))
+    return Layout(((cyclic(0, width),), (cyclic(1, width),)))
+
+
 def arranged(x: Distributed, cause: str, like: Distributed | None = None) -> Any:
     """A copy of a matrix in tiles dealt out over the squarest grid, to be overwritten.
 
@@ -126,8 +137,7 @@ def arranged(x: Distributed, cause: str, like: Distributed | None = None) -> Any
         layout, grid = like.distribution.layout, like.distribution.grid
     else:
         grid = squarest(x.comm.size)
-        width = _width(min(x.distribution.shape), max(grid.shape))
-        layout = Layout(((cyclic(0, width),), (cyclic(1, width),)))
+        layout = tiles_on(grid, min(x.distribution.shape))
 
     y = moved(x, layout, cause, grid)
     return y.copy() if y is x or not y.local.flags.c_contiguous else y
