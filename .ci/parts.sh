@@ -145,6 +145,22 @@ part_second_mpi() {
     (cd "$clone" && "$work/openmpi/bin/pytest" tests/fft -k "libraries or passes or gather")
 }
 
+# ScaLAPACK is in the extra `fast`, which README's environment has not: solvers by it, under MPICH's wheel and Open MPI's.
+part_engines() {
+    second_mpi_installed
+    cloned "$clone"
+    cloned "$copy"
+    test -x "$work/engines/bin/pytest" || {
+        python3 -m venv "$work/engines"
+        "$work/engines/bin/pip" install --no-compile "$copy[mpi,fast]" array-api-strict 'dask[array]' pytest pytest-xdist hypothesis
+    }
+    local environment
+    for environment in engines openmpi; do
+        say "solvers by ScaLAPACK, in the environment $environment"
+        (cd "$clone" && "$work/$environment/bin/pytest" tests/linalg -m "not perf and not browser" -k "engines and not rest" -n 0)
+    done
+}
+
 # Pages in headless Chromium: the one that is there, or Debian's. Where neither is to be had they are not tested, and the
 # run says so and goes on.
 part_browser() {
@@ -208,6 +224,7 @@ part_all() {
     part_core
     part_lowest
     part_second_mpi
+    part_engines
     part_browser
     part_perf
     part_slow

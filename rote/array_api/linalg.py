@@ -1,7 +1,7 @@
 """The `linalg` extension of the array API standard.
 
-Stacks of matrices may be split. For QR factors and singular values, rows or columns may be split, too. Other matrices
-are made whole, which is an implicit move.
+Stacks of matrices may be split, and so may the rows and columns of one matrix, which no rank then holds whole. Stacks
+of matrices that are split are made whole, which is an implicit move.
 
 >>> import rote.array_api as xp
 >>> xp.linalg.vector_norm(xp.asarray([3.0, 4.0])).to_global()

@@ -1,7 +1,7 @@
 """Linear algebra of stacks of matrices that are whole on ranks, by NumPy's functions on the blocks; diagonals; norms.
 
-Modes before the last two are a stack, which may be split. If the matrices themselves are split, the cheapest plan makes
-them whole on some ranks; that is an implicit move.
+Modes before the last two are a stack, which may be split. If the matrices of a stack are split, the cheapest plan makes
+them whole on some ranks; that is an implicit move. One matrix that is split, `rote.linalg` factors where it is.
 """
 
 from __future__ import annotations

@@ -181,6 +181,7 @@ def test_a_layout_of_ones_own(name):
         ("heat", "--steps", "5"),
         ("ccd", "--virtual", "6", "--iterations", "2"),
         ("mp2", "--orbitals", "8"),
+        ("orbitals", "--n", "80"),
         ("mttkrp", "--sweeps", "2"),
         ("attention",),
     ],

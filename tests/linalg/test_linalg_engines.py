@@ -14,6 +14,7 @@ from rote.host import mkl_files
 from rote.linalg.library import files_for
 
 PROGRAM = Path(__file__).with_name("engines.py")
+ORBITALS = Path(__file__).parents[2] / "notebooks" / "apps" / "orbitals.py"
 
 needs_mkl = pytest.mark.skipif("scalapack_lp64" not in mkl_files(), reason="expected: the extra fast is not installed")
 
@@ -25,6 +26,16 @@ needs_mkl = pytest.mark.skipif("scalapack_lp64" not in mkl_files(), reason="expe
 def test_on_mpi_ranks(job, part):
     """On MPI ranks every solver is as good as NumPy's."""
     make_checks(job, PROGRAM, engines.CHECKS, part)
+
+
+@needs_mkl
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_a_chemists_program(mpirun):
+    """The program of the page: a generalised eigenproblem of 2,000 functions on 4 ranks, where nothing is gathered."""
+    done = mpirun(4, ORBITALS, "--n", 2000, timeout=600)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.startswith("1000.000000 electrons")
 
 
 def test_what_is_missing_is_said():
