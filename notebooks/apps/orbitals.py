@@ -16,7 +16,7 @@ import numpy as np
 
 import rote
 
-ROWS = "block[(0),()]"
+TILES = "block[(0),(1)]"  # so that products gather no operand either
 
 
 def overlap(i, j):
@@ -31,14 +31,14 @@ def fock(i, j):
 
 def program(comm, n, occupied):
     """Solve on one rank; return the energy of the electrons, and how far the density is from what it must be."""
-    S = rote.DistTensor.from_function(overlap, (n, n), ROWS, comm)
-    F = rote.DistTensor.from_function(fock, (n, n), ROWS, comm)
+    S = rote.DistTensor.from_function(overlap, (n, n), TILES, comm)
+    F = rote.DistTensor.from_function(fock, (n, n), TILES, comm)
     with rote.config(implicit="allow", gather="error"):
         # The orthonormal basis, by Cholesky: L^-1 S L'^-1 is the identity.
         L = np.linalg.cholesky(S)
         half = rote.linalg.solve_triangular(L, S, lower=True)
-        unit = rote.linalg.solve_triangular(L, half.T.redistribute(ROWS), lower=True)
-        identity = rote.DistTensor.from_function(lambda i, j: 1.0 * (i == j), (n, n), ROWS, comm)
+        unit = rote.linalg.solve_triangular(L, half.T.redistribute(TILES), lower=True)
+        identity = rote.DistTensor.from_function(lambda i, j: 1.0 * (i == j), (n, n), TILES, comm)
         assert float(abs(unit - identity).max()) < 1e-8
 
         # The orbitals, and the density of the occupied ones.
