@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import isqrt, prod
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -298,7 +298,7 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
 
 
 def eigh(
-    x: Distributed, UPLO: str = "L", vectors: bool = True, subset: tuple[int, int] | None = None
+    x: Distributed, UPLO: Literal["L", "U"] = "L", vectors: bool = True, subset: tuple[int, int] | None = None
 ) -> tuple[Any, ...]:
     """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective.
 
@@ -313,7 +313,7 @@ def eigh(
     if way_of(cause, [x], has_walk=False) == "one rank":
 
         def values_of(a: Array) -> tuple[Array, ...]:
-            values, basis = np.linalg.eigh(a, cast(Literal["L", "U"], UPLO))
+            values, basis = np.linalg.eigh(a, UPLO)
             return values[some], basis[:, some]
 
         if vectors:

@@ -62,6 +62,10 @@ def solve_triangular(
     ------
     numpy.linalg.LinAlgError
         There is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
+    LayoutError
+        `b` has another number of rows.
+    ValueError
+        `trans` is none of these.
 
     Examples
     --------
@@ -99,6 +103,13 @@ def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
 def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
     """The solutions of systems by the factor of `cho_factor`, in the layout of `b`. Collective.
 
+    Raises
+    ------
+    LayoutError
+        `b` has another number of rows.
+    numpy.linalg.LinAlgError
+        There is a 0 on the diagonal; raised on all ranks.
+
     Examples
     --------
     >>> import rote
@@ -107,8 +118,8 @@ def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
     array([1., 2.])
     """
     factor, lower = c_and_lower
-    first, second = ("N", "C") if lower else ("C", "N")
-    return _by_triangles("cho_solve", factor, b, [_Triangle(lower, first), _Triangle(lower, second)])
+    plain, turned = _Triangle(lower, "N"), _Triangle(lower, "C")
+    return _by_triangles("cho_solve", factor, b, [plain, turned] if lower else [turned, plain])
 
 
 @follows("contracted", name="rote.linalg.lu_factor")
@@ -154,6 +165,10 @@ def lu_solve(lu_and_piv: tuple[Distributed, Any], b: Any, trans: Literal[0, 1, 2
     ------
     numpy.linalg.LinAlgError
         The matrix is singular; raised on all ranks.
+    LayoutError
+        `b` has another number of rows.
+    ValueError
+        `trans` is none of these.
 
     Examples
     --------
@@ -208,6 +223,10 @@ def eigh(
     ------
     numpy.linalg.LinAlgError
         `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
+    LayoutError
+        The two matrices have different shapes.
+    ValueError
+        There are no such eigenvalues.
 
     Examples
     --------
@@ -232,8 +251,8 @@ def eigh(
     elif is_split(x):
         found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset)
     else:
-        found = of_matrices("eigh", partial(_eigh, lower, subset), x, (0,), (0, 2), extents={2: count})
-    return found[0] if eigvals_only else tuple(found)
+        found = tuple(of_matrices("eigh", partial(_eigh, lower, subset), x, (0,), (0, 2), extents={2: count}))
+    return found[0] if eigvals_only else found
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def plan(
     layout: Layout | str = "block[(0),()]",
     machine: Machine | str | None = None,
 ) -> SolverPlan:
-    """What a solver of an n x n matrix moves, holds and takes on some ranks, without any of them.
+    """Plan a solver of an n x n matrix: what it moves, what it holds and what it takes, without any rank.
 
     Parameters
     ----------
@@ -135,6 +135,11 @@ def plan(
         That of the operand, on the most balanced grid.
     machine : Machine or str, optional
         The machine, or its name, whose seconds are counted; typical ranks of one node if None.
+
+    Returns
+    -------
+    SolverPlan
+        The moves, operations, messages, bytes and seconds; it prints itself.
 
     Raises
     ------

@@ -21,6 +21,7 @@ matrix computations", whose layouts these are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -209,7 +210,7 @@ def pivoted(x: Distributed) -> Ints:
         x.comm.bcast_in_place(chosen, root)
         pivots[step.start : step.stop] = chosen + step.start
 
-        (tile,) = _from_rank(x, lambda a=panel, s=step: [a[s.start : s.stop]], [(width, width)], root)
+        (tile,) = _from_rank(x, partial(_rows_of, panel, step), [(width, width)], root)
         left = _moved(x, panel, (n, width), whole, Layout((by_rows, ())))
 
         # Rows change places: those that do are contributions of the rows of the grid, added up.
@@ -233,6 +234,11 @@ def pivoted(x: Distributed) -> Ints:
             block[below, slab] -= left[below] @ above[:, slab.start - right.start : slab.stop - right.start]
 
     return pivots
+
+
+def _rows_of(panel: Array, step: _Step) -> list[Array]:
+    """The rows of a panel that are on the diagonal."""
+    return [panel[step.start : step.stop]]
 
 
 def _held(indices: Ints, local: Ints) -> tuple[Ints, Ints]:
