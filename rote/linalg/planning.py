@@ -117,7 +117,7 @@ def plan(
     layout: Layout | str = "block[(0),()]",
     machine: Machine | str | None = None,
 ) -> SolverPlan:
-    """Plan a solver of an n x n matrix: what it moves, what it holds and what it takes, without any rank.
+    """The plan of a solver of an n x n matrix: what it moves, what it holds and what it takes. No rank is needed.
 
     Parameters
     ----------
