@@ -45,30 +45,18 @@ def solve_triangular(
 ) -> Any:
     """The solutions of triangular systems, as `scipy.linalg.solve_triangular`, in the layout of `b`. Collective.
 
-    Parameters
-    ----------
-    a : DistTensor
-        A square matrix, of which one triangle is read.
-    b : DistTensor or array
-        A right side of shape (n,), or several in columns.
-    trans : 0, 1, 2, "N", "T" or "C"
-        Whether to solve with `a`, its transpose, or its conjugate transpose.
-    lower : bool
-        Whether the lower triangle is read.
-    unit_diagonal : bool
-        Whether the diagonal counts as ones.
+    Args:
+        a: a square matrix, of which one triangle is read.
+        b: a right side of shape (n,), or several in columns.
+        trans: whether to solve with `a`, its transpose, or its conjugate transpose.
+        lower: whether the lower triangle is read.
+        unit_diagonal: whether the diagonal counts as ones.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        There is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
-    LayoutError
-        `b` has another number of rows.
-    ValueError
-        `trans` is none of these.
+    Raises:
+        numpy.linalg.LinAlgError: there is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
+        LayoutError: `b` has another number of rows.
+        ValueError: `trans` is none of these.
 
-    Examples
-    --------
     >>> import numpy as np, rote
     >>> def program(comm):
     ...     a = rote.DistTensor.from_global([[2.0, 0.0], [1.0, 4.0]], "block[(0),()]", comm)
@@ -84,13 +72,9 @@ def solve_triangular(
 def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
     """A Cholesky factor for `cho_solve`, and whether it is the lower one, as `scipy.linalg.cho_factor`. Collective.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        The matrix is not positive definite; raised on all ranks.
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is not positive definite; raised on all ranks.
 
-    Examples
-    --------
     >>> import rote
     >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 2.0], [2.0, 5.0]], "block[(0),()]"))
     >>> rote.linalg.cho_solve(factor, [8.0, 12.0]).to_global()
@@ -103,15 +87,10 @@ def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
 def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
     """The solutions of systems by the factor of `cho_factor`, in the layout of `b`. Collective.
 
-    Raises
-    ------
-    LayoutError
-        `b` has another number of rows.
-    numpy.linalg.LinAlgError
-        There is a 0 on the diagonal; raised on all ranks.
+    Raises:
+        LayoutError: `b` has another number of rows.
+        numpy.linalg.LinAlgError: there is a 0 on the diagonal; raised on all ranks.
 
-    Examples
-    --------
     >>> import rote
     >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 0.0], [0.0, 9.0]], "block[(0),()]"))
     >>> rote.linalg.cho_solve(factor, [4.0, 18.0]).to_global()
@@ -126,15 +105,10 @@ def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
 def lu_factor(a: Distributed) -> tuple[Any, Any]:
     """The factors L and U in one matrix, and pivots, for `lu_solve`, as `scipy.linalg.lu_factor`. Collective.
 
-    Returns
-    -------
-    lu : DistTensor
-        U, and below the diagonal L, whose diagonal is ones, in the layout of `a`.
-    piv : DistTensor
-        Row i was exchanged with row piv[i]; every rank has all of them.
+    Returns:
+        lu: U, and below the diagonal L, whose diagonal is ones, in the layout of `a`.
+        piv: row i was exchanged with row piv[i]; every rank has all of them.
 
-    Examples
-    --------
     >>> import rote
     >>> lu, piv = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
     >>> lu.to_global().tolist(), piv.to_global().tolist()
@@ -161,17 +135,11 @@ def lu_factor(a: Distributed) -> tuple[Any, Any]:
 def lu_solve(lu_and_piv: tuple[Distributed, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> Any:
     """The solutions of systems by the factors of `lu_factor`, in the layout of `b`, as `scipy.linalg.lu_solve`.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        The matrix is singular; raised on all ranks.
-    LayoutError
-        `b` has another number of rows.
-    ValueError
-        `trans` is none of these.
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
+        LayoutError: `b` has another number of rows.
+        ValueError: `trans` is none of these.
 
-    Examples
-    --------
     >>> import rote
     >>> factors = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
     >>> rote.linalg.lu_solve(factors, [5.0, 12.0]).to_global()
@@ -199,37 +167,23 @@ def eigh(
 
     The vectors of a pair are orthonormal for `b`: v' b v is the identity.
 
-    Parameters
-    ----------
-    a : DistTensor
-        A Hermitian matrix, of which one triangle is read.
-    b : DistTensor, optional
-        A positive definite matrix, of which the same triangle is read.
-    lower : bool
-        Whether the lower triangles are read.
-    eigvals_only : bool
-        Whether to return the eigenvalues alone.
-    subset_by_index : pair of int, optional
-        The numbers of the first eigenvalue and of the last one, in ascending order from 0; all if None.
+    Args:
+        a: a Hermitian matrix, of which one triangle is read.
+        b: a positive definite matrix, of which the same triangle is read.
+        lower: whether the lower triangles are read.
+        eigvals_only: whether to return the eigenvalues alone.
+        subset_by_index: the numbers of the first eigenvalue and of the last one, in ascending order from 0; all if
+            None.
 
-    Returns
-    -------
-    w : DistTensor
-        Eigenvalues in ascending order, on every rank.
-    v : DistTensor
-        Eigenvectors in columns, in the layout of `a`.
+    Returns:
+        w: eigenvalues in ascending order, on every rank.
+        v: eigenvectors in columns, in the layout of `a`.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
-    LayoutError
-        The two matrices have different shapes.
-    ValueError
-        There are no such eigenvalues.
+    Raises:
+        numpy.linalg.LinAlgError: `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
+        LayoutError: the two matrices have different shapes.
+        ValueError: there are no such eigenvalues.
 
-    Examples
-    --------
     >>> import numpy as np, rote
     >>> a = rote.DistTensor.from_global(np.diag([3.0, 8.0]), "block[(0),()]")
     >>> b = rote.DistTensor.from_global(np.diag([1.0, 4.0]), "block[(0),()]")

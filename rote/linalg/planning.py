@@ -119,37 +119,22 @@ def plan(
 ) -> SolverPlan:
     """The plan of a solver of an n x n matrix: what it moves, what it holds and what it takes. No rank is needed.
 
-    Parameters
-    ----------
-    name : str
-        "cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "svd" or "svdvals".
-    n : int
-        The rows of the matrix.
-    ranks : int
-        The number of ranks.
-    columns : int
-        The right sides of "solve".
-    dtype : dtype
-        That of the elements: f4, f8, c8 or c16.
-    layout : Layout or str
-        That of the operand, on the most balanced grid.
-    machine : Machine or str, optional
-        The machine, or its name, whose seconds are counted; typical ranks of one node if None.
+    Args:
+        name: "cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "svd" or "svdvals".
+        n: the rows of the matrix.
+        ranks: the number of ranks.
+        columns: the right sides of "solve".
+        dtype: that of the elements: f4, f8, c8 or c16.
+        layout: that of the operand, on the most balanced grid.
+        machine: the machine, or its name, whose seconds are counted; typical ranks of one node if None.
 
-    Returns
-    -------
-    SolverPlan
+    Returns:
         The moves, operations, messages, bytes and seconds; it prints itself.
 
-    Raises
-    ------
-    PlanError
-        There is no such solver.
-    LayoutError
-        The layout does not fit.
+    Raises:
+        PlanError: there is no such solver.
+        LayoutError: the layout does not fit.
 
-    Examples
-    --------
     >>> import rote
     >>> print(rote.linalg.plan("eigh", 4096, ranks=4))
     eigh of block[(0),()] on (4096, 4096), grid 4 float64
