@@ -114,8 +114,8 @@ def adjoint(x: Distributed) -> Any:
 def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
     """Orthogonal and triangular factors of matrices, or of stacks of them. Collective.
 
-    Rows may stay split; split columns are made whole. The diagonal of R is not negative, so that the factors of a
-    matrix of full rank are the same in all layouts, up to rounding.
+    Rows may stay split; split columns are made whole, unless ScaLAPACK factors a matrix that is not tall. The diagonal
+    of R is not negative, so that the factors of a matrix of full rank are the same in all layouts, up to rounding.
 
     Args:
         x: of shape (…, m, n).
@@ -136,7 +136,8 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     """
     stack_of("qr", x)
     if mode in ("reduced", "r"):
-        factors = _tall_factors(floating(x), "qr")
+        found = late("linalg.dense:qr")(x) if _is_compact(x) else None
+        factors = QRFactors(*found) if found else _tall_factors(floating(x), "qr")
         return factors if mode == "reduced" else factors.R
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")

@@ -37,7 +37,7 @@ from .library import INSTALL, library
 from .matrix import LIMIT
 
 __all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigh", "in_columns", "inv", "on_one_rank"]
-__all__ += ["out_of_columns", "returned", "slogdet", "solve", "squarest", "svd", "tiles_on"]
+__all__ += ["out_of_columns", "qr", "returned", "slogdet", "solve", "squarest", "svd", "tiles_on"]
 __all__ += ["way_of"]
 
 Way = Literal["scalapack", "walk", "one rank"]
@@ -351,3 +351,16 @@ def _zeros(like: Any, shape: tuple[int, int]) -> Any:
     """A matrix of zeros in tiles, on the grid of another."""
     dist = replace(like.distribution, shape=shape)
     return like._on(np.zeros(dist.local_shape(like.comm.rank), like.local.dtype), dist)
+
+
+def qr(x: Distributed) -> tuple[Any, Any] | None:
+    """The factors Q and R of a matrix, both in its layout, by ScaLAPACK; None where that does not compute them."""
+    x = floating(x)
+    if way_of("qr", [x]) != "scalapack":
+        return None
+
+    least, tiles = min(x.distribution.shape), arranged(x, "qr")
+    with because("qr", owns=True):
+        orthogonal, triangle = routines.qr(tiles)
+        columns, rows = getitem(orthogonal, (slice(None), slice(0, least))), getitem(triangle, slice(0, least))
+        return returned(columns, x, "qr"), returned(rows, x, "qr")

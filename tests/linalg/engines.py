@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import product
 
 import matrices
 import numpy as np
@@ -61,6 +62,21 @@ def check_right_sides(comm: Comm) -> None:
         hermitian = (a + a.conj().T) / 2
         w, v = (part.to_global() for part in np.linalg.eigh(laid(hermitian, "block[(0),(1)]", comm)))
         assert np.linalg.norm(hermitian @ v - v * w) <= 1e-11 * n
+
+
+def check_orthogonal_factors(comm: Comm) -> None:
+    """Factors of matrices that are not tall: Q is orthonormal, R is triangular with a diagonal that is not negative."""
+    for shape, dtype in product(((40, 40), (40, 30), (30, 40), (130, 100)), ("f8", "c16", "f4")):
+        a = numbers(shape, dtype)
+        x = laid(a, "block[(0),(1)]", comm)
+        Q, R = np.linalg.qr(x)
+        assert Q.layout == R.layout == x.layout
+        q, r, k = Q.to_global(), R.to_global(), min(shape)
+        eps = 50 * float(np.finfo(dtype).eps)
+        assert (q.shape, r.shape, q.dtype, r.dtype) == ((shape[0], k), (k, shape[1]), a.dtype, a.dtype)
+        assert np.linalg.norm(q @ r - a) <= eps * np.linalg.norm(a)
+        assert np.linalg.norm(q.conj().T @ q - np.eye(k)) <= eps * k**0.5
+        assert not np.tril(r, -1).any() and (np.diagonal(r).real >= 0).all()
 
 
 CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
