@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ..functions.matrices import (
     cholesky,
+    cond,
     det,
     diagonal,
     eigh,
@@ -24,9 +25,9 @@ from ..functions.matrices import (
     trace,
     vector_norm,
 )
-from ..functions.orthogonal import matrix_rank, matrix_transpose, pinv, qr, svd, svdvals
+from ..functions.orthogonal import lstsq, matrix_rank, matrix_transpose, pinv, qr, svd, svdvals
 from ..functions.products import cross, matmul, outer, tensordot, vecdot
 
-__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power"]
-__all__ += ["matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot"]
-__all__ += ["trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm"]
+__all__ += ["matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd"]
+__all__ += ["svdvals", "tensordot", "trace", "vecdot", "vector_norm"]

@@ -26,7 +26,7 @@ _ANSWERS = {
     "indexing": "",
     "matrices": "cholesky cond det diag diagonal eigh eigvalsh inv matrix_norm matrix_power norm slogdet solve trace "
     "vector_norm",
-    "orthogonal": "matrix_rank matrix_transpose pinv qr svd svdvals",
+    "orthogonal": "lstsq matrix_rank matrix_transpose pinv qr svd svdvals",
     "products": "cross dot einsum einsum_path inner matmul multi_dot outer tensordot vdot vecdot",
     "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "rearranging": "append array_split broadcast_arrays broadcast_to column_stack concatenate dsplit dstack "

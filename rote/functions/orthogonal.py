@@ -33,13 +33,13 @@ from .contraction.operands import Term, stackwise
 from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
-from .indexing import fetch
+from .indexing import fetch, getitem
 from .moves import solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
 from .rules import follows
 
-__all__ = ["MATRIX", "SMALL", "QRFactors", "SingularValues", "adjoint", "floating", "is_split"]
+__all__ = ["MATRIX", "SMALL", "QRFactors", "SingularValues", "adjoint", "floating", "is_split", "lstsq"]
 __all__ += ["matrix_rank", "matrix_transpose", "of_matrices", "pinv", "qr", "singular", "stack_of", "svd", "svdvals"]
 
 MATRIX = ROWS, COLUMNS = 0, 1
@@ -207,12 +207,53 @@ def pinv(x: Distributed, /, rtol: Any = None) -> Any:
     stack = stack_of("pinv", x)
     left, values, right = _thin_svd(floating(x))
 
-    def inverted(values: Array, least: Array) -> Any:
-        return np.divide(1, values, where=values > least, out=np.zeros_like(values))
-
-    inverses = elementwise("pinv", inverted, (values, _threshold(x, values, rtol)), {})
+    inverses = elementwise("pinv", _inverted, (values, _threshold(x, values, rtol)), {})
     terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
     return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv")
+
+
+@follows("contracted", np.linalg.lstsq)
+def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+    """The least-squares solutions of a x = b, as `numpy.linalg.lstsq`: solutions, residuals, rank, singular values.
+
+    Args:
+        a: of shape (m, n).
+        b: a right side of shape (m,), or several in columns.
+        rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the precision of f8 if None,
+            that precision if -1.
+
+    Raises:
+        numpy.linalg.LinAlgError: `a` is no matrix, or `b` has another number of rows.
+
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], "block[(0),()]")
+    >>> np.linalg.lstsq(x, np.array([1.0, 3.0, 5.0]))[0].to_global().round(12)
+    array([1., 2.])
+    """
+    m, n = np.shape(a) if np.ndim(a) == 2 else (-1, -1)
+    if np.shape(b)[:1] != (m,) or np.ndim(b) > 2:
+        raise np.linalg.LinAlgError(f"lstsq takes a matrix and as many rows, not {np.shape(a)} and {np.shape(b)}")
+
+    left, values, right = _thin_svd(floating(a))
+    if rcond is None or rcond == -1:  # NumPy takes the precision of f8, of singles, too
+        rcond = float(np.finfo("f8").eps) * (max(m, n) if rcond is None else 1)
+    least = _threshold(a, values, rcond)
+    rank = np.int32(int(reductions.count_nonzero(elementwise("greater", np.greater, (values, least), {}))))
+
+    columns = (3,) * (np.ndim(b) - 1)
+    terms = ((_OTHER, COLUMNS), (_OTHER,), (ROWS, _OTHER), (ROWS, *columns))
+    inverses = elementwise("lstsq", _inverted, (values, least), {})
+    x = contract((conjugate(right), inverses, conjugate(left), b), terms, (COLUMNS, *columns), "lstsq")
+
+    rest = elementwise("subtract", np.subtract, (b, matmul(a, x)), {})
+    squares = elementwise("square", lambda block: block.real**2 + block.imag**2, (rest,), {})
+    sums = reductions.sum(squares, 0, keepdims=not columns)
+    return x, sums if m > n == rank else getitem(sums, slice(0, 0)), rank, values
+
+
+def _inverted(values: Array, least: Array) -> Any:
+    """The inverses of singular values, and 0 for those that count as 0."""
+    return np.divide(1, values, where=values > least, out=np.zeros_like(values))
 
 
 @follows("contracted", np.linalg.matrix_rank)

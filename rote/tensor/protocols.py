@@ -620,7 +620,6 @@ _HINTS: dict[Any, str] = {
     np.select: "numpy.where(condition, x, y), within one another for more",
     np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
     np.block: "numpy.concatenate of rows, each a numpy.concatenate",
-    np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
     np.partition: "numpy.sort(x), which is ordered over all ranks",
     np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
     np.compress: "x[mask], along mode 0, or x[:, mask]",

@@ -61,3 +61,28 @@ def test_diagonal_matrices_are_numpys(layout, k):
 
     with rote.config(implicit="allow"):
         rote.run(program, 3)
+
+
+@pytest.mark.parametrize("layout", ["block[(0),()]", "[(),(0)]"])
+@pytest.mark.parametrize("shape, rank", [((7, 3), 3), ((3, 7), 3), ((5, 5), 5), ((6, 4), 2), ((0, 2), 0)])
+def test_least_squares_are_numpys(layout, shape, rank):
+    """Law: solutions, residuals, rank and singular values, of one right side and of several, real and complex."""
+    generator = np.random.default_rng(0)
+    for dtype in ("f8", "c16", "f4")[: 3 - (rank == 2)]:  # the rank of singles is noise to NumPy
+        sizes = (shape[0], rank), (rank, shape[1]), (shape[0], 2)
+        first, second, b = [generator.standard_normal(size) for size in sizes]
+        a, b = (first @ second * (1 + 1j if dtype == "c16" else 1)).astype(dtype), b.astype(dtype)
+
+        def program(comm, a=a, b=b):
+            x, precision = DistTensor.from_global(a, layout, comm), 1e4 * np.finfo(a.dtype).eps
+            for right in (b, b[:, 0]):
+                got = np.linalg.lstsq(x, DistTensor.from_global(right, "[()]" if right.ndim == 1 else layout, comm))
+                want = np.linalg.lstsq(a, right)
+                assert got[2] == want[2]
+                for one, other in zip((got[0], got[1], got[3]), (want[0], want[1], want[3]), strict=True):
+                    np.testing.assert_allclose(one.to_global(), other, rtol=precision, atol=precision)
+            with pytest.raises(np.linalg.LinAlgError):
+                np.linalg.lstsq(x, np.ones(shape[0] + 1))
+
+        with rote.config(implicit="allow"):
+            rote.run(program, 2)
