@@ -230,9 +230,10 @@ def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any,
     >>> np.linalg.lstsq(x, np.array([1.0, 3.0, 5.0]))[0].to_global().round(12)
     array([1., 2.])
     """
-    m, n = np.shape(a) if np.ndim(a) == 2 else (-1, -1)
-    if np.shape(b)[:1] != (m,) or np.ndim(b) > 2:
-        raise np.linalg.LinAlgError(f"lstsq takes a matrix and as many rows, not {np.shape(a)} and {np.shape(b)}")
+    shape = a.distribution.shape
+    if len(shape) != 2 or np.shape(b)[:1] != shape[:1] or np.ndim(b) > 2:
+        raise np.linalg.LinAlgError(f"lstsq takes a matrix and as many rows, not {shape} and {np.shape(b)}")
+    m, n = shape
 
     left, values, right = _thin_svd(floating(a))
     if rcond is None or rcond == -1:  # NumPy takes the precision of f8, of singles, too
