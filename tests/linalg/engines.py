@@ -13,6 +13,7 @@ import matrices
 import numpy as np
 from matrices import GRIDS, laid, numbers
 from parts import report_checks
+from tensors import agreed_error
 
 import rote
 from rote import DistTensor
@@ -77,6 +78,18 @@ def check_orthogonal_factors(comm: Comm) -> None:
         assert np.linalg.norm(q @ r - a) <= eps * np.linalg.norm(a)
         assert np.linalg.norm(q.conj().T @ q - np.eye(k)) <= eps * k**0.5
         assert not np.tril(r, -1).any() and (np.diagonal(r).real >= 0).all()
+
+
+def check_memory(comm: Comm) -> None:
+    """Workspaces that no node has memory for are refused on all ranks, before they are there."""
+    x = laid(np.eye(70), "block[(0),(1)]", comm)
+    original = routines.memory
+    routines.memory = lambda: 10_000
+    try:
+        agreed_error(comm, "run it on more nodes", np.linalg.eigh, x)
+    finally:
+        routines.memory = original
+    assert np.linalg.eigh(x).eigenvalues.to_global().tolist() == [1.0] * 70
 
 
 CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
