@@ -131,9 +131,10 @@ def config(
         implicit: of moves that bring an operand to another layout: "warn", the default, warns of the first on each line
             of the program, with plan and bytes; "error" refuses each; "allow" is silent. What a function sends to
             combine or shift its own result is not implicit.
-        gather: of 16 MiB or more that every rank comes to hold whole: "warn", the default, warns of the first
-            implicit gather on each line of the program, and refuses any, `x.to_global()` too, whose copies on the ranks
-            of a node would take more than half of its memory; "error" refuses each; "allow" is silent.
+        gather: of 16 MiB or more that every rank comes to hold whole, or one rank for a solver: "warn", the default,
+            warns of the first implicit gather on each line of the program, and refuses any, `x.to_global()` too, whose
+            copies on the ranks of a node would take more than half of its memory; "error" refuses each; "allow" is
+            silent.
         layout: a function from shape to layout, for new tensors that are given no layout. The default splits mode 0
             over all ranks in blocks.
         linalg: of a matrix that is split over ranks: "auto", the default, takes ScaLAPACK where all ranks have it,

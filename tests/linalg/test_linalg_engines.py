@@ -54,6 +54,22 @@ def test_what_is_missing_is_said():
     assert "/proc" in files_for(4, "MPICH", "")
 
 
+def test_one_rank_with_a_whole_matrix_is_warned_of(monkeypatch):
+    """Law: where eigenvalues gather a large matrix on one rank, the warning says what to install; it may be refused."""
+    monkeypatch.setattr("rote.functions.moves._GATHER", 1000)
+    monkeypatch.setattr("rote.functions.moves._warned", set())
+
+    def program(comm):
+        x = rote.DistTensor.from_function(lambda i, j: 1.0 * (i == j), (300, 300), "block[(0),()]", comm)
+        return np.linalg.eigvalsh(x).to_global().tolist() == [1.0] * 300
+
+    with rote.config(implicit="allow"):
+        with pytest.warns(rote.GatherWarning, match="on one rank.*\n.*pip install mkl"):
+            assert rote.run(program, 2) == [True, True]
+        with rote.config(gather="error"), pytest.raises(rote.LayoutError, match="pip install mkl"):
+            rote.run(program, 2)
+
+
 def test_an_unknown_solver_is_refused():
     """Law: with the names that there are."""
     with pytest.raises(ValueError, match="'auto', 'scalapack', 'walk', 'gather'"):
