@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import CommError
+from ..errors import CommError, LayoutError
 from ..functions.alignment import in_blocks, replicated
 from ..functions.contraction.operands import common_operands
 from ..functions.creation import astype
@@ -61,10 +61,12 @@ def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -
     shape, ranks = x.distribution.shape, x.comm.size
     agree_on_call(x.comm)
 
-    finite = all(gathered(x.comm, cause, all(_is_finite(y.local) for y in operands)))
+    finite, solvers = zip(*gathered(x.comm, cause, (all(_is_finite(y.local) for y in operands), wanted)), strict=True)
+    if len({*solvers}) > 1:
+        raise LayoutError(f"ranks have several solvers, {', '.join(solvers)}\nset rote.config(linalg=…) alike on all")
     usual = all(y.local.dtype.char in "fdFD" for y in operands)  # NumPy's own error refuses others
     least = SMALL if wanted == "auto" else 1
-    if wanted == "gather" or min(shape) < least or not (finite and usual):
+    if wanted == "gather" or min(shape) < least or not (all(finite) and usual):
         return "one rank"
 
     if wanted != "walk":

@@ -8,6 +8,7 @@ import engines
 import numpy as np
 import pytest
 from marks import make_checks, mpi_parts
+from tensors import agreed_error
 
 import rote
 from rote.host import mkl_files
@@ -74,3 +75,14 @@ def test_an_unknown_solver_is_refused():
     """Law: with the names that there are."""
     with pytest.raises(ValueError, match="'auto', 'scalapack', 'walk', 'gather'"):
         rote.config(linalg="lapack")
+
+
+def test_ranks_with_several_solvers_are_refused():
+    """Law: all ranks raise the error, and none waits."""
+
+    def program(comm):
+        x = rote.DistTensor.from_global(np.eye(9), "block[(0),()]", comm)
+        with rote.config(linalg=("auto", "walk")[comm.rank], implicit="allow"):
+            agreed_error(comm, "auto, walk", np.linalg.inv, x)
+
+    rote.run(program, 2)
