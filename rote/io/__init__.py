@@ -21,14 +21,14 @@ from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
 from ..runtime.regions import identity
 from ..units import in_bytes
-from .hdf5 import contents_hdf5, fill_hdf5, write_hdf5, write_xdmf, written_in_hdf5
+from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
-from .npy import contents_npy, fill_npy, write_npy
-from .stored import Contents, Part, StoredTensor, check_dtype, check_path
+from .npy import contents_npy, fill_npy, is_npy, write_npy
+from .stored import Contents, Part, StoredTensor, check_dtype, check_file, check_path
 from .transfer import Advance, progress
-from .zarr import contents_zarr, fill_zarr, write_zarr, written_in_zarr
+from .zarr import contents_zarr, fill_zarr, is_store, write_zarr, written_in_zarr
 
-__all__ = ["FORMATS", "Format", "format_of"]
+__all__ = ["FORMATS", "Format", "format_of", "format_of_file"]
 
 
 class Format(NamedTuple):
@@ -123,14 +123,58 @@ def format_of(path: Path) -> Format:
     """
     name = check_path(path)
     known = {suffix: form for form in FORMATS for suffix in form.suffixes}
-    stem, suffix = os.path.splitext(name.rstrip("/"))
-    within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
-    if within and (not suffix or suffix.lower() not in known):
-        suffix = ".zarr"
-    if suffix.lower() in known:
-        return known[suffix.lower()]
+    suffix = _suffix(name)
+    if suffix in known:
+        return known[suffix]
 
+    stem = os.path.splitext(name.rstrip("/"))[0]
     others = ", ".join(suffix for form in FORMATS[1:] for suffix in form.suffixes)
     raise RoteError(
         f"{name} is not the name of a .npy file, nor does it end in {others}\nwrite {stem}.npy or {stem}.zarr"
     )
+
+
+def _suffix(name: str) -> str:
+    """The suffix of a name, in lower case; `.zarr` for what is within a store, unless it has a suffix that is known."""
+    stem, suffix = os.path.splitext(name.rstrip("/"))
+    known = [suffix for form in FORMATS for suffix in form.suffixes if suffix]
+    within = any(folder.lower().endswith(".zarr") for folder in os.path.dirname(stem).split(os.sep))
+
+    return ".zarr" if within and suffix.lower() not in known else suffix.lower()
+
+
+def format_of_file(path: Path, comm: Comm) -> Format:
+    """The format of a file that is read: that of its suffix, or, if none has it, of what is in it. Collective.
+
+    All ranks give the same path; only rank 0 looks into the file.
+
+    Raises:
+        RoteError: the file is in no format of Rote's, or there is no file of this name.
+
+    >>> import h5py, rote
+    >>> with h5py.File("sample.nxs", "w") as file:
+    ...     file["counts"] = [3, 5]
+    >>> format_of_file("sample.nxs", rote.runtime.world()).name
+    'HDF5'
+    """
+    suffix = _suffix(os.fspath(path))
+    if any(suffix in form.suffixes for form in FORMATS if suffix):
+        return format_of(path)
+
+    name = from_root(comm, lambda: _name_of_content(path))
+    return next(form for form in FORMATS if form.name == name)
+
+
+def _name_of_content(path: Path) -> str:
+    """The name of the format that a file has by its first bytes, or a folder by its metadata."""
+    if os.path.isdir(path) and is_store(path):
+        return "Zarr"
+
+    if os.path.exists(path) and not os.path.isdir(path):
+        check_file(path)
+        for name, has_format in (("NumPy", is_npy), ("HDF5", is_hdf5)):
+            if has_format(path):
+                return name
+        refuse_older(path)
+
+    return format_of(path).name

@@ -55,12 +55,21 @@ from .stored import (
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 from .versions import Replaced, Version, one_version
 
-__all__ = ["contents_hdf5", "fill_hdf5", "parallel", "write_hdf5", "write_xdmf", "written_in_hdf5"]
+__all__ = ["contents_hdf5", "fill_hdf5", "is_hdf5", "parallel", "refuse_older", "write_hdf5", "write_xdmf"]
+__all__ += ["written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: space for a file's metadata
 _UNNAMED, _LABELS = "data", "DIMENSION_LABELS"
 _NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_OLDER = (
+    (b"CDF", "a netCDF-3 file", "convert it to netCDF-4: nccopy -k nc4 old.nc new.nc"),
+    (b"MATLAB 5.0", "a MATLAB file of version 5", "save it in MATLAB by save('new.mat', '-v7.3')"),
+    (b"\x0e\x03\x13\x01", "an HDF4 file", "convert it to HDF5: h4toh5 old.hdf new.h5"),
+)
+"""How files begin that have a suffix of HDF5 and an older format, what they are, and what to do."""
 
 
 def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
@@ -75,6 +84,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
     """
     h5py, path = _library(), _data_file(path)
     check_file(path)
+    refuse_older(path)
     with readably(path, hint=_hint), open(path, "rb"), h5py.File(path, "r") as file:
         steps = tuple(sorted(int(name) for name in file if _is_step(file, name)))
         plain = step is None and (not steps or bool(_listing(file).tensors))
@@ -90,6 +100,27 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
             return Contents(tensors, {}, chosen, steps, unread=unread)
 
         return replace(_listing(group), attributes=_attributes(group), step=chosen, steps=steps)
+
+
+def is_hdf5(path: Path) -> bool:
+    """Whether a file has HDF5's signature: at its start, or after a block of another program, as MATLAB writes one."""
+    with open(path, "rb") as file:
+        place, size = 0, os.fstat(file.fileno()).st_size
+        while place < size:
+            file.seek(place)
+            if file.read(len(_SIGNATURE)) == _SIGNATURE:
+                return True
+            place = max(512, 2 * place)
+    return False
+
+
+def refuse_older(path: Path) -> None:
+    """Refuse a file in an older format that has the same suffixes."""
+    with open(path, "rb") as file:
+        start = file.read(16)
+    for begins, thing, hint in _OLDER:
+        if start.startswith(begins) and not is_hdf5(path):
+            raise RoteError(f"{os.fspath(path)} is {thing}, which Rote does not read\n{hint}")
 
 
 def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:

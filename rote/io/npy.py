@@ -38,7 +38,7 @@ from .stored import WHOLE_COPY, Contents, Part, StoredTensor, check_dtype, check
 from .transfer import Advance, Draft, replacing, reserve
 from .versions import Replaced, Version, one_version
 
-__all__ = ["Staging", "contents_npy", "fill_npy", "read_header", "write_npy"]
+__all__ = ["Staging", "contents_npy", "fill_npy", "is_npy", "read_header", "write_npy"]
 
 PIECE = 1 << 22
 """Bytes of a staged piece, per rank: small enough for a cache, large enough to outweigh the ranks' synchronization."""
@@ -112,16 +112,18 @@ def write_npy(
         transfer(comm, part, advance)
 
 
+def is_npy(path: Path) -> bool:
+    """Whether a file begins as a `.npy` file does."""
+    with open(path, "rb") as file:
+        return file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+
+
 def read_header(path: Path) -> StoredTensor:
     """The tensor in a `.npy` file (versions 1 to 3), by its header, read by this rank alone.
 
     A file may be longer than its header says, as in NumPy.
     """
     name = os.fspath(path)
-    stem, suffix = os.path.splitext(name)
-    if suffix.lower() not in ("", ".npy"):
-        raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
-
     check_file(path)
     with open(path, "rb") as file:
         stored = _header(file, name)

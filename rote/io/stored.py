@@ -349,6 +349,10 @@ def readably(
     except RoteError:
         raise
     except Exception as error:  # a damaged file can make libraries raise nearly anything
+        if isinstance(error, BlockingIOError):  # HDF5 locks the files that it writes
+            raise RoteError(
+                f"{os.fspath(path)} is open elsewhere, to be written, in this program or another one\nclose it there"
+            ) from error
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the system, which says by itself what is wrong
 

@@ -47,7 +47,7 @@ from .versions import Replaced, Version, one_version
 if TYPE_CHECKING:
     from .chunks import Folder
 
-__all__ = ["contents_zarr", "fill_zarr", "write_zarr", "written_in_zarr"]
+__all__ = ["contents_zarr", "fill_zarr", "is_store", "write_zarr", "written_in_zarr"]
 
 _UNNAMED, _METADATA = "data", "zarr.json"
 _WHOLE_STORE = "give a whole copy of the store"
@@ -228,7 +228,7 @@ def write_zarr(
 
     # To add a step to a store is one call of the system. Two jobs that make the store would replace each other's.
     with (
-        locked(path, comm, needed=not _is_store(path)),
+        locked(path, comm, needed=not is_store(path)),
         replacing(path, comm, lambda draft: _begin(draft, path, parts, attributes, step), folder=True) as draft,
         collective_errors(comm),
         readably(path, "written"),
@@ -310,7 +310,7 @@ def _stored(array: Any, folder: str = "") -> StoredTensor:
     return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, folder + array.path)
 
 
-def _is_store(path: Path) -> bool:
+def is_store(path: Path) -> bool:
     """Whether there is a folder with the metadata of an array or a group."""
     return any(os.path.exists(os.path.join(path, name)) for name in (_METADATA, ".zgroup", ".zarray"))
 
@@ -320,7 +320,7 @@ def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[
     zarr = _library()
     target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
-    if replaces and not _is_store(target):
+    if replaces and not is_store(target):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
 
     # A step of a store that is there is a folder of its own, which is renamed into the store.

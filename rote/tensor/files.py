@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import CommError, LayoutError, RoteError
 from ..functions.distributed import Distributed, comm_of
 from ..functions.moves import default_layout, moved, redistributed
-from ..io import format_of
+from ..io import format_of, format_of_file
 from ..io.stored import (
     Contents,
     Part,
@@ -25,6 +25,7 @@ from ..io.stored import (
     check_dtype,
     check_extents,
     check_name,
+    check_path,
     check_size,
     refuse_partial,
 )
@@ -186,12 +187,14 @@ def load_as(
     """Read a tensor of class `kind` from a file; arguments and errors as for `rote.load`."""
     ranks = as_comm(comm)
     with collective_errors(ranks):
-        form, number = format_of(path), as_step(step)
+        check_path(path)
+        number = as_step(step)
         if name is not None and not isinstance(name, str):
             raise TypeError(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
             )
     _agree(ranks, "load", {"paths": os.fspath(path), "steps": number, "names": name})
+    form = format_of_file(path, ranks)
 
     def read() -> tuple[T, Distribution]:
         stored = form.look(path, number, ranks, name).pick(path, name)
@@ -235,9 +238,10 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     """
     ranks = as_comm(comm)
     with collective_errors(ranks):
-        form, number = format_of(path), as_step(step)
+        check_path(path)
+        number = as_step(step)
     _agree(ranks, "contents", {"paths": os.fspath(path), "steps": number})
-    return form.look(path, number, ranks, None)
+    return format_of_file(path, ranks).look(path, number, ranks, None)
 
 
 def _agree(comm: Comm, name: str, arguments: Mapping[str, Any]) -> None:
