@@ -275,7 +275,7 @@ def _plan_answer(plan: Plan) -> Answer:
 @click.option("--step", metavar="N", type=int, help="The number of a step; default: the last one.")
 @json_option
 def contents(path: str, step: int | None, as_json: bool) -> None:
-    """Show what a file of tensors holds: .npy, .zarr, .h5 or .xdmf, from any program.
+    """Show what a file of tensors holds: .npy, .zarr, .h5, .nc or .xdmf, from any program.
 
     \b
     Examples:
@@ -296,6 +296,7 @@ def _contents_answer(path: str, contents: Contents) -> Answer:
     tensors = []
     for name, stored in contents.tensors.items():
         facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
+        facts["attributes"] = dict(stored.attributes)
         tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
 
     about: Answer = {"path": path, "step": contents.step, "steps": contents.steps}
@@ -315,6 +316,9 @@ def _lines(contents: Contents) -> Iterator[str]:
         yield f"  {name} {text}"
     for name, target in contents.links.items():
         yield f"  {name} -> {target}"
+    for name, stored in contents.tensors.items():
+        for key, value in stored.attributes.items():
+            yield f"  {name}.{key} = {json.dumps(value)}"
     for name, value in contents.attributes.items():
         yield f"  {name} = {json.dumps(value)}"
     if contents.steps:

@@ -21,7 +21,7 @@ from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
 from ..runtime.regions import identity
 from ..units import in_bytes
-from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_xdmf, written_in_hdf5
+from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_netcdf, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, is_npy, write_npy
 from .stored import Contents, Part, StoredTensor, check_dtype, check_file, check_path
@@ -92,7 +92,9 @@ class Format(NamedTuple):
         """Refuse tensors, attributes or a step that the format cannot hold."""
         for part in parts:
             check_dtype(part.block.dtype, part.name or "the tensor", self.most)
-        if not self.many and (step is not None or attributes or any(part.name or part.dims for part in parts)):
+
+        says_more = any(part.name or part.dims or part.attributes for part in parts)
+        if not self.many and (step is not None or attributes or says_more):
             raise RoteError(
                 f"{os.fspath(path)}: a {self.suffixes[0]} file holds one tensor, and no name, dims, attribute or step\n"
                 f"write {os.path.splitext(os.fspath(path))[0]}.zarr or .h5"
@@ -105,6 +107,7 @@ FORMATS = (
     ),
     Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, contents_zarr, fill_zarr, write_zarr),
     Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_hdf5),
+    Format("netCDF", (".nc", ".nc4"), True, 8, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_netcdf),
     Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_xdmf),
 )
 

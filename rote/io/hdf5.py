@@ -4,6 +4,10 @@ A tensor is a dataset of its name; a step is a group that is named by its number
 by its path, as h5py does, so links lead where they lead. Ranks always read at once. They write at once if h5py was
 built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
 
+Names of modes are dimension scales, as netCDF-4 has them: a scale is the tensor of one mode that has the mode's name,
+or a dataset that says only how long the mode is. So netCDF and xarray open what Rote writes, and their files have names
+of modes for Rote.
+
 An XDMF file lets ParaView and VisIt show the HDF5 file of the same stem in the same folder. All tensors are fields at
 the points of one regular grid of order 2 or 3. A tensor with one more mode, the first, has components, each a field of
 its own. Steps become a series in time. The attributes `origin` and `spacing`, one number per mode, place the grid, and
@@ -20,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import count, product
 from math import prod
 from types import ModuleType
 from typing import Any, Self
@@ -39,6 +43,7 @@ from .lock import locked
 from .stored import (
     MARK,
     STEP,
+    UNNAMED,
     WHOLE_COPY,
     Contents,
     Part,
@@ -55,12 +60,17 @@ from .stored import (
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 from .versions import Replaced, Version, one_version
 
-__all__ = ["contents_hdf5", "fill_hdf5", "is_hdf5", "parallel", "refuse_older", "write_hdf5", "write_xdmf"]
-__all__ += ["written_in_hdf5"]
+__all__ = ["contents_hdf5", "fill_hdf5", "is_hdf5", "parallel", "refuse_older", "write_hdf5", "write_netcdf"]
+__all__ += ["write_xdmf", "written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: space for a file's metadata
-_UNNAMED, _LABELS = "data", "DIMENSION_LABELS"
+_LABELS, _SCALES = "DIMENSION_LABELS", "DIMENSION_LIST"
+_STRUCTURE = ("CLASS", "NAME", _LABELS, _SCALES, "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates")
+_FILE = ("_NCProperties", "_nc3_strict")
+"""The attributes by which HDF5 and netCDF tie data sets to each other, and those of a file that only netCDF reads."""
+
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a mode that has only a length
 _NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -95,11 +105,12 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
         if name:
             with suppress(Exception):  # no such name, a link to nothing, or a damaged file: the listing below raises
                 node = group[name]
-        if isinstance(node, h5py.Dataset):
+        if isinstance(node, h5py.Dataset) and not _has_only_a_length(node):
             tensors, unread = tensors_and_reasons([(str(name), _stored(node, group, str(name)))])
             return Contents(tensors, {}, chosen, steps, unread=unread)
 
-        return replace(_listing(group), attributes=_attributes(group), step=chosen, steps=steps)
+        attributes = kept_attributes(_attributes(group), _FILE)
+        return replace(_listing(group), attributes=attributes, step=chosen, steps=steps)
 
 
 def is_hdf5(path: Path) -> bool:
@@ -331,7 +342,7 @@ def _listing(top: Any) -> Contents:
                 links.setdefault(path, known)
             if isinstance(node, h5py.Group) and known == path:
                 groups.append((f"{path}/", node))
-            elif isinstance(node, h5py.Dataset):
+            elif isinstance(node, h5py.Dataset) and not _has_only_a_length(node):
                 datasets[path] = _stored(node, top, path)
 
     tensors, unread = tensors_and_reasons(datasets.items())
@@ -353,12 +364,48 @@ def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
     except TypeError as error:
         return f"has elements of a type that NumPy does not have: {reason(error)}"
 
-    labels = _attributes(node, _LABELS).get(_LABELS)  # h5py's `dims` may end the process if the type is another
-    dims = None
-    if isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(label, str) for label in labels):
-        dims = tuple([label or None for label in labels]) if any(labels) else None
+    attributes = _attributes(node)
+    names = _names_of_modes(node, attributes)
+    for mode, (extent, (_, length)) in enumerate(zip(node.shape, names, strict=True)):
+        if length not in (None, extent):
+            return f"has {extent} indices along mode {mode}, and the scale of this mode {length}"
+
+    dims = tuple([name for name, _ in names])
     place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
-    return StoredTensor(node.shape, dtype, dims, place)
+    plain = kept_attributes(attributes, _STRUCTURE)
+    return StoredTensor(node.shape, dtype, dims if any(dims) else None, plain, place)
+
+
+def _has_only_a_length(node: Any) -> bool:
+    """Whether a data set is only the length of a mode, and has no elements."""
+    name = kept_attributes(_attributes(node, "NAME")).get("NAME")
+    return isinstance(name, str) and name.startswith(_NO_VARIABLE)
+
+
+def _names_of_modes(node: Any, attributes: Mapping[str, Any]) -> list[tuple[str | None, int | None]]:
+    """Per mode of a data set, its name by a scale or else by a label, and the length of a scale that cannot grow."""
+    if attributes.get("CLASS") in ("DIMENSION_SCALE", b"DIMENSION_SCALE") and node.ndim:
+        return [(_last_name(node), None), *[(None, None)] * (node.ndim - 1)]
+
+    names: list[tuple[str | None, int | None]] = [(None, None)] * node.ndim
+    labels = kept_attributes(attributes).get(_LABELS)
+    if isinstance(labels, list) and len(labels) == node.ndim and all(isinstance(label, str) for label in labels):
+        names = [(label or None, None) for label in labels]
+
+    # h5py's `dims` may end the process if the attribute has another type.
+    references = attributes.get(_SCALES)
+    if isinstance(references, np.ndarray) and references.shape == (node.ndim,):
+        for mode, scales in enumerate(references):
+            with suppress(Exception):  # no scale, or one that was deleted
+                scale = node.file[scales[0]]
+                fixed = scale.ndim == 1 and scale.maxshape == scale.shape  # along others, tensors may end earlier
+                names[mode] = _last_name(scale), len(scale) if fixed else None
+    return names
+
+
+def _last_name(node: Any) -> str:
+    """The name of a data set within its group."""
+    return str(node.name).rpartition("/")[2]
 
 
 def _attributes(node: Any, *names: str) -> dict[str, Any]:
@@ -367,7 +414,32 @@ def _attributes(node: Any, *names: str) -> dict[str, Any]:
     for name in names or node.attrs:
         with suppress(TypeError, KeyError):
             attributes[name] = node.attrs[name]
-    return kept_attributes(attributes)
+    return attributes
+
+
+def write_netcdf(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+) -> None:
+    """Write an HDF5 file that netCDF reads, in which each mode has a name: as `write_hdf5`."""
+    write_hdf5(path, _with_all_names(parts), comm, attributes, step, advance)
+
+
+def _with_all_names(parts: Sequence[Part]) -> list[Part]:
+    """The parts, with a name for each mode; modes of one extent share it, as netCDF does it, but not in one tensor."""
+    taken = {name for part in parts for name in (part.name or UNNAMED, *(part.dims or ()))}
+    free = (name for name in map("dim_{}".format, count()) if name not in taken)
+    names: dict[tuple[int, int], str] = {}
+
+    named = []
+    for part in parts:
+        shape = part.dist.shape
+        keys = [(extent, shape[:mode].count(extent)) for mode, extent in enumerate(shape)]
+        if part.dims is None:
+            for key in keys:
+                names[key] = names.get(key) or next(free)
+            part = part._replace(dims=tuple([names[key] for key in keys]))
+        named.append(part)
+    return named
 
 
 def _begin(
@@ -383,20 +455,40 @@ def _begin(
         # All space is taken before the library writes: on a full disk, it ends the process.
         whole = [tuple(IndexSet.interval(0, n) for n in part.dist.shape) for part in parts]
         needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
-        reserve(draft.path, os.path.getsize(draft.path) + needs)
+        texts = repr([attributes, *(part.attributes for part in parts)])  # a letter may stand for a number of 8 bytes
+        reserve(draft.path, os.path.getsize(draft.path) + needs + 8 * len(texts))
 
-        with h5py.File(draft.path, "r+" if adds else "w") as file:
+        # netCDF's own library changes only files that have the order in which things were created.
+        with h5py.File(draft.path, "r+" if adds else "w", track_order=not adds or None) as file:
             group = file if step is None else _new_step(path, file, step)
             for name, value in attributes.items():
                 _set_attribute(path, group, name, value)
 
-            for name, block, dist, dims in parts:
+            for part in parts:
+                shape, dtype = part.dist.shape, part.block.dtype
                 options: dict[str, Any] = {}
-                if not at_once and dist.shape and 0 not in dist.shape:
-                    options = {"chunks": _chunks(dist, block.dtype), "fletcher32": True}
-                dataset = group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
-                for mode, label in enumerate(dims or ()):
-                    dataset.dims[mode].label = label
+                if not at_once and shape and 0 not in shape:
+                    options = {"chunks": _chunks(part.dist, dtype), "fletcher32": True}
+                dataset = group.create_dataset(part.name or UNNAMED, shape, dtype, **options)
+                for name, value in part.attributes.items():
+                    _set_attribute(path, dataset, name, value)
+
+            _name_modes(group, parts)
+
+
+def _name_modes(group: Any, parts: Sequence[Part]) -> None:
+    """Attach a dimension scale to each named mode: the tensor of the name, or a data set that is only a length."""
+    scales = {part.name or UNNAMED for part in parts if part.dims == (part.name or UNNAMED,)}
+    for name in scales:
+        group[name].make_scale(name)
+
+    for part in parts:
+        dims = part.dims or ()
+        for mode, (dim, extent) in enumerate(zip(dims, part.dist.shape, strict=False)):
+            if dim not in group:
+                group.create_dataset(dim, (extent,), ">f4").make_scale(f"{_NO_VARIABLE}{extent:10}")
+            if dims != (part.name or UNNAMED,):  # HDF5 attaches no scale to a scale
+                group[part.name or UNNAMED].dims[mode].attach_scale(group[dim])
 
 
 def _new_step(path: Path, file: Any, step: int) -> Any:
@@ -406,16 +498,19 @@ def _new_step(path: Path, file: Any, step: int) -> Any:
         if not _is_step(file, name):
             refuse_foreign(path, name)
         del file[name]
-    group = file.create_group(name)
+    group = file.create_group(name, track_order=True)
     group.attrs[MARK] = STEP
     return group
 
 
-def _set_attribute(path: Path, group: Any, name: str, value: Any) -> None:
+def _set_attribute(path: Path, node: Any, name: str, value: Any) -> None:
     """Set an attribute, or say that HDF5 has none of its kind: texts end at \\0, integers have 64 bits."""
+    if name in _STRUCTURE:
+        raise RoteError(f"{os.fspath(path)}: {name} is an attribute of HDF5 itself\ngive yours another name")
     try:
-        group.attrs[name] = value
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        # netCDF reads a fill value only in the type of the elements that it stands for.
+        node.attrs[name] = np.asarray(value, node.dtype) if name == "_FillValue" and hasattr(node, "dtype") else value
+    except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise RoteError(
@@ -441,12 +536,12 @@ def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...])
 
 def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance: Advance) -> None:
     group = file if step is None else file[str(step)]
-    for name, block, dist, _ in parts:
+    for name, block, dist, *_ in parts:
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for selection, part in _selections(index, slab):
                     lengths = [prod(part.shape[k : k + 2]) for k in range(0, part.ndim, 2)]
-                    group[name or _UNNAMED][selection] = part.reshape(lengths)
+                    group[name or UNNAMED][selection] = part.reshape(lengths)
                 advance(slab.nbytes)
 
 

@@ -91,7 +91,7 @@ def write_npy(
     one step; on any failure that file stays as it was, and nothing else is left in the folder. If `path` is a link,
     the file that it points to is replaced.
     """
-    _, block, dist, _ = parts[0]
+    block, dist = parts[0].block, parts[0].dist
 
     with replacing(path, comm, lambda draft: _begin(draft, path, dist, block.dtype)) as draft, plainly(path):
         with collective_errors(comm):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -20,16 +21,20 @@ from ..runtime.comm.protocol import Array, Path
 from ..runtime.comm.rawfile import plainly
 
 __all__ = ["MARK", "STEP", "WHOLE", "WHOLE_COPY", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims"]
-__all__ += ["as_step", "check_dtype", "check_extents", "check_file", "check_name", "check_path", "check_size"]
+__all__ += ["as_step", "check_dtype", "check_file", "check_name", "check_path", "check_size"]
 __all__ += ["is_number", "kept_attributes", "pick_step", "readably", "reason", "refuse_foreign", "refuse_partial"]
-__all__ += ["tensors_and_reasons"]
+__all__ += ["UNNAMED", "tensors_and_reasons", "with_scales"]
 
 MARK, STEP, WHOLE = "_rote", "step", "whole"
 """Rote's own attribute, and its values: of a group that is a step, and of a Zarr array that has all of its chunks."""
 
+UNNAMED = "data"
+"""The name of a tensor without a name, where a format needs one."""
+
 WHOLE_COPY = "give a whole copy of the file"
 """The hint for a file that lost a part, or in which bytes were changed."""
 
+_PACKING = ("_FillValue", "_Unsigned")  # attributes of netCDF that begin as Rote's own do
 _LARGEST = 2**63  # of numbers and sizes in bytes, the first that 64 bits with a sign do not hold
 
 
@@ -40,6 +45,7 @@ class Part(NamedTuple):
     block: Array
     dist: Distribution
     dims: tuple[str, ...] | None = None
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,14 @@ class StoredTensor:
         shape: the shape of the tensor.
         dtype: the dtype of the stored elements, in either byte order.
         dims: the names of the modes, None for a mode without a name; None if the file names none of them.
+        attributes: the tensor's own attributes by name, such as its units.
         place: where the tensor is in the file, in the format's own terms.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     dims: tuple[str | None, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     place: Any = field(default=None, repr=False, compare=False)
 
 
@@ -168,7 +176,10 @@ def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
     """
     if not isinstance(attributes, Mapping | None):
         raise TypeError(f"attributes are values by name, not {attributes!r}\nwrite attributes={{'time': 0.5}}")
-    return {check_name(name, "an attribute"): _attribute(name, value) for name, value in (attributes or {}).items()}
+    for name in attributes or {}:
+        if name not in _PACKING:
+            check_name(name, "an attribute")
+    return {name: _attribute(name, value) for name, value in (attributes or {}).items()}
 
 
 def _attribute(name: str, value: object) -> Any:
@@ -195,10 +206,15 @@ def _plain(value: object) -> Any:
     return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
-def kept_attributes(attributes: Mapping[str, object]) -> dict[str, Any]:
-    """A file's attributes as plain values; those that other programs wrote in other types are left out."""
-    plain = {name: _plain(value) for name, value in attributes.items() if name != MARK}
-    return {name: value for name, value in plain.items() if isinstance(value, int | float | complex | str | list)}
+def kept_attributes(attributes: Mapping[str, object], but: Collection[str] = ()) -> dict[str, Any]:
+    """A file's attributes as plain values, but for some names; those of other types, as of programs, are left out."""
+    plain = {name: _plain(value) for name, value in attributes.items() if name != MARK and name not in but}
+    return {name: value for name, value in plain.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a truth value, a text, or a list of plain values."""
+    return all(map(_is_plain, value)) if isinstance(value, list) else isinstance(value, int | float | complex | str)
 
 
 def as_dims(dims: Sequence[str] | str | None, name: str, shape: tuple[int, ...]) -> tuple[str, ...] | None:
@@ -211,23 +227,43 @@ def as_dims(dims: Sequence[str] | str | None, name: str, shape: tuple[int, ...])
         return None
     listed = (dims,) if isinstance(dims, str) else dims
     names = tuple(listed) if isinstance(listed, Sequence) else ()
-    if len(names) != len(shape) or not all(isinstance(dim, str) and dim and _is_text(dim) for dim in names):
+    valid = all(isinstance(dim, str) and dim not in ("", ".") and "/" not in dim and _is_text(dim) for dim in names)
+    if len(names) != len(shape) or not valid:
         raise LayoutError(
             f"dims of {name or 'the tensor'} is {dims!r}, but its shape is {shape}\nwrite one text per mode"
         )
     return names
 
 
-def check_extents(parts: Sequence[Part]) -> None:
-    """Refuse one name for modes of several extents, of which xarray cannot read a file."""
+def with_scales(parts: Sequence[Part]) -> list[Part]:
+    """The parts; a tensor that has the name of a mode is the mode's scale, whose own mode has that name too.
+
+    Refuses one name for modes of several extents, and a scale that is not as long as its mode: of such a file, xarray
+    makes no Dataset.
+    """
     extents: dict[str, int] = {}
-    for name, _, dist, dims in parts:
+    for name, _, dist, dims, _ in parts:
         for dim, extent in zip(dims or (), dist.shape, strict=False):
             if extents.setdefault(dim, extent) != extent:
                 raise LayoutError(
                     f"dims: {dim!r} is a mode of {extent} indices in {name or 'the tensor'}, and of {extents[dim]} "
                     "elsewhere\ngive modes of other extents other names"
                 )
+
+    scaled = []
+    for part in parts:
+        name = part.name or UNNAMED
+        if name in extents:
+            fits = part.dist.shape == (extents[name],) and part.dims in (None, (name,))
+            if not fits:
+                raise LayoutError(
+                    f"{name!r} is a mode of {extents[name]} indices, but the tensor of this name, its scale, has "
+                    f"shape {part.dist.shape} and dims {part.dims}\ngive the mode or the tensor another name"
+                )
+            part = part._replace(dims=(name,))
+        scaled.append(part)
+
+    return scaled
 
 
 def is_number(name: str) -> bool:

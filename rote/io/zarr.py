@@ -1,6 +1,6 @@
 """Zarr stores (version 3 of the format): all ranks write at once, and each chunk is written by one rank.
 
-A single tensor without a name is the store's root array, others are arrays of its root group, and a step is a group
+A single tensor without any name is the store's root array, others are arrays of its root group, and a step is a group
 that is named by its number and has Rote's mark. The chunk grid comes from the layout (`layouts.in_chunks`). Chunks have
 Zarr's default compression and a CRC32C checksum. In an array that Rote wrote, a missing chunk is an error; Zarr would
 read zeros.
@@ -8,7 +8,10 @@ read zeros.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -29,6 +32,7 @@ from .lock import locked
 from .stored import (
     MARK,
     STEP,
+    UNNAMED,
     WHOLE,
     Contents,
     Part,
@@ -49,7 +53,9 @@ if TYPE_CHECKING:
 
 __all__ = ["contents_zarr", "fill_zarr", "is_store", "write_zarr", "written_in_zarr"]
 
-_UNNAMED, _METADATA = "data", "zarr.json"
+_METADATA, _FIELD = "zarr.json", "rote"
+_DIMS = "_ARRAY_DIMENSIONS"  # the attribute that names the modes in version 2
+_FILL = "_FillValue"
 _WHOLE_STORE = "give a whole copy of the store"
 _KEEP = {"write_empty_chunks": True}  # else a missing chunk might be zeros, or lost
 
@@ -73,7 +79,8 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
         root = zarr.open(folder, mode="r")
         if isinstance(root, zarr.Array):
             pick_step(path, step, (), True)
-            return Contents({_UNNAMED: _stored(root)}, kept_attributes(dict(root.attrs)))
+            stored = _stored(root)
+            return Contents({UNNAMED: stored}, stored.attributes)
 
         root = zarr.open_group(folder, mode="r", use_consolidated=False)  # consolidated metadata may lack later steps
         numbers = [inner for inner in folder.folders("") if is_number(inner)]
@@ -157,7 +164,7 @@ class _OpenArray:
 
             keys: list[str] = []
             extents = array.shards or array.chunks
-            if array.attrs.get(MARK) != WHOLE:
+            if not _is_whole(array):
                 ranges = [range(a // n, -(-(a + b) // n)) for a, b, n in zip(start, shape, extents, strict=True)]
                 keys = [array.metadata.encode_chunk_key(index) for index in product(*ranges)]
 
@@ -189,7 +196,7 @@ class _OpenArray:
 
         if not self.has_its_name():
             raise Replaced.at(self.folder.path)
-        hint = "" if chunks else f", or, if another program left zeros out, delete the attribute {MARK}"
+        hint = "" if chunks else f", or, if another program left zeros out, delete {_FIELD!r} in its {_METADATA}"
         raise RoteError(f"{os.path.join(self.folder.path, key)} is lost\n{_WHOLE_STORE}{hint}")
 
     def has_its_name(self) -> bool:
@@ -223,8 +230,8 @@ def write_zarr(
     """
     with collective_errors(comm):
         _library()  # if it is missing, nothing is made
-    if step is not None:
-        parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
+    if step is not None or any(part.dims for part in parts):  # xarray opens groups, and no root array
+        parts = [part._replace(name=part.name or UNNAMED) for part in parts]
 
     # To add a step to a store is one call of the system. Two jobs that make the store would replace each other's.
     with (
@@ -306,8 +313,35 @@ def _is_step(root: Any, name: str) -> bool:
 
 def _stored(array: Any, folder: str = "") -> StoredTensor:
     """An array in a folder of a store, with the names of its modes in either version of the format."""
-    dims = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, folder + array.path)
+    attributes = dict(array.attrs)
+    dims = getattr(array.metadata, "dimension_names", None) or attributes.get(_DIMS)
+    fill = attributes.get(_FILL, array.fill_value if _DIMS in attributes else None)
+    if fill is not None:
+        attributes[_FILL] = _number(fill) if isinstance(fill, str) else fill
+
+    plain = kept_attributes(attributes, (_DIMS,))
+    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, plain, folder + array.path)
+
+
+def _number(text: str) -> float:
+    """The fill value in an attribute, which xarray writes as the letters of the bytes of a float.
+
+    >>> _number(_letters(-999.0))
+    -999.0
+    """
+    number: float = struct.unpack("<d", base64.standard_b64decode(text))[0]
+    return number
+
+
+def _letters(number: float) -> str:
+    """A fill value as xarray writes it, so that JSON has the very number, also NaN."""
+    return base64.standard_b64encode(struct.pack("<d", number)).decode()
+
+
+def _is_whole(array: Any) -> bool:
+    """Whether all chunks of an array were written: by a field of its metadata, or by the attribute of older stores."""
+    fields = getattr(array.metadata, "extra_fields", {})
+    return _FIELD in fields or array.attrs.get(MARK) == WHOLE
 
 
 def is_store(path: Path) -> bool:
@@ -357,8 +391,12 @@ def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mar
         zarr.create_group(folder, attributes={**attributes, **mark})
         sync(os.path.join(folder, _METADATA))
 
-    for name, block, dist, dims in parts:
+    for name, block, dist, dims, own_attributes in parts:
         grid = in_chunks(dist, block.dtype.itemsize)
+        described = {**(attributes if root else {}), **own_attributes}
+        if _FILL in described and block.dtype.kind == "f":
+            described[_FILL] = _letters(described[_FILL])
+
         zarr.create_array(
             os.path.join(folder, name),
             shape=dist.shape,
@@ -366,10 +404,22 @@ def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mar
             chunks=grid.chunks,
             shards=None if grid.shards == grid.chunks else grid.shards,
             compressors=(zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()),
-            attributes={**(attributes if root else {}), MARK: WHOLE},
+            attributes=described,
             dimension_names=dims,
         )
+        _mark_whole(os.path.join(folder, name, _METADATA))
         sync(os.path.join(folder, name, _METADATA))
+
+
+def _mark_whole(path: str) -> None:
+    """Add the field to an array's metadata that says that it has all of its chunks.
+
+    A field, unlike an attribute, is seen by no program, and is not copied to an array that leaves out zeros.
+    """
+    with open(path, encoding="utf-8") as file:
+        metadata = json.load(file)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**metadata, _FIELD: {"must_understand": False, "chunks": WHOLE}}, file, indent=2)
 
 
 def _put(folder: str, part: Part, rank: int, advance: Advance) -> None:

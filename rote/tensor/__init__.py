@@ -23,11 +23,12 @@ def load(
     """Read a tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
 
     All ranks read one version of the file, although another program may replace it meanwhile.
-    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read like those of `save`: in either byte
-    order, in Fortran order, with any chunks and compression.
+    Files of NumPy, h5py, netCDF-4 and zarr-python (version 2 or 3 of the format) are read like those of `save`: in
+    either byte order, in Fortran order, with any chunks and compression.
 
     Args:
-        path: the file; its suffix names the format. In a `.zarr` store it may go on to an array or a group.
+        path: the file; its suffix names the format, or else what is in it. In a `.zarr` store it may go on to an array
+            or a group.
         layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0. A
             move into it, if the format is not read in it, is no implicit move.
         name: the name of the tensor, with slashes if it is in groups, also through links of HDF5; may be None if the

@@ -17,17 +17,18 @@ from ..functions.distributed import Distributed, comm_of
 from ..functions.moves import default_layout, moved, redistributed
 from ..io import format_of, format_of_file
 from ..io.stored import (
+    UNNAMED,
     Contents,
     Part,
     as_attributes,
     as_dims,
     as_step,
     check_dtype,
-    check_extents,
     check_name,
     check_path,
     check_size,
     refuse_partial,
+    with_scales,
 )
 from ..io.versions import again_if_replaced
 from ..layout.distribution import Distribution
@@ -41,7 +42,6 @@ from ..runtime.placement import GridLike, place, same_everywhere
 __all__ = ["contents", "load_as", "save"]
 
 T = TypeVar("T", bound=Distributed)
-_UNNAMED = "data"
 
 
 def save(
@@ -56,14 +56,14 @@ def save(
 
     The file gets its name when it is complete and on the disk: it replaces an old one in one step, and keeps the old
     one's permissions and, where the system allows, its owner. On any failure the old file stays as it was, and nothing
-    else is left. Jobs that save `.h5` or `.xdmf` files of one name at the same time, or make one `.zarr` store, wait
-    for each other.
+    else is left. Jobs that save one HDF5 file at the same time, or make one `.zarr` store, wait for each other.
 
     - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
     - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write one after the other, or at once if h5py has MPI; in any
       layout, but without views.
+    - `.nc`, `.nc4` are an `.h5` file in which every mode has a name, so that netCDF and xarray open it.
     - `.xdmf`, `.xmf` are an `.h5` file, and next to it the description that ParaView reads.
 
     A tensor in another layout is moved first, which is an implicit move (`rote.config`): uneven blocks go to
@@ -72,23 +72,23 @@ def save(
 
     Args:
         path: the file; its suffix names the format.
-        x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name is the root array;
-            elsewhere and in steps its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written
-            with the names of its modes and with its coordinates, each as a tensor of its name.
+        x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name or `dims` is the root
+            array; elsewhere its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written with
+            its attributes, the names of its modes, and its coordinates, each as a tensor of its name.
         attributes: of the file, or of the step: numbers, truth values, texts, and lists of these. If None, those of the
-            DataArray or Dataset.
+            Dataset.
         step: the number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied
             for it; for many steps of many bytes use Zarr, which writes only the step.
         progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256
             MiB or more, if its standard error is a terminal.
         dims: the names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to
-            open a Zarr store.
+            open a Zarr store. A tensor of one mode that has the name of a mode is its scale.
 
     Raises:
         OSError: the file cannot be made or written: no such folder, no permission, no space, a circle of links. All
             ranks raise the same error.
         LayoutError: a tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape,
-            or give one name to modes of several extents.
+            or give one name to modes of several extents, or to a mode and a tensor that is no scale of it.
         RoteError: the suffix names no known format, or the format cannot hold this; a library is missing; another job
             writes the file for more than a minute.
         CommError: ranks give different names, dims, attributes, steps or paths.
@@ -104,7 +104,7 @@ def save(
     """
     # Labelled arrays of xarray, and Datasets of them, have tensors as their data.
     named = isinstance(x, Mapping) or not isinstance(x, Distributed)
-    arrays = x if isinstance(x, Mapping) else {getattr(x, "name", None) or _UNNAMED if named else "": x}
+    arrays = x if isinstance(x, Mapping) else {getattr(x, "name", None) or UNNAMED if named else "": x}
     data: list[Any] = [
         array if isinstance(array, Distributed) else getattr(array, "data", None) for array in arrays.values()
     ]
@@ -118,10 +118,11 @@ def save(
             raise LayoutError(
                 f"dims are for {', '.join(map(repr, names))}, but {', '.join(map(repr, arrays))} is saved"
             )
-        tensors = _with_coordinates(x, arrays, names)
+        tensors, described = _with_coordinates(x, arrays, names)
         comm_of("save", tensors.values())
 
-        if attributes is None and named:
+        # A Dataset has attributes of its own; those of a DataArray belong to the tensor.
+        if attributes is None and isinstance(x, Mapping):
             attributes = getattr(x, "attrs", None)
         values = as_attributes(attributes)
         form, number, parts = format_of(path), as_step(step), list[Part]()
@@ -129,12 +130,13 @@ def save(
             if named:
                 check_name(name)
             refuse_partial(tensor.distribution, name)
-            parts.append(Part(name, tensor.local, tensor.distribution, as_dims(names.get(name), name, tensor.shape)))
-        check_extents(parts)
+            modes = as_dims(names.get(name), name, tensor.shape)
+            parts.append(Part(name, tensor.local, tensor.distribution, modes, as_attributes(described.get(name))))
+        parts = with_scales(parts)
         form.check(path, parts, values, number)
 
-    described = {part.name: f"{part.block.dtype} {part.dist} {part.dims}" for part in parts}
-    _agree(comm, "save", {"paths": os.fspath(path), "steps": number, "attributes": values, "tensors": described})
+    told = {part.name: f"{part.block.dtype} {part.dist} {part.dims} {part.attributes}" for part in parts}
+    _agree(comm, "save", {"paths": os.fspath(path), "steps": number, "attributes": values, "tensors": told})
 
     # Before this no tensor moves: a move between ranks that save other things would wait for ever.
     for k, tensor in enumerate(tensors.values()):
@@ -144,12 +146,24 @@ def save(
     form.write(path, parts, comm, values, number, progress)
 
 
-def _with_coordinates(x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]) -> dict[Any, Any]:
-    """Tensors as they are, and those of labelled arrays with their coordinates; adds the names of their modes."""
+def _with_coordinates(
+    x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]
+) -> tuple[dict[Any, Any], dict[Any, dict[str, object]]]:
+    """Tensors as they are, and those of labelled arrays with their coordinates; and by name, their attributes.
+
+    Adds the names of their modes to `names`.
+    """
     tensors: dict[Any, Any] = {}
+    attributes: dict[Any, dict[str, object]] = {}
     for name, array in arrays.items():
         tensors[name] = array if isinstance(array, Distributed) else array.data
         names[name] = names.get(name) or getattr(array, "dims", None)
+        attributes[name] = dict(getattr(array, "attrs", {}))
+
+        # By this attribute xarray knows which variables are coordinates, but for those with the name of a mode.
+        labels = [str(label) for label in getattr(array, "coords", ()) if label not in array.dims]
+        if labels:
+            attributes[name]["coordinates"] = " ".join(labels)
     first = next(iter(tensors.values()))
 
     # Coordinates that arrays have in common are saved once, and one name for several is refused. Plain coordinates are
@@ -170,8 +184,8 @@ def _with_coordinates(x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]) 
         if not isinstance(data, Distributed):
             whole = f"[{','.join(['()'] * variable.ndim)}]"
             data = first._on(np.array(data), place(variable.shape, whole, first.comm, None))
-        tensors[name], names[name] = data, variable.dims
-    return tensors
+        tensors[name], names[name], attributes[name] = data, variable.dims, dict(variable.attrs)
+    return tensors, attributes
 
 
 def load_as(
@@ -215,12 +229,13 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     """Return the tensors, attributes and steps of a file, without the elements. Collective; only rank 0 reads.
 
     Args:
-        path: the file; its suffix names the format.
+        path: the file, as in `load`.
         step: the step; the last one if None.
         comm: as in `load`.
 
     Returns:
-        `tensors` by name, each with `shape`, `dtype` and `dims`, the names of its modes; `attributes` by name; `step`
+        `tensors` by name, each with `shape`, `dtype`, `dims`, the names of its modes, and its own `attributes`;
+        `attributes` of the file or the step by name; `step`
         and all `steps`; `links` of an HDF5 file, by name, to what they lead to; `unread` by name, why something that is
         stored like a tensor cannot be read as one.
 

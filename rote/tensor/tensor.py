@@ -230,7 +230,7 @@ class DistTensor(ArrayProtocols):
         return cls(placement.new_block(dist, ranks.rank, as_dtype(dtype)), dist, ranks)
 
     def save(self, path: Path) -> None:
-        """Write one file, with `.npy`, `.zarr`, `.h5` or `.xdmf` as its suffix; every rank writes its own part.
+        """Write one file, with `.npy`, `.zarr`, `.h5`, `.nc` or `.xdmf` as its suffix; every rank writes its own part.
 
         For names, attributes and steps use `rote.save`, which has the details.
 

@@ -301,7 +301,7 @@ def check_attributes(comm: Comm, folder: Path) -> None:
     """What HDF5 does not hold is refused by name, and nothing is left; steps are numbers of 64 bits."""
     x = rote.DistTensor.zeros((4, 6), "block(ceil)[(0),()]", comm)
     with emptied(comm, folder):
-        for value in ("a\0b", "\ud800", 10**30, [0.5] * 20_000):
+        for value in ("a\0b", "\ud800", 10**30):
             for suffix in (".h5", ".xdmf"):
                 call = lambda: rote.save(folder / f"x{suffix}", {"u": x}, {"time": value})  # noqa: B023, E731
                 raised(comm, call, RoteError, "HDF5 does not hold attribute 'time'", "save .zarr")

@@ -396,7 +396,7 @@ def test_what_formats_do_not_hold(tmp_path: Path) -> None:
         for options in ({"step": 1}, {"attributes": {"time": 1}}):
             refused("x.npy", x, RoteError, "holds one tensor", "x.zarr or .h5", **options)
         refused("x.npy", {"u": x}, RoteError, "holds one tensor")
-        refused("x.nc", x, RoteError, "x.nc is not the name", ".zarr", ".h5")
+        refused("x.nxs", x, RoteError, "x.nxs is not the name", ".zarr", ".h5")
         refused("x.h5", {}, TypeError, "tensors by name")
         refused("x.h5", np.zeros(3), TypeError, "from_global")
         for name in ("", "a/b", ".a", "_a", 'a"b', 5):
@@ -445,7 +445,7 @@ def test_h5py_with_mpi_writes_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(threads.LocalComm, "handle", "MPI_COMM", raising=False)
     monkeypatch.setattr(h5py, "File", driven)
     run(lambda comm: rote.DistTensor.from_global(np.arange(6.0), "[(0)]", comm).save(tmp_path / "x.h5"), 1)
-    assert opened == [("w",), ("r+", ("driver", "mpio"), ("comm", "MPI_COMM"))]
+    assert opened == [("w", ("track_order", True)), ("r+", ("driver", "mpio"), ("comm", "MPI_COMM"))]
     assert plain(tmp_path / "x.h5").tolist() == [0, 1, 2, 3, 4, 5]
 
 

@@ -6,8 +6,12 @@ import fcntl
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
+import numpy.typing as npt
 import pytest
+import xarray
+import zarr
 from io_laws import raised, same
 
 import rote
@@ -82,3 +86,132 @@ def test_a_file_that_is_open_elsewhere(tmp_path: Path) -> None:
         run(program, 2)
     assert path.read_bytes() == before
     np.testing.assert_array_equal(rote.load(path).to_global(), ARRAY)
+
+
+# --- names of modes and attributes ----------------------------------------------------------------------------------
+
+
+def tensor(array: npt.ArrayLike, comm: Comm) -> rote.DistTensor:
+    """A tensor in blocks of its first mode."""
+    array = np.asarray(array)
+    return rote.DistTensor.from_global(array, f"block(ceil)[{','.join(['(0)', '()', '()'][: array.ndim])}]", comm)
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.nc4", "x.h5", "x.hdf5"])
+@pytest.mark.parametrize("step", [None, 7])
+def test_netcdf_reads_what_was_saved(tmp_path: Path, name: str, step: int | None) -> None:
+    """h5netcdf and netCDF's own library read tensors, their modes, scales and attributes; netCDF adds to the file."""
+    path = tmp_path / name
+    attributes = {f"a{number}": number for number in range(12)} | {
+        "units": "K",
+        "range": [0.5, 2.5],
+        "_FillValue": -1.0,
+    }
+
+    def program(comm: Comm) -> None:
+        u = tensor(ARRAY, comm).to_xarray(("t", "y"), {"y": np.arange(6) / 5}, "u", attributes)
+        rote.save(path, {"u": u, "n": tensor(np.arange(4, dtype="i2"), comm)}, {"title": "ü"}, step, dims={"n": "t"})
+
+    run(program, 3)
+    for engine in ("h5netcdf", "netcdf4"):
+        with xarray.open_dataset(path, group=None if step is None else "7", engine=engine, mask_and_scale=False) as got:
+            assert got.attrs.pop("_rote", "none") == ("none" if step is None else "step") and got.attrs == {
+                "title": "ü"
+            }
+            assert (got.u.dims, got.n.dims, dict(got.sizes)) == (("t", "y"), ("t",), {"t": 4, "y": 6})
+            assert {name: np.asarray(value).tolist() for name, value in got.u.attrs.items()} == attributes
+            np.testing.assert_array_equal(got.u.values, ARRAY)
+            np.testing.assert_array_equal(got.y.values, np.arange(6) / 5)
+
+    with netCDF4.Dataset(path, "a") as file:
+        group = file if step is None else file["7"]
+        group.createVariable("more", "f8", ("t",))[:] = 5
+    assert sorted(rote.contents(path).tensors) == ["more", "n", "u", "y"]
+    assert rote.contents(path).tensors["more"].dims == ("t",)
+    assert rote.load(path, name="more").to_global().tolist() == [5] * 4
+
+
+def test_modes_without_names_share_names_by_extent(tmp_path: Path) -> None:
+    """In `.nc`, modes of one extent get one name, but two in one tensor do not; names that are there are not taken."""
+    names = {"u": ("dim_1", "dim_2"), "v": ("dim_2", "dim_3"), "w": ("t",), "dim_0": ()}
+
+    def program(comm: Comm) -> None:
+        u, v, w = tensor(np.ones((4, 6)), comm), tensor(np.ones((6, 6)), comm), tensor(np.ones(4), comm)
+        rote.save(tmp_path / "x.nc", {"u": u, "v": v, "w": w, "dim_0": w.sum()}, dims={"w": "t"})
+
+    run(program, 2)
+    for engine in ("h5netcdf", "netcdf4"):
+        with xarray.open_dataset(tmp_path / "x.nc", engine=engine) as got:
+            assert {name: got[name].dims for name in got.variables} == names
+    assert {name: stored.dims or () for name, stored in rote.contents(tmp_path / "x.nc").tensors.items()} == names
+
+
+def test_scales_of_others(tmp_path: Path) -> None:
+    """Names of modes are read from netCDF4's files and h5py's scales; one of another length is refused by name."""
+    with netCDF4.Dataset(tmp_path / "theirs.nc", "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("y", 6)
+        file.createVariable("u", "f8", ("t", "y"))[:] = ARRAY
+        file.createVariable("y", "f4", ("y",))[:] = np.arange(6)
+        file["u"].units = "K"
+    with h5py.File(tmp_path / "bad.h5", "w") as other:
+        other["u"], other["t"], other["free"] = ARRAY, np.arange(5), np.arange(3)
+        other["t"].make_scale("t")
+        other["u"].dims[0].attach_scale(other["t"])
+
+    def program(comm: Comm) -> None:
+        known = rote.contents(tmp_path / "theirs.nc", comm=comm).tensors
+        assert {name: stored.dims for name, stored in known.items()} == {"u": ("t", "y"), "y": ("y",)}
+        assert known["u"].attributes == {"units": "K"}
+        same(rote.load(tmp_path / "theirs.nc", "[(),()]", "u", comm=comm).local, ARRAY, "u")
+
+        text = "'u' has 4 indices along mode 0, and the scale of this mode 5"
+        raised(comm, lambda: rote.load(tmp_path / "bad.h5", name="u", comm=comm), RoteError, text)
+        assert rote.load(tmp_path / "bad.h5", name="free", comm=comm).shape == (3,)
+
+    run(program, 2)
+
+
+def test_labels_and_root_arrays_of_before(tmp_path: Path) -> None:
+    """Files with labels of dimensions, and stores with Rote's attribute or a root array, load as they did."""
+    with h5py.File(tmp_path / "old.h5", "w") as file:
+        file["u"] = ARRAY
+        file["u"].dims[0].label, file["u"].dims[1].label = "t", "y"
+    assert rote.contents(tmp_path / "old.h5").tensors["u"].dims == ("t", "y")
+
+    marks = {"_rote": "whole", "a": 1}
+    old = zarr.create_array(tmp_path / "old.zarr", shape=(4, 6), chunks=(2, 6), dtype="f8", attributes=marks)
+    old[...] = ARRAY
+    stored = rote.contents(tmp_path / "old.zarr")
+    assert (stored.attributes, stored.tensors["data"].attributes) == ({"a": 1}, {"a": 1})
+    np.testing.assert_array_equal(rote.load(tmp_path / "old.zarr").to_global(), ARRAY)
+    (tmp_path / "old.zarr" / "c" / "1" / "0").unlink()
+    with pytest.raises(RoteError, match="is lost"):
+        rote.load(tmp_path / "old.zarr")
+
+
+def test_xarray_copies_a_store(tmp_path: Path) -> None:
+    """A copy that xarray makes, and one that it changes, leave chunks of zeros out, and load; the attributes stay."""
+    x = tensor(np.zeros((4, 6)), rote.runtime.world()).to_xarray(("t", "y"), name="u", attrs={"_FillValue": -1.0})
+    rote.save(tmp_path / "x.zarr", x)
+    with xarray.open_zarr(tmp_path / "x.zarr", consolidated=False) as got:
+        got.to_zarr(tmp_path / "copy.zarr", consolidated=False)
+    for name in ("x.zarr", "copy.zarr"):
+        assert rote.contents(tmp_path / name).tensors["u"].attributes == {"_FillValue": -1.0}
+        assert not rote.load(tmp_path / name, name="u").to_global().any()
+
+
+def test_names_that_hdf5_uses_itself(tmp_path: Path) -> None:
+    """An attribute by which HDF5 ties data sets is refused, and a mode whose name is a path; the old file stays."""
+    path = tmp_path / "x.h5"
+    rote.save(path, rote.DistTensor.zeros(3, "[()]"))
+    before = path.read_bytes()
+
+    def program(comm: Comm) -> None:
+        x = tensor(ARRAY, comm)
+        a = x.to_xarray(name="u", attrs={"DIMENSION_LIST": 3})
+        raised(comm, lambda: rote.save(path, a), RoteError, "DIMENSION_LIST is an attribute of HDF5 itself")
+        raised(comm, lambda: rote.save(path, x, dims=("a/b", "c")), rote.LayoutError, "write one text per mode")
+
+    run(program, 2)
+    assert path.read_bytes() == before
