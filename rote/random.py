@@ -133,7 +133,7 @@ _NAMES = {
 
 
 # Decorate a drawing method, whose signature shows the arguments of `Ranks`.
-_draws = taking(Ranks, {"size": "{0} takes shape, not size\nwrite rng.{0}(…, shape={1!r})"})
+_draws = taking(Ranks, {"size": "{0} takes shape, not size\nwrite rng.{0}(…, shape={1!r})"}, numbers=True)
 
 
 def _real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -154,7 +154,7 @@ def _check_numbers(kinds: str = "biuf", **parameters: Any) -> None:
             real = " real" if kind == "c" else ""
             raise TypeError(
                 f"{name} is one{real} number for all elements, not {value!r}\n"
-                "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
+                "combine others: low + (high - low) * rng.random(shape, layout)"
             )
 
 
@@ -162,7 +162,7 @@ def _kind(value: Any) -> str:
     """The kind of the dtype of one number; "O", of objects, for arrays, tensors and all else."""
     if isinstance(value, int):  # 2**64 fits no dtype
         return "i"
-    return "O" if isinstance(value, DistTensor) or np.ndim(value) else np.asarray(value).dtype.kind
+    return "O" if np.ndim(value) else np.asarray(value).dtype.kind
 
 
 def _check_scale(scale: float) -> None:

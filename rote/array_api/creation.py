@@ -42,6 +42,11 @@ def _creates(function: F) -> F:
     return follows("created")(taking(Where)(function))
 
 
+def _creates_of_numbers(function: F) -> F:
+    """Enter a function that takes tensors of order 0 as numbers."""
+    return follows("created")(taking(Where, numbers=True)(function))
+
+
 @_creates
 def asarray(
     obj: Any, /, *, dtype: npt.DTypeLike | None = None, copy: bool | None = None, **where: Unpack[Where]
@@ -68,10 +73,7 @@ def asarray(
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
-        try:
-            array = as_array(obj, dtype)
-        except LayoutError:  # of a tensor in a list
-            array = as_array(_with_numbers(obj), dtype)
+        array = as_array(obj, dtype)
         layout = default_layout(array.shape) if layout is None else layout
         return DistTensor.from_global(array, layout, where.get("comm"), grid)
 
@@ -85,7 +87,7 @@ def asarray(
     return x.copy() if copy and x is obj else x
 
 
-@_creates
+@_creates_of_numbers
 def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of zeros.
 
@@ -96,7 +98,7 @@ def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[W
     return full(shape, 0, dtype=_element(dtype), **where)
 
 
-@_creates
+@_creates_of_numbers
 def ones(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of ones.
 
@@ -107,7 +109,7 @@ def ones(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Wh
     return full(shape, 1, dtype=_element(dtype), **where)
 
 
-@_creates
+@_creates_of_numbers
 def empty(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor with uninitialized elements.
 
@@ -120,7 +122,7 @@ def empty(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[W
     return DistTensor(new_block(dist, ranks.rank, element), dist, ranks)
 
 
-@_creates
+@_creates_of_numbers
 def full(
     shape: Shape, fill_value: complex, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]
 ) -> DistTensor:
@@ -139,7 +141,7 @@ def full(
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
 
-@_creates
+@_creates_of_numbers
 def arange(
     start: float,
     /,
@@ -186,7 +188,7 @@ def arange(
     return _computed(numbers, (count,), element, where)
 
 
-@_creates
+@_creates_of_numbers
 def linspace(
     start: complex,
     stop: complex,
@@ -221,7 +223,7 @@ def linspace(
     return _computed(numbers, (count,), element, where)
 
 
-@_creates
+@_creates_of_numbers
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]
 ) -> DistTensor:
@@ -250,13 +252,6 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) 
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an array that has __dlpack__, not {type(x).__name__}\nwrite asarray of it")
     return asarray(x, copy=copy, **where)
-
-
-def _with_numbers(values: Any) -> Any:
-    """Nested lists with numbers in the place of tensors of order 0. Collective if one of these is partial or rooted."""
-    if isinstance(values, list | tuple):
-        return [*map(_with_numbers, values)]
-    return values.to_global()[()] if isinstance(values, DistTensor) and not values.shape else values
 
 
 def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dtype[Any]:

@@ -51,13 +51,14 @@ class Where(TypedDict, total=False):
     comm: object | None
 
 
-def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
+def taking(options: type, hints: Mapping[str, str] = MappingProxyType({}), numbers: bool = False) -> Callable[[F], F]:
     """Let a function show the arguments of a TypedDict, which it takes as `**options`, and refuse others by its name.
 
     Arrays of other libraries come to the function as NumPy's.
 
     Args:
         hints: texts that refuse some arguments, with {0} for the name of the function and {1} for the argument.
+        numbers: whether tensors of order 0 come to the function as numbers.
 
     >>> @taking(Ranks)
     ... def order(shape: tuple[int, ...], **ranks: Any) -> int:
@@ -83,6 +84,8 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
 
             if True in map(is_foreign, map(type, (*args, *named.values()))):
                 args, named = numpy_arguments(args, named)
+            if numbers:
+                args, named = tuple(map(_as_number, args)), {name: _as_number(value) for name, value in named.items()}
             try:
                 return function(*args, **named)
             except TypeError as error:
@@ -94,6 +97,13 @@ def taking(options: type, hints: Mapping[str, str] = MappingProxyType({})) -> Ca
         return cast(F, called)
 
     return decorate
+
+
+def _as_number(value: Any) -> Any:
+    """A tensor of order 0 as a scalar; another value as it is. Collective for a tensor that not every rank has."""
+    if isinstance(value, Distributed) and not value.distribution.shape:
+        return np.asarray(value)[()]
+    return value
 
 
 def placed(

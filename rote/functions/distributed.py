@@ -63,8 +63,8 @@ class Distributed:
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([[1 + 2j, 3, 4j]], "block[(),(0)]")
-    >>> x.shape, x.ndim, x.size, x.dtype, x.grid.shape, x.comm.size, x.device
-    ((1, 3), 2, 3, dtype('complex128'), (1,), 1, 'cpu')
+    >>> x.shape, x.ndim, x.size, x.dtype, x.nbytes, x.grid.shape, x.comm.size, x.device
+    ((1, 3), 2, 3, dtype('complex128'), 48, (1,), 1, 'cpu')
     >>> x.layout == x.distribution.layout, x.local.shape, x.real.to_global(), x.imag.dtype
     (True, (1, 3), array([[1., 3., 0.]]), dtype('float64'))
     """
@@ -95,6 +95,7 @@ class Distributed:
     )
     grid: Final[Grid] = attribute("_distribution.grid", "The process grid.")
     dtype: Final[np.dtype[Any]] = attribute("_local.dtype", "The dtype of the elements.")
+    itemsize: Final[int] = attribute("_local.itemsize", "The bytes of one element.")
 
     @property
     def ndim(self) -> int:
@@ -105,6 +106,11 @@ class Distributed:
     def size(self) -> int:
         """The number of elements of the whole tensor."""
         return prod(self._distribution.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, each counted once; `x.local.nbytes` are those of this rank's block."""
+        return self.size * self._local.itemsize
 
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.

@@ -248,7 +248,8 @@ def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     """One integer, or several, as a tuple of plain ones."""
     if isinstance(values, bytes):  # its items are integers, but it is not meant as a list of them
         raise TypeError(f"{values!r} is text")
-    numbers = tuple(map(exact, values)) if isinstance(values, Iterable) else (exact(values),)
+    several = isinstance(values, Iterable) and getattr(values, "shape", None) != ()  # no array or tensor of order 0
+    numbers = tuple(map(exact, values)) if several else (exact(values),)  # type: ignore[arg-type]
     for n in numbers:  # for a few, a loop is fastest, and every compile from text runs it
         if n < least:
             raise ValueError(f"{n} is less than {least}")

@@ -30,12 +30,16 @@ from ..layout.layout import Layout
 from ..lazy import late
 from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
+from .hints import HINTS, method_hint, name_hint, refusal
 
-__all__ = ["ArrayProtocols", "answer", "refusal"]
+__all__ = ["ArrayProtocols", "answer"]
 
 Array = npt.NDArray[Any]
 
 _EQUALITIES = (np.equal, np.not_equal)  # these accept any object
+_WRITERS = (np.save, np.savez, np.savez_compressed, np.savetxt)
+"""Functions that write files, which all ranks would write at once."""
+
 _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
 """The functions that NumPy's `**` calls for some exponents: for 2 with any dtype, for others with inexact ones."""
 
@@ -59,6 +63,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         # Most calls have tensors of this type alone, and look no further.
         tensor = type(self)
         others = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not tensor]
+        if "out" in kwargs and not any(isinstance(out, Distributed) for out in kwargs["out"]):
+            numbers = _as_numbers(inputs, kwargs)
+            if numbers is not None:  # `array *= x.sum()`
+                return getattr(ufunc, method)(*numbers[0], **numbers[1])
         if others and _foreign([kind for kind in others if hasattr(kind, "__array_ufunc__")], (inputs, kwargs)):
             return NotImplemented
         if type(None) in others and ufunc not in _EQUALITIES and any(x is None for x in inputs):
@@ -73,7 +81,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
         function = answering(ufunc, method)
         if function is None:
-            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", _method_hint(ufunc, method)))
+            numbers = _as_numbers(inputs, kwargs)
+            if numbers is not None:
+                return getattr(ufunc, method)(*numbers[0], **numbers[1])
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_hint(ufunc, method)))
 
         # NumPy gives `out` as a tuple, and no axis where the user gives none, which means mode 0.
         (out,) = kwargs.pop("out", (None,))
@@ -108,8 +119,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         return result
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        number = "" if self.distribution.shape else " float(x) or"
-        hint = f"write{number} x.to_global(), or x.local for this rank's block"
+        """The value of a tensor of order 0, as NumPy reads it where it takes a number. Collective, as `float(x)` is."""
+        if not self.distribution.shape:
+            if copy is False:
+                raise ValueError("the number of a tensor of order 0 is always a copy; write copy=None")
+            return np.array(self._value("asarray"), dtype)
+
+        hint = "write x.to_global(), or x.local for this rank's block"
 
         # Some libraries make arrays of what users give them; a user knows the library, and not that it does.
         caller = sys._getframe(1).f_globals.get("__name__", "")
@@ -142,19 +158,86 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         """Format a tensor of order 0 as a number; collective, as `float(x)` is. Other tensors take no format spec."""
         return format(self._number("format"), spec) if spec else str(self)
 
+    def __round__(self, digits: int | None = None) -> Any:
+        """The rounded value of a tensor of order 0, as of a number; collective, as `float(x)` is."""
+        return round(self._scalar("round"), digits)
+
+    def __trunc__(self) -> int:
+        return int(self._number("int"))
+
     def _number(self, name: str) -> Any:
-        """The value of a tensor of order 0, the same on all ranks. Collective."""
-        shape, lay = self.distribution.shape, self.distribution.layout
+        """The value of a tensor of order 0 as a number of Python, the same on all ranks. Collective."""
+        return self._scalar(name).item()
+
+    def _scalar(self, name: str) -> Any:
+        """The value of a tensor of order 0 as a scalar of NumPy, the same on all ranks. Collective."""
+        shape = self.distribution.shape
         if shape:
+            rounds = ", x.round(digits) for all of them" if name == "round" else ""
             raise TypeError(
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
-                f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements"
+                f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements{rounds}"
             )
+        return self._value(name)[()]
 
-        if not lay.partial and not lay.rooted:  # every rank has it
-            return self.local.item()
+    def _value(self, name: str) -> Array:
+        """The value of a tensor of order 0, as an array. Collective if not every rank has it."""
+        lay = self.distribution.layout
+        if not lay.partial and not lay.rooted:
+            return self.local
         with attributed_to(name):
-            return self.redistribute(Layout(())).local.item()
+            return self.redistribute(Layout(())).local
+
+    def item(self, *key: Any) -> Any:
+        """One element as a number of Python, the same on all ranks: the only one, or that at a key. Collective.
+
+        Args:
+            key: indices, one for each mode; or one index into the elements in row-major order.
+
+        Raises:
+            ValueError: no key is given, and the tensor has several elements, or none.
+            IndexError: there is no such element.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]")
+        >>> x.item(1, 0), x.item(-1), x.max().item()
+        (3, 4, 4)
+        """
+        shape = self.distribution.shape
+        if not key and self.size != 1:
+            raise ValueError(f"item() takes a tensor of one element, and x has shape {shape}\nwrite x.item(i, j)")
+
+        place = key[0] if len(key) == 1 and isinstance(key[0], tuple) else key
+        if len(place) == 1 and len(shape) != 1:
+            place = tuple([int(index) for index in np.unravel_index(range(self.size)[place[0]], shape)])
+        return self[place or (0,) * len(shape)]._number("item")
+
+    def tolist(self) -> Any:
+        """All elements in nested lists, as those of `to_global`, on every rank. Collective.
+
+        Raises:
+            LayoutError: the whole array is too large to be on every rank; see `to_global`.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").tolist()
+        [[1, 2], [3, 4]]
+        """
+        return self.to_global().tolist()
+
+    def fill(self, value: Any) -> None:
+        """Write one value to all elements, as `x[...] = value`.
+
+        Raises:
+            LayoutError: there are several values.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros(2, "block[(0)]")
+        >>> x.fill(7)
+        >>> x.tolist()
+        [7.0, 7.0]
+        """
+        functions.creation.check_value("fill", value)
+        self[...] = value
 
     def __len__(self) -> int:
         if not self.distribution.shape:
@@ -420,7 +503,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 raise AbsentError(f"matrices have order 2 or more, not {self.ndim}")
 
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if hint := _name_hint(name):
+            if hint := name_hint(name):
                 text += f"\nwrite {hint}"
             elif not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
@@ -486,7 +569,10 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     """
     method = answering(function)
     if method is None:
-        raise TypeError(refusal(f"{_name(function)}({{}})", _HINTS.get(function, "")))
+        numbers = _as_numbers(args, options)
+        if numbers is None or function in _WRITERS:
+            raise TypeError(refusal(f"{_name(function)}({{}})", HINTS.get(function, "")))
+        return function(*numbers[0], **numbers[1])
     if options:  # of which NumPy's `_NoValue` means: not given
         options = {name: value for name, value in options.items() if value is not np._NoValue}
 
@@ -494,6 +580,10 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     try:
         return method(*args, **options)
     except TypeError as error:
+        if args and not isinstance(args[0], Distributed):  # `numpy.tile(array, x.sum())`
+            numbers = _as_numbers(args, options)
+            if numbers is not None:
+                return function(*numbers[0], **numbers[1])
         if fits(method, args, options):
             raise
         unfit = error
@@ -502,6 +592,31 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     if fits(method, args, options):
         return method(*args, **options)
     raise TypeError(f"{unfit} for a DistTensor\nwrite {_name(function)}(x.to_global(), …)") from unfit
+
+
+def _as_numbers(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]] | None:
+    """The arguments with numbers in the place of tensors, if all of these are of order 0; else None. Collective."""
+    tensors = [*_tensors_in([*args, *options.values()])]
+    if not tensors or any(x.distribution.shape for x in tensors):
+        return None
+
+    def read(value: Any) -> Any:
+        if isinstance(value, ArrayProtocols):
+            return value._value("numpy")[()]
+        if type(value) in (list, tuple):
+            return type(value)(map(read, value))
+        return value
+
+    return tuple(map(read, args)), {name: read(value) for name, value in options.items()}
+
+
+def _tensors_in(values: Sequence[Any]) -> Iterator[Distributed]:
+    """The tensors among values, and in lists of them, however deep."""
+    for value in values:
+        if isinstance(value, Distributed):
+            yield value
+        elif type(value) in (list, tuple):
+            yield from _tensors_in(value)
 
 
 def _by_position(
@@ -525,119 +640,5 @@ def _by_position(
     return tuple(operands), others
 
 
-def refusal(call: str, hint: str = "") -> str:
-    """The text that refuses a call.
-
-    Args:
-        call: the user's call, with {} in the place of the tensor.
-        hint: what to write instead; if empty, the call on the whole array.
-
-    >>> print(refusal("numpy.kron({})"))
-    numpy.kron(x) of a DistTensor x is not answered: nothing is gathered silently
-    write numpy.kron(x.to_global()), or numpy.kron(x.local) for this rank's block alone
-    """
-    whole, block = call.format("x.to_global()"), call.format("x.local")
-    usual = f"{whole}, or {block} for this rank's block alone"
-    return f"{call.format('x')} of a DistTensor x is not answered: nothing is gathered silently\nwrite {hint or usual}"
-
-
-def _name_hint(name: str) -> str:
-    """The replacement for an attribute that arrays, or tensors of other libraries, have; empty if there is none.
-
-    >>> _name_hint("full_tensor"), _name_hint("exp"), _name_hint("sun")
-    ('x.to_global()', 'numpy.exp(x)', '')
-    """
-    function = vars(np).get(name)
-    if name in _NAMES or not callable(function):
-        return _NAMES.get(name, "")
-    if isinstance(function, np.ufunc) and function.nin == 1:
-        return f"numpy.{name}(x)"
-    if isinstance(function, np.ufunc) or name in functions.ANSWERING:
-        return f"numpy.{name}(x, …)"
-    return _HINTS.get(function, "")
-
-
-def _method_hint(ufunc: np.ufunc, method: str) -> str:
-    """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
-    if method == "outer":
-        return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
-    if method == "at":
-        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
-    return ""
-
-
 def _name(function: Function) -> str:
     return f"{function.__module__}.{function.__name__}"
-
-
-_NAMES = {
-    "item": "float(x), int(x) or complex(x) of a tensor of order 0; x[i, j] is one",
-    "fill": "x[...] = value",
-    "nbytes": "x.size * x.dtype.itemsize, or x.local.nbytes for this rank's block",
-    "itemsize": "x.dtype.itemsize",
-    "view": "x.astype(dtype), x.reshape(shape), or x.local.view(dtype) for this rank's block alone",
-    "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
-    "placements": "x.layout",
-    "sharding": "x.layout",
-    "device_mesh": "x.distribution.grid",
-    "clone": "x.copy()",
-    "unsqueeze": "x[None], or numpy.expand_dims(x, axis)",
-    "permute": "x.transpose(axes)",
-    "expand": "numpy.broadcast_to(x, shape)",
-    "chunk": "numpy.array_split(x, n)",
-    "norm": "numpy.linalg.norm(x)",
-    "einsum": "numpy.einsum(subscripts, x)",
-    "where": "numpy.where(condition, x, y)",
-    "masked_fill": "numpy.where(mask, value, x)",
-    "at": "x[key] = value",
-    "dim": "x.ndim",
-    "numel": "x.size",
-    "cuda": "torch.as_tensor(x.local).cuda(), or cupy.asarray(x.local): this rank's block; a tensor stays on the host",
-    "to": "x.astype(dtype), or torch.as_tensor(x.local).to(device): this rank's block; a tensor stays on the host",
-    "is_cuda": "x.device, which is 'cpu'",
-    "devices": "x.device, which is 'cpu'",
-    "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
-    "to_hdf5": "x.save('x.h5')",
-    "to_zarr": "x.save('x.zarr')",
-    "global_shape": "x.shape",
-    "chunks": "x.distribution.to_chunks()",
-    "rechunk": "x.redistribute(layout)",
-    "map_blocks": "DistTensor.from_local(function(x.local), x.distribution, comm=x.comm)",
-    "map_overlap": "function(x.halo(width)), which is of this rank's block",
-    **dict.fromkeys(("to_local", "blocks", "partitions", "addressable_shards"), "x.local"),
-    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather", "get", "asnumpy", "values"), "x.to_global()"),
-    **dict.fromkeys(("float", "double", "half", "int", "long", "bool", "type"), "x.astype(dtype)"),
-    **dict.fromkeys(("fill_", "zero_", "copy_"), "x[...] = value"),
-    **dict.fromkeys(("add_", "sub_", "mul_", "div_"), "x += y, or with -=, *= and /="),
-    **dict.fromkeys(
-        ("cpu", "detach", "contiguous", "persist", "block_until_ready"), "x, which is computed, and on the host"
-    ),
-}
-_HINTS: dict[Any, str] = {
-    np.convolve: "rote.fft.convolve(x, y)",
-    np.correlate: "rote.fft.correlate(x, y)",
-    np.save: "x.save(path)",
-    np.select: "numpy.where(condition, x, y), within one another for more",
-    np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
-    np.block: "numpy.concatenate of rows, each a numpy.concatenate",
-    np.partition: "numpy.sort(x), which is ordered over all ranks",
-    np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
-    np.compress: "x[mask], along mode 0, or x[:, mask]",
-    np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
-    np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
-    np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
-    np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
-    np.choose: "numpy.where(condition, x, y), within one another for more",
-    np.intersect1d: "u = numpy.unique(x), and u[numpy.isin(u, y)]",
-    np.setdiff1d: "u = numpy.unique(x), and u[~numpy.isin(u, y)]",
-    np.union1d: "numpy.unique(numpy.concatenate([x, y]))",
-    np.trapezoid: "numpy.sum(0.5 * dx * (y[1:] + y[:-1]), axis=0), along mode 0",
-    np.polyval: "DistTensor.from_local(numpy.polyval(p, x.local), x.distribution, comm=x.comm)",
-    np.interp: "DistTensor.from_local(numpy.interp(x.local, xp, fp), x.distribution, comm=x.comm)",
-    np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
-    np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
-    np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
-    np.atleast_1d: "x.reshape(-1), if x.ndim < 1",
-    np.atleast_2d: "x[None], if x.ndim < 2",
-    np.meshgrid: "rote.array_api.meshgrid(x, y)",
-}

@@ -374,8 +374,6 @@ def test_refusals_say_what_to_do():
     with pytest.raises(AttributeError, match=r"x.to_global\(\).tobytes\(\), or x.local.tobytes\(\)"):
         x.tobytes()
     for name, cure in {
-        "item": r"float\(x\)",
-        "fill": r"x\[\.\.\.\] = value",
         "compress": r"x\[mask\], along mode 0",
         "unsqueeze": r"x\[None\]",
         "full_tensor": r"x\.to_global\(\)",
@@ -436,8 +434,6 @@ def test_numbers_are_formatted(lies):
 
     def program(comm):
         x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), lies, comm)
-        with pytest.raises(LayoutError, match=r"write float\(x\) or x\.to_global\(\)"):
-            np.array([x.sum(), x.max()])
         with pytest.raises(TypeError, match=r"order 0, and x has shape \(2, 3\)"):
             f"{x:.3f}"
         assert f"{x}" == str(x)

@@ -183,7 +183,7 @@ def test_refusals():
         (TypeError, "low is one number for all elements", lambda: rng.uniform(np.zeros(3), 1, 6)),
         (TypeError, "high is one number", lambda: rng.integers(0, [3, 4], 2)),
         (TypeError, "scale is one number", lambda: rng.exponential(np.ones(3), 3)),
-        (TypeError, r"write float\(x\) of a tensor", lambda: rng.normal(rote.DistTensor.zeros((), "[]"), 1, 3)),
+        (TypeError, "loc is one number", lambda: rng.normal(rote.DistTensor.zeros(3, "[()]"), 1, 3)),
         (rote.LayoutError, "order", lambda: rng.random(3, "[(0),()]")),
     ):
         with pytest.raises(error, match=says):

@@ -1,0 +1,122 @@
+"""What to write in place of a call or an attribute that tensors do not answer, though arrays, or tensors of other
+libraries, have it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import functions
+
+__all__ = ["HINTS", "method_hint", "name_hint", "refusal"]
+
+_NAMES = {
+    "view": "x.astype(dtype), x.reshape(shape), or x.local.view(dtype) for this rank's block alone",
+    "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
+    "placements": "x.layout",
+    "sharding": "x.layout",
+    "device_mesh": "x.distribution.grid",
+    "clone": "x.copy()",
+    "unsqueeze": "x[None], or numpy.expand_dims(x, axis)",
+    "permute": "x.transpose(axes)",
+    "expand": "numpy.broadcast_to(x, shape)",
+    "chunk": "numpy.array_split(x, n)",
+    "norm": "numpy.linalg.norm(x)",
+    "einsum": "numpy.einsum(subscripts, x)",
+    "where": "numpy.where(condition, x, y)",
+    "masked_fill": "numpy.where(mask, value, x)",
+    "at": "x[key] = value",
+    "dim": "x.ndim",
+    "numel": "x.size",
+    "cuda": "torch.as_tensor(x.local).cuda(), or cupy.asarray(x.local): this rank's block; a tensor stays on the host",
+    "to": "x.astype(dtype), or torch.as_tensor(x.local).to(device): this rank's block; a tensor stays on the host",
+    "is_cuda": "x.device, which is 'cpu'",
+    "devices": "x.device, which is 'cpu'",
+    "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
+    "to_hdf5": "x.save('x.h5')",
+    "to_zarr": "x.save('x.zarr')",
+    "global_shape": "x.shape",
+    "chunks": "x.distribution.to_chunks()",
+    "rechunk": "x.redistribute(layout)",
+    "map_blocks": "DistTensor.from_local(function(x.local), x.distribution, comm=x.comm)",
+    "map_overlap": "function(x.halo(width)), which is of this rank's block",
+    **dict.fromkeys(("to_local", "blocks", "partitions", "addressable_shards"), "x.local"),
+    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather", "get", "asnumpy", "values"), "x.to_global()"),
+    **dict.fromkeys(("float", "double", "half", "int", "long", "bool", "type"), "x.astype(dtype)"),
+    **dict.fromkeys(("fill_", "zero_", "copy_"), "x[...] = value"),
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_"), "x += y, or with -=, *= and /="),
+    **dict.fromkeys(
+        ("cpu", "detach", "contiguous", "persist", "block_until_ready"), "x, which is computed, and on the host"
+    ),
+}
+HINTS: dict[Any, str] = {
+    np.convolve: "rote.fft.convolve(x, y)",
+    np.correlate: "rote.fft.correlate(x, y)",
+    np.save: "x.save(path)",
+    np.select: "numpy.where(condition, x, y), within one another for more",
+    np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
+    np.block: "numpy.concatenate of rows, each a numpy.concatenate",
+    np.partition: "numpy.sort(x), which is ordered over all ranks",
+    np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
+    np.compress: "x[mask], along mode 0, or x[:, mask]",
+    np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
+    np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
+    np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
+    np.choose: "numpy.where(condition, x, y), within one another for more",
+    np.intersect1d: "u = numpy.unique(x), and u[numpy.isin(u, y)]",
+    np.setdiff1d: "u = numpy.unique(x), and u[~numpy.isin(u, y)]",
+    np.union1d: "numpy.unique(numpy.concatenate([x, y]))",
+    np.trapezoid: "numpy.sum(0.5 * dx * (y[1:] + y[:-1]), axis=0), along mode 0",
+    np.polyval: "DistTensor.from_local(numpy.polyval(p, x.local), x.distribution, comm=x.comm)",
+    np.interp: "DistTensor.from_local(numpy.interp(x.local, xp, fp), x.distribution, comm=x.comm)",
+    np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
+    np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
+    np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
+    np.atleast_1d: "x.reshape(-1), if x.ndim < 1",
+    np.atleast_2d: "x[None], if x.ndim < 2",
+    np.meshgrid: "rote.array_api.meshgrid(x, y)",
+}
+
+
+def refusal(call: str, hint: str = "") -> str:
+    """The text that refuses a call.
+
+    Args:
+        call: the user's call, with {} in the place of the tensor.
+        hint: what to write instead; if empty, the call on the whole array.
+
+    >>> print(refusal("numpy.kron({})"))
+    numpy.kron(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.kron(x.to_global()), or numpy.kron(x.local) for this rank's block alone
+    """
+    whole, block = call.format("x.to_global()"), call.format("x.local")
+    usual = f"{whole}, or {block} for this rank's block alone"
+    return f"{call.format('x')} of a DistTensor x is not answered: nothing is gathered silently\nwrite {hint or usual}"
+
+
+def name_hint(name: str) -> str:
+    """The replacement for an attribute that arrays, or tensors of other libraries, have; empty if there is none.
+
+    >>> name_hint("full_tensor"), name_hint("exp"), name_hint("sun")
+    ('x.to_global()', 'numpy.exp(x)', '')
+    """
+    function = vars(np).get(name)
+    if name in _NAMES or not callable(function):
+        return _NAMES.get(name, "")
+    if isinstance(function, np.ufunc) and function.nin == 1:
+        return f"numpy.{name}(x)"
+    if isinstance(function, np.ufunc) or name in functions.ANSWERING:
+        return f"numpy.{name}(x, …)"
+    return HINTS.get(function, "")
+
+
+def method_hint(ufunc: np.ufunc, method: str) -> str:
+    """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
+    if method == "outer":
+        return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
+    if method == "at":
+        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
+    return ""
