@@ -24,13 +24,13 @@ from ..functions import scans as _scans
 from ..functions.creation import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
 from ..functions.elementwise import *  # whose list of names is the standard's, as that of scans
 from ..functions.facts import can_cast, finfo, iinfo, isdtype, result_type
+from ..functions.joining import concat, stack
 from ..functions.orthogonal import matrix_transpose
-from ..functions.products import einsum, matmul, tensordot, vecdot
+from ..functions.products import cross, einsum, matmul, tensordot, vecdot
 from ..functions.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from ..functions.rearranging import (
     broadcast_arrays,
     broadcast_to,
-    concat,
     expand_dims,
     flip,
     moveaxis,
@@ -40,7 +40,6 @@ from ..functions.rearranging import (
     roll,
     sliding_window_view,
     squeeze,
-    stack,
     tile,
     transpose,
     unstack,
@@ -106,9 +105,20 @@ def __array_namespace_info__() -> NamespaceInfo:
 
 
 __all__ = ["all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "bool", "broadcast_arrays"]
-__all__ += ["broadcast_to", "can_cast", "complex64", "complex128", "concat", "count_nonzero", "e", "einsum", "empty"]
-__all__ += ["empty_like", "expand_dims", "eye", "fft", "finfo", "flip", "float32", "float64", "from_dlpack", "full"]
-__all__ += ["full_like", "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "isin", "lib", "linalg"]
+__all__ += [
+    "broadcast_to",
+    "can_cast",
+    "complex64",
+    "complex128",
+    "concat",
+    "count_nonzero",
+    "cross",
+    "e",
+    "einsum",
+    "empty",
+]
+__all__ += ["empty_like", "expand_dims", "eye", "fft", "finfo", "flip", "float32", "float64", "from_dlpack"]
+__all__ += ["full", "full_like", "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "isin", "lib", "linalg"]
 __all__ += ["linspace", "matmul", "matrix_transpose", "max", "mean", "median", "meshgrid", "min", "moveaxis", "nan"]
 __all__ += ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod"]
 __all__ += ["nanquantile", "nanstd", "nansum", "nanvar", "newaxis", "nonzero", "ones", "ones_like", "pad", "percentile"]

@@ -18,27 +18,30 @@ from ..lazy import attach
 
 # The modules, and the functions of NumPy for which each answers: it is imported when the first of them is called.
 _ANSWERS = {
-    "creation": "astype copy empty_like full_like ones_like tril triu zeros_like",
+    "creation": "astype copy empty_like full_like meshgrid ones_like tril triu zeros_like",
     "elementwise": "angle around clip copyto fix i0 imag isclose iscomplex isneginf isposinf isreal nan_to_num real "
     "round sinc where",
     "facts": "allclose array_equal array_equiv can_cast common_type iscomplexobj isrealobj may_share_memory ndim "
     "result_type shape shares_memory size",
     "indexing": "",
+    "joining": "append atleast_1d atleast_2d atleast_3d block column_stack concatenate dstack hstack stack vstack",
+    "masks": "compress extract",
     "matrices": "cholesky cond det diag diagonal eigh eigvalsh inv matrix_norm matrix_power norm slogdet solve trace "
     "vector_norm",
     "orthogonal": "lstsq matrix_rank matrix_transpose pinv qr svd svdvals",
-    "products": "cross dot einsum einsum_path inner matmul multi_dot outer tensordot vdot vecdot",
+    "products": "cross dot einsum einsum_path inner matmul matvec multi_dot outer tensordot vdot vecdot vecmat",
     "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "rearranging": "append array_split broadcast_arrays broadcast_to column_stack concatenate dsplit dstack "
-    "expand_dims flip fliplr flipud hsplit hstack moveaxis pad repeat roll rot90 sliding_window_view split squeeze "
-    "stack swapaxes tile transpose unstack vsplit vstack",
+    "rearranging": "array_split broadcast_arrays broadcast_to dsplit expand_dims flip fliplr flipud hsplit moveaxis "
+    "pad repeat roll rot90 sliding_window_view split squeeze swapaxes tile transpose unstack vsplit",
     "reductions": "all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmin nanprod "
     "nansum prod sum ufunc.reduce",
     "reshaping": "argwhere flatnonzero nonzero ravel reshape unravel_index",
+    "samples": "convolve correlate",
     "scans": "cumprod cumsum cumulative_prod cumulative_sum diff gradient nancumprod nancumsum ufunc.accumulate",
+    "sets": "intersect1d setdiff1d setxor1d union1d",
     "sorting": "argsort digitize isin searchsorted sort take take_along_axis unique unique_all unique_counts "
     "unique_inverse unique_values",
-    "statistics": "average bincount corrcoef cov histogram mean nanmean nanstd nanvar ptp std var",
+    "statistics": "average bincount corrcoef cov histogram histogram_bin_edges mean nanmean nanstd nanvar ptp std var",
 }
 ANSWERING = {name: module for module, names in _ANSWERS.items() for name in names.split()}
 """The module that answers for a function of NumPy, by the function's name; all are imported for other names."""
@@ -57,6 +60,8 @@ if TYPE_CHECKING:  # what the table above says to Python, name by name
         elementwise,
         facts,
         indexing,
+        joining,
+        masks,
         matrices,
         orthogonal,
         products,
@@ -64,12 +69,14 @@ if TYPE_CHECKING:  # what the table above says to Python, name by name
         rearranging,
         reductions,
         reshaping,
+        samples,
         scans,
+        sets,
         sorting,
         statistics,
     )
 else:
     __getattr__, __dir__ = attach(__name__, {"": " ".join(_ANSWERS)})
 
-__all__ = ["creation", "elementwise", "facts", "indexing", "matrices", "orthogonal", "products", "quantiles"]
-__all__ += ["rearranging", "reductions", "reshaping", "scans", "sorting", "statistics"]
+__all__ = ["creation", "elementwise", "facts", "indexing", "joining", "masks", "matrices", "orthogonal", "products"]
+__all__ += ["quantiles", "rearranging", "reductions", "reshaping", "samples", "scans", "sets", "sorting", "statistics"]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..compiler.compile import compile
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
@@ -99,9 +100,10 @@ def replicated(values: npt.ArrayLike, x: T) -> T:
     """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`.
 
     Raises:
-        TypeError: the array has a mask.
+        TypeError: the array has a mask. PlanError: its elements are no numbers.
     """
     array = as_array(values)
+    array = array.astype(as_dtype(array.dtype), copy=False)
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 

@@ -20,11 +20,12 @@ from ..runtime.arrays import as_array
 from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, place
-from .alignment import common, plain
+from .alignment import common, plain, replicated
 from .distributed import Distributed, comm_of, is_foreign
 from .elementwise import elementwise
 from .indexing import part_at
 from .moves import default_layout, moved
+from .reshaping import reshape
 from .rules import Function, follows, numpy_arguments
 
 __all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device", "check_value", "copy", "empty_like", "full_like"]
@@ -308,6 +309,23 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
             x = moved(x, end.layout, "meshgrid", end.grid, hint, call=call)
         results.append(x._on(np.broadcast_to(x.local, extents).copy(), target))
     return results
+
+
+@follows("elementwise", np.meshgrid, name="numpy.meshgrid")
+def _meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: Literal["xy", "ij"] = "xy"
+) -> tuple[Any, ...]:
+    """Make meshes as `meshgrid` does; NumPy has a tuple, takes arrays and numbers, too, and makes sparse ones."""
+    comm_of("meshgrid", xi)
+    first = next(x for x in xi if isinstance(x, Distributed))
+    tensors = [x if isinstance(x, Distributed) else replicated(x, first) for x in xi]
+    vectors = [reshape(x, -1) for x in tensors]
+    if not sparse:
+        return tuple(meshgrid(*vectors, indexing=indexing))
+
+    order = len(vectors)
+    modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
+    return tuple([_standing(x, mode, order).copy() for x, mode in zip(vectors, modes, strict=True)])
 
 
 def _standing(x: Distributed, mode: int, order: int) -> Distributed:

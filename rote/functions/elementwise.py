@@ -21,6 +21,7 @@ from ..runtime.placement import check_values
 from .alignment import as_plain_operands, assign, matched, no_tensor
 from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
 from .moves import warn_of_copies
+from .reshaping import nonzero
 from .rules import ANSWERS, Function, call_collectively, follows
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
@@ -327,14 +328,23 @@ def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
     return elementwise("clip", np.clip, (x, min, max), {})
 
 
-@follows("elementwise")
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+@follows("elementwise", np.where)
+def where(condition: Any, x1: Any = np._NoValue, x2: Any = np._NoValue, /) -> Any:
     """The elements of the first operand where the condition holds, and of the second elsewhere.
+
+    Of a condition alone, the indices where it holds, as by `nonzero`.
+
+    Raises:
+        TypeError: there is one value beside the condition.
 
     >>> import rote.array_api as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
     array([1, 0])
     """
+    if x1 is np._NoValue:
+        return nonzero(condition)
+    if x2 is np._NoValue:
+        raise TypeError("where takes a condition alone, or a condition and two values\nwrite where(x, y, z)")
     return elementwise("where", np.where, (condition, x1, x2), {})
 
 
@@ -353,16 +363,6 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
     if where is not True:
         check_values("copyto with where=", dst.distribution)
     call_collectively("copyto", assign, (dst, src, "copyto", casting, where), {})
-
-
-@follows("elementwise", np.where, name="numpy.where")
-def _where(condition: Any, /, *values: Any) -> Any:
-    """Choose as `where` does; given a condition alone, do as `nonzero`."""
-    if not values:
-        return np.nonzero(condition)
-    if len(values) != 2:
-        raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
-    return where(condition, *values)
 
 
 def _nan_to_num(x: Any, copy: bool = True, *args: Any, **options: Any) -> Any:

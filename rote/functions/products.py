@@ -24,11 +24,16 @@ from .distributed import Distributed, KeyAxis, linked, shape_of
 from .exact import exact_contract
 from .rules import follows, numpy_arguments
 
-__all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "multi_dot", "outer"]
-__all__ += ["stack_labels", "tensordot", "vdot", "vecdot"]
+__all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "matvec", "multi_dot"]
+__all__ += ["outer", "stack_labels", "tensordot", "vdot", "vecdot", "vecmat"]
 
 _STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
 _OTHER = 2000  # from here, labels of modes that only one operand has
+
+
+def _of_newer_numpy(name: str) -> list[Any]:
+    """The function of NumPy with a name; none if an older one is installed."""
+    return [vars(np)[name]] if name in vars(np) else []
 
 
 @follows("contracted", np.einsum, views=True)
@@ -134,7 +139,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     return ["einsum_path", *plan.path], plan.explain()
 
 
-@follows("contracted", np.matmul)
+@follows("contracted", np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
     """The product of matrices, or of stacks of them: `x1 @ x2`. Collective.
 
@@ -172,6 +177,50 @@ def _matrix_product(first: int, second: int) -> Subscripts:
     """
     rows, columns = "i" * (first > 1), "j" * (second > 1)
     return read_subscripts(f"...{rows}k,...k{columns}->...{rows}{columns}", (first, second))
+
+
+@follows("contracted", *_of_newer_numpy("matvec"))
+def matvec(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
+    """The products of matrices of shape (…, m, n) and vectors of shape (…, n); leading modes broadcast. Collective.
+
+    Arguments and errors as for `matmul`.
+
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
+    >>> matvec(x, [1.0, 1.0]).to_global()
+    array([3., 7.])
+    """
+    return _with_vector("matvec", x1, x2, "...ij,...j->...i", (2, 1), (out, layout))
+
+
+@follows("contracted", *_of_newer_numpy("vecmat"))
+def vecmat(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
+    """The products of vectors of shape (…, m), conjugated, and matrices of shape (…, m, n). Collective.
+
+    Arguments and errors as for `matmul`.
+
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
+    >>> vecmat([1.0, 1.0], x).to_global()
+    array([4., 6.])
+    """
+    return _with_vector("vecmat", conjugate(x1), x2, "...i,...ij->...j", (1, 2), (out, layout))
+
+
+def _with_vector(
+    name: str, x1: Any, x2: Any, subscripts: str, least: tuple[int, int], ends: tuple[Any, Layout | str | None]
+) -> Any:
+    """The products of matrices and vectors; `least` are the orders of one matrix and one vector."""
+    orders = len(shape_of(x1)), len(shape_of(x2))
+    if orders[0] < least[0] or orders[1] < least[1]:
+        raise ValueError(
+            f"{name} takes tensors of order {least[0]} and {least[1]} or more, not {orders[0]} and {orders[1]}"
+        )
+    _check_summed(name, (x1, -1), (x2, -least[1]))
+
+    out, layout = ends
+    product = read_subscripts(subscripts, orders)
+    return into(out, contract((x1, x2), product.terms, product.result, name, layout), name)
 
 
 @follows("contracted", np.tensordot, np.linalg.tensordot)

@@ -1,4 +1,4 @@
-"""Functions that bring elements to other indices: other orders of modes, shifts, padding, joining, splitting.
+"""Functions that bring elements to other indices: other orders of modes, shifts, padding, splitting.
 
 Each element of a result is one of an operand. Where NumPy gives a view, the result is a part of the tensor
 (`rote.functions.distributed`), and nothing moves if the layout's digits allow. Elsewhere an indexed move fetches what a
@@ -8,7 +8,6 @@ rank lacks: a function says, per mode, from which index each index of the result
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import chain, pairwise
 from operator import index as as_index
 from typing import Any, TypeVar
@@ -17,27 +16,24 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.layout import Layout
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array, refuse_mask
-from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed, KeyAxis, PartKind, comm_of, linked
-from .indexing import Origin, fetch, fetched, key_at, known, moved_first, parse_key, part_at, read, relabelled
+from .alignment import plain, whole_along
+from .distributed import Distributed, KeyAxis, PartKind, linked
+from .indexing import Origin, fetch, fetched, key_at, known, parse_key, part_at, read, relabelled
 from .moves import attributed_to
 from .reshaping import as_indices, reshape
 from .rules import follows
 
-__all__ = ["append", "array_split", "broadcast_arrays", "broadcast_to", "column_stack", "concat", "dsplit", "dstack"]
-__all__ += ["expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "moveaxis", "pad", "permute_dims"]
-__all__ += ["reordered", "repeat", "roll", "rot90", "rows", "sliding_window_view", "split", "squeeze", "stack"]
-__all__ += ["swapaxes", "tile", "transpose", "unstack", "vsplit", "vstack"]
+__all__ = ["array_split", "broadcast_arrays", "broadcast_to", "dsplit", "expand_dims", "flip", "fliplr", "flipud"]
+__all__ += ["hsplit", "moveaxis", "pad", "permute_dims", "reordered", "repeat", "roll", "rot90", "rows"]
+__all__ += ["sliding_window_view", "split", "squeeze", "swapaxes", "tile", "transpose", "unstack", "vsplit"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
 Axes = int | Sequence[int]
-Parts = Sequence[Any]
 
 
 # --- orders and numbers of modes --------------------------------------------------------------------------------------
@@ -483,136 +479,6 @@ def broadcast_arrays(*arrays: T) -> list[T]:
 def _broadcast_arrays(*arrays: T, subok: bool = False) -> tuple[T, ...]:
     """Broadcast as `broadcast_arrays` does; NumPy has a tuple."""
     return tuple(broadcast_arrays(*arrays))
-
-
-# --- joining ----------------------------------------------------------------------------------------------------------
-
-
-@follows("joined", np.concatenate)
-def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """The tensors, and arrays that are the same on all ranks, joined along a mode. Collective.
-
-    The result has the first tensor's layout, with blocks balanced anew along that mode.
-
-    Args:
-        arrays: at least one tensor; all shapes are equal except along that mode.
-        axis: None joins their elements in row-major order.
-        dtype: the dtype of the result; None promotes the operands' dtypes.
-
-    Raises:
-        ValueError: the shapes do not fit each other. LayoutError: the tensors have several communicators.
-        TypeError: an operand is not a tensor of numbers.
-
-    >>> from rote import DistTensor
-    >>> x = DistTensor.from_global([1, 2], "block[(0)]")
-    >>> concat([x, [3.5]]).to_global()
-    array([1. , 2. , 3.5])
-    """
-    parts = _tensors(arrays, "concat")
-    if axis is None:
-        parts, axis = [reshape(x, -1) for x in parts], 0
-    shapes = [x.distribution.shape for x in parts]
-    mode = normalize_axis_index(axis, len(shapes[0]))
-    rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
-    if len(rest) > 1:
-        raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
-
-    first = next(x for operand, x in zip(arrays, parts, strict=True) if isinstance(operand, Distributed))
-    element = as_dtype(np.result_type(*[x.local.dtype for x in parts]) if dtype is None else dtype)
-    extent = sum(shape[mode] for shape in shapes)
-    target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
-    indices = target.indices(first.comm.rank)
-    block = np.empty(target.local_shape(first.comm.rank), element)
-
-    # Along the mode:   |--- first ---|---- second ----|   the operands, one after the other
-    #                          |low ........ high|          the indices of this rank's block that one operand fills
-    start = 0
-    for number, x in enumerate(parts):
-        stop = start + shapes[number][mode]
-        low, high = np.searchsorted(indices[mode], [start, stop])
-        origins = [*indices[:mode], indices[mode][low:high] - start, *indices[mode + 1 :]]
-        hint = moved_first(x, target.grid, target.layout.modes)
-        part = fetch(x, target, (mode, start, stop), partial(list, origins), "concat", hint=hint)
-        np.copyto(block[(slice(None),) * mode + (slice(low, high),)], part, casting=casting)
-        start = stop
-    return first._on(block, target)
-
-
-@follows("joined", np.stack)
-def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.
-
-    Raises:
-        TypeError: an operand is not a tensor of numbers.
-        ValueError: there is no tensor, or shapes differ.
-        LayoutError: the tensors have several communicators.
-
-    >>> import rote.array_api as xp
-    >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])]).to_global()
-    array([[1, 2],
-           [3, 4]])
-    """
-    parts = _tensors(arrays, "stack")
-    if len({x.distribution.shape for x in parts}) > 1:
-        raise ValueError(f"stack wants tensors of one shape, not {[x.distribution.shape for x in parts]}")
-    return concat([expand_dims(x, axis) for x in parts], axis, dtype=dtype, casting=casting)
-
-
-@follows("joined", np.vstack)
-def vstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors one above the other, as `numpy.vstack`."""
-    return concat([*map(_rows, _tensors(tup, "vstack"))], 0, dtype=dtype, casting=casting)
-
-
-@follows("joined", np.hstack)
-def hstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors side by side, as `numpy.hstack`."""
-    parts = [x if x.distribution.shape else reshape(x, 1) for x in _tensors(tup, "hstack")]
-    return concat(parts, min(len(parts[0].distribution.shape) - 1, 1), dtype=dtype, casting=casting)
-
-
-@follows("joined", np.dstack)
-def dstack(tup: Parts) -> Any:
-    """Tensors one behind the other along mode 2, as `numpy.dstack`."""
-    parts = [*map(_rows, _tensors(tup, "dstack"))]
-    return concat([x if len(x.distribution.shape) > 2 else expand_dims(x, 2) for x in parts], 2)
-
-
-@follows("joined", np.column_stack)
-def column_stack(tup: Parts) -> Any:
-    """Tensors of order 1 as columns, others as they are, as `numpy.column_stack`."""
-    parts = [reshape(x, (-1, 1)) if len(x.distribution.shape) < 2 else x for x in _tensors(tup, "column_stack")]
-    return concat(parts, 1)
-
-
-@follows("joined", np.append)
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """A tensor with values appended along a mode, or in row-major order, as `numpy.append`."""
-    return concat([arr, values], axis)
-
-
-def _tensors(arrays: Parts, name: str) -> list[Distributed]:
-    """The operands as plain tensors; arrays become replicated tensors."""
-    operands = list(arrays)
-    first = next((x for x in operands if isinstance(x, Distributed)), None)
-    if first is None:
-        raise ValueError(f"{name} joins tensors, one at least, not {operands}")
-    comm_of(name, operands)
-
-    def joined(array: Array) -> Distributed:
-        if array.dtype.kind not in "biufc":
-            raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
-        return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
-
-    return [plain(x, name) if isinstance(x, Distributed) else joined(as_array(x)) for x in operands]
-
-
-def _rows(x: Distributed) -> Distributed:
-    """A tensor of order 2 or more, with modes added in front if necessary."""
-    order = len(x.distribution.shape)
-    if order == 0:
-        return reshape(x, (1, 1))
-    return expand_dims(x, 0) if order == 1 else x
 
 
 # --- splitting --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ The table has one row per rule, and each function takes its rule by a decorator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import Signature, signature
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
 __all__ += ["call_collectively", "family", "fits", "follows", "named", "numpy_arguments", "of_tensors"]
-__all__ += ["refuse_unfit", "without_nans", "written"]
+__all__ += ["refuse_unfit", "values_in", "without_nans", "written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -221,10 +221,16 @@ def without_nans(
     return follows(rule, getattr(np, name))(written(name, doc, model, first=member._replace(skips_nan=True)))
 
 
-def _values(args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
-    """The arguments, and what is in lists of them."""
-    values = [*args, *options.values()]
-    return values + [value for several in values if isinstance(several, list | tuple) for value in several]
+def values_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The values, and what is in lists of them, however deep.
+
+    >>> [*values_in([1, [2, (3,)]])]
+    [1, [2, (3,)], 2, (3,), 3]
+    """
+    for value in values:
+        yield value
+        if isinstance(value, list | tuple):
+            yield from values_in(value)
 
 
 def of_tensors(name: str, function: F) -> F:
@@ -265,7 +271,7 @@ def _explain(error: Exception, name: str, function: Function, args: Sequence[Any
     if isinstance(error, TypeError) and hasattr(function, "__signature__") and not hasattr(function, "__wrapped__"):
         refuse_unfit(name, signature(function), args, options)  # of a `family`, whose error names the model
 
-    values = _values(args, options)
+    values = [*values_in([*args, *options.values()])]
     if not any(isinstance(value, Distributed) for value in values):
         if not values or (isinstance(error, TypeError) and not fits(function, args, options)):
             return

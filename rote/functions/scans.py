@@ -26,8 +26,9 @@ from .alignment import one_per_part, part_number, plain, whole_along
 from .distributed import Array, Distributed, comm_of
 from .elementwise import not_equal, subtract
 from .indexing import fetch, key_at, known, parse_key, read
+from .joining import concat
 from .moves import redistributed
-from .rearranging import concat, pad
+from .rearranging import pad
 from .reductions import UNSET, computed_in, finished, masked, normal_axis, taken, unordered
 from .reshaping import in_order, reshape
 from .rules import UFUNC_METHODS, Member, family, follows, without_nans

@@ -28,14 +28,28 @@ from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .exact import chunks, exact_sums_by_bin, rounds_once
 from .indexing import known
+from .joining import concat
 from .moves import moved, redistributed
 from .products import conjugate, matmul
-from .rearranging import concat, permute_dims
+from .rearranging import permute_dims
 from .reductions import UNSET, Axis, LayoutLike, ReducedModes, computed_in, finished, in_layout, taken, unordered
 from .reshaping import compressed, reshape
 from .rules import Member, family, follows, without_nans
 
-__all__ = ["average", "bincount", "corrcoef", "cov", "histogram", "mean", "nanmean", "nanstd", "nanvar", "ptp", "std"]
+__all__ = [
+    "average",
+    "bincount",
+    "corrcoef",
+    "cov",
+    "histogram",
+    "histogram_bin_edges",
+    "mean",
+    "nanmean",
+    "nanstd",
+    "nanvar",
+    "ptp",
+    "std",
+]
 __all__ += ["var", "weights_along", "weights_of"]
 
 T = TypeVar("T", bound=Distributed)
@@ -492,11 +506,7 @@ def histogram(
     >>> np.histogram(x, [0, 1, 2, 3], weights=[1e20, 1.0, 2.0])[0].to_global()
     array([1.e+20, 1.e+00, 2.e+00])
     """
-    if a.local.dtype.kind == "c":
-        raise unordered("numpy.histogram")
-    if a.local.dtype.kind == "b":
-        a = astype(a, np.uint8)  # as in NumPy
-    bins, range = _checked_bins(a, known(bins), range, weights)
+    a, bins, range = _countable(a, bins, range, weights)
     x = plain(a, "histogram")
     masses = None if weights is None else weights_of(weights, x).local.reshape(-1)
     edges, ends = _edges(x, bins, range)
@@ -517,6 +527,27 @@ def histogram(
     if density:
         total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
     return total, replicated(edges, total)
+
+
+@follows("reduction", np.histogram_bin_edges)
+def histogram_bin_edges(a: Distributed, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of `histogram`, replicated; arguments and errors as for it.
+
+    >>> from rote import DistTensor
+    >>> np.histogram_bin_edges(DistTensor.from_global([1.0, 5.0], "block[(0)]"), 2).to_global()
+    array([1., 3., 5.])
+    """
+    x, bins, range = _countable(a, bins, range, weights)
+    return replicated(_edges(plain(x, "histogram"), bins, range)[0], x)
+
+
+def _countable(a: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, Any, tuple[Any, Any] | None]:
+    """The elements that are counted, and bins and range that all ranks know."""
+    if a.local.dtype.kind == "c":
+        raise unordered("numpy.histogram")
+    if a.local.dtype.kind == "b":
+        a = astype(a, np.uint8)  # as in NumPy
+    return a, *_checked_bins(a, known(bins), range, weights)
 
 
 def _checked_bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, tuple[Any, Any] | None]:

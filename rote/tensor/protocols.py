@@ -25,11 +25,12 @@ from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed, refuse_assignment
 from ..functions.moves import attributed_to
-from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits
+from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits, values_in
 from ..layout.layout import Layout
 from ..lazy import late
 from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
+from .creators import CREATORS, made_like
 from .hints import HINTS, method_hint, name_hint, refusal
 
 __all__ = ["ArrayProtocols", "answer"]
@@ -95,6 +96,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     ) -> Any:
         if (len(types) > 1 or type(self) not in types) and _foreign(types, (args, kwargs)):
             return NotImplemented
+        if function in CREATORS:
+            return made_like(self, function, args, kwargs)
         return answer(function, args, kwargs)
 
     def __eq__(self, other: Any, /) -> Any:
@@ -596,7 +599,7 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
 
 def _as_numbers(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]] | None:
     """The arguments with numbers in the place of tensors, if all of these are of order 0; else None. Collective."""
-    tensors = [*_tensors_in([*args, *options.values()])]
+    tensors = [x for x in values_in([*args, *options.values()]) if isinstance(x, Distributed)]
     if not tensors or any(x.distribution.shape for x in tensors):
         return None
 
@@ -608,15 +611,6 @@ def _as_numbers(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Sequen
         return value
 
     return tuple(map(read, args)), {name: read(value) for name, value in options.items()}
-
-
-def _tensors_in(values: Sequence[Any]) -> Iterator[Distributed]:
-    """The tensors among values, and in lists of them, however deep."""
-    for value in values:
-        if isinstance(value, Distributed):
-            yield value
-        elif type(value) in (list, tuple):
-            yield from _tensors_in(value)
 
 
 def _by_position(

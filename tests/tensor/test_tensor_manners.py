@@ -153,3 +153,136 @@ def test_several_elements_are_no_number() -> None:
                 call()
 
     rote.run(program, 2)
+
+
+MASK = FIELD % 3 == 0
+LINE = np.array([3.0, 1.0, 2.0, 1.0, 5.0, 4.0, 2.0])
+KERNEL = np.array([2.0, 0.0, -1.0])
+OTHERS = np.array([[4, 0], [1, 7]])
+
+# Functions of NumPy, of x, a matrix; y, a mask of its shape; and z, a vector; each a tensor, or all arrays.
+ANSWERED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "linalg.matmul": lambda x, y, z: np.linalg.matmul(x, FIELD.T),
+    "matvec": lambda x, y, z: np.matvec(x, z[:4]),
+    "matvec of a stack": lambda x, y, z: np.matvec(np.stack([x, 2 * x]), x[:2]),
+    "vecmat": lambda x, y, z: np.vecmat(z[:3] + 1j, x),
+    "vecmat of a list": lambda x, y, z: np.vecmat([1, 2, 3], x),
+    "meshgrid": lambda x, y, z: np.meshgrid(z, [1, 2], indexing="ij"),
+    "sparse meshgrid": lambda x, y, z: np.meshgrid([1, 2], z, 3, sparse=True),
+    "convolve": lambda x, y, z: [np.convolve(z, KERNEL, mode) for mode in ("full", "same", "valid")],
+    "convolve even": lambda x, y, z: [np.convolve(KERNEL[:2], z, mode) for mode in ("full", "same", "valid")],
+    "convolve two": lambda x, y, z: np.convolve(z, z, "same"),
+    "convolve integers": lambda x, y, z: np.convolve(z.astype(int), [1, 2**40]),
+    "convolve one": lambda x, y, z: np.convolve(z, [3.0]),
+    "convolve infinity": lambda x, y, z: np.convolve(z, [np.inf, 1.0]),
+    "correlate": lambda x, y, z: [np.correlate(z, KERNEL, mode) for mode in ("full", "same", "valid")],
+    "correlate short": lambda x, y, z: [np.correlate(KERNEL[:2], z, mode) for mode in ("full", "same", "valid")],
+    "correlate complex": lambda x, y, z: [np.correlate(z, KERNEL + 1j), np.correlate(1j * KERNEL, z, "same")],
+    "extract": lambda x, y, z: [np.extract(y, x), np.extract(MASK, x), np.extract(y, FIELD), np.extract(z > 2, x)],
+    "compress": lambda x, y, z: [np.compress([True, False, True], x, 0), np.compress(z > 2, x)],
+    "compress along": lambda x, y, z: np.compress(z[:4] > 1, x, axis=-1),
+    "atleast": lambda x, y, z: [np.atleast_1d(x), np.atleast_2d(z), np.atleast_3d(z), np.atleast_3d(x)],
+    "atleast of a number": lambda x, y, z: [np.atleast_1d(x.sum()), np.atleast_2d(x.sum()), np.atleast_3d(x.sum())],
+    "atleast of several": lambda x, y, z: np.atleast_2d(z, [1, 2], 3.0),
+    "bin edges": lambda x, y, z: [np.histogram_bin_edges(x, 5), np.histogram_bin_edges(x, "sturges", (-2, 3))],
+    "union1d": lambda x, y, z: [np.union1d(x, z), np.union1d([1, 9], z)],
+    "intersect1d": lambda x, y, z: [np.intersect1d(x, z), np.intersect1d(OTHERS, z), np.intersect1d(z, x)],
+    "intersect1d indices": lambda x, y, z: np.intersect1d(z, x, return_indices=True),
+    "setdiff1d": lambda x, y, z: [np.setdiff1d(x, z), np.setdiff1d(OTHERS, z), np.setdiff1d(z, [1, 5], True)],
+    "setxor1d": lambda x, y, z: [np.setxor1d(x, z), np.setxor1d(z, OTHERS), np.setxor1d(x / x, z)],
+    "block": lambda x, y, z: np.block([[x, FIELD], [np.zeros((1, 3)), z[:4], 7.0]]),
+    "block of one": lambda x, y, z: [np.block(x), np.block([z, z[:2], 1]), np.block([[[x]], [[x]]])],
+    "where": lambda x, y, z: np.where(y),
+    "cross": lambda x, y, z: np.cross(x[:, :3], z[:3]),
+}
+
+
+def whole(result: Any) -> Any:
+    """A result as arrays of NumPy, lists of them as they are. Collective."""
+    if isinstance(result, list | tuple):
+        return [whole(part) for part in result]
+    return result.to_global() if isinstance(result, DistTensor) else np.asarray(result)
+
+
+def compare(got: Any, want: Any, name: object) -> None:
+    """Results are equal, dtypes, shapes and numbers of parts too."""
+    if isinstance(want, list | tuple):
+        assert type(got) is type(want) and len(got) == len(want), name
+        for pair in zip(got, want, strict=True):
+            compare(*pair, name)
+        return
+    got, want = whole(got), np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), (name, got, want)
+    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13, err_msg=str(name))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
+def test_functions_under_other_names(ranks: int) -> None:
+    """Law: each gives what it gives for the whole arrays, in any layout, also where ranks have no element."""
+    wanted = {name: call(FIELD, MASK, LINE) for name, call in ANSWERED.items()}
+
+    def program(comm: Any) -> None:
+        with rote.config(implicit="allow"):
+            for layout, along in (("block[(0),()]", "block[(0)]"), ("[(),(0:cyclic(2))]", "[(0:cyclic)]")):
+                x, y = (DistTensor.from_global(array, layout, comm) for array in (FIELD, MASK))
+                z = DistTensor.from_global(LINE, along, comm)
+                for name, call in ANSWERED.items():
+                    compare(call(x, y, z), wanted[name], (name, layout, ranks))
+            assert [part.tolist() for part in whole(xp.where(y))] == [part.tolist() for part in np.where(MASK)]
+            assert xp.cross(x[:, :3], x[:, 1:]).shape == (3, 3)
+
+    rote.run(program, ranks)
+
+
+@pytest.mark.parametrize("ranks", (1, 3))
+def test_arrays_like_a_tensor(ranks: int) -> None:
+    """Law: with `like=x`, NumPy's functions make tensors over the ranks of x, in its layout if they have its shape."""
+    calls: dict[str, Callable[..., Any]] = {
+        "zeros": lambda **like: np.zeros((3, 4), **like),
+        "ones": lambda **like: np.ones((2, 5), "f4", **like),
+        "full": lambda **like: np.full((3, 4), 7, **like),
+        "arange": lambda **like: np.arange(5, **like),
+        "arange of three": lambda **like: np.arange(1, 9, 2, "f4", **like),
+        "eye": lambda **like: np.eye(3, 4, 1, **like),
+        "identity": lambda **like: np.identity(3, **like),
+        "asarray": lambda **like: np.asarray(FIELD, **like),
+        "array": lambda **like: np.array([1, 2], "f8", **like),
+    }
+
+    def program(comm: Any) -> None:
+        x = DistTensor.from_global(FIELD, "block[(),(0)]", comm)
+        for name, call in calls.items():
+            got, want = call(like=x), call()
+            compare(got, want, name)
+            assert isinstance(got, DistTensor) and got.comm is comm, name
+            assert got.distribution == x.distribution or want.shape != (3, 4), name
+        assert np.empty((3, 4), like=x).distribution == x.distribution
+
+    rote.run(program, ranks)
+
+
+def test_what_they_refuse() -> None:
+    """Bad arguments are refused alike on all ranks, before anything is sent."""
+
+    def program(comm: Any) -> None:
+        x, z = DistTensor.from_global(FIELD, "block[(0),()]", comm), DistTensor.from_global(LINE, "block[(0)]", comm)
+        for call, error, text in (
+            (lambda: np.convolve(x, x), ValueError, r"write rote\.fft\.convolve"),
+            (lambda: np.convolve(z, []), ValueError, "not empty"),
+            (lambda: np.correlate(z, z, "some"), ValueError, "mode is 'full'"),
+            (lambda: np.compress([[True]], x), ValueError, "of order 1"),
+            (lambda: np.compress([False, False, False, True], x, 0), IndexError, "out of bounds"),
+            (lambda: np.block([[x], x]), ValueError, "of one depth"),
+            (lambda: np.block([x, z]), ValueError, "equal in all other modes"),
+            (lambda: np.block([[x, []], []]), ValueError, "none of them empty"),
+            (lambda: np.where(z > 1, z), (TypeError, ValueError), "condition|both"),
+            (lambda: np.matvec(z, z), ValueError, "order"),
+            (lambda: np.matvec(x, z), rote.LayoutError, "modes of one extent"),
+            (lambda: np.histogram_bin_edges(z, "stone"), ValueError, "bins are by one of"),
+            (lambda: np.meshgrid(z, z, indexing="yx"), rote.LayoutError, "neither"),
+        ):
+            with pytest.raises(error, match=text):
+                call()
+
+    rote.run(program, 2)

@@ -39,11 +39,12 @@ ALONE = "run config trace compile tradeoff relabel expect parse parse_transition
 ALONE += " compile_einsum einsum_scaling predict cache_info clear_caches fft.compare fft.scaling fft.job fft.algorithms"
 ALONE += " fft.kinds fft.fftfreq fft.rfftfreq"
 # Functions with tests of their own, because a right call needs more than the names of parameters say.
-APART = {"DistTensor.from_roots", "DistTensor.on_roots", "numpy.where"}
+APART = {"DistTensor.from_roots", "DistTensor.on_roots", "DistTensor.item", "numpy.where", "numpy.compress"}
+APART |= {"numpy.convolve", "numpy.correlate"}  # of vectors
 
 TENSORS = (
     *("x", "a", "a1", "a2", "ar", "arr", "ary", "array", "m", "X", "element", "condition", "x1", "x2", "b", "values"),
-    *("y", "dst", "src", "test_elements", "obj", "self"),
+    *("y", "dst", "src", "test_elements", "obj", "self", "ar1", "ar2"),
 )
 LISTS = ("tensors", "arrays", "tup", "operands", "arrays_and_dtypes")
 
@@ -61,6 +62,7 @@ RIGHT: Arguments = {
     "low": 3,
     "bins": np.array([1.0, 3.0]),
     "fill_value": 2.0,
+    "value": 2.0,
     "indices": np.array([1, 0]),
     "width": 1,
     "repetitions": 2,

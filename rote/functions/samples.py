@@ -1,0 +1,91 @@
+"""Functions that are given by samples: their convolutions and correlations."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ..layout.refine import fitted
+from ..runtime.arrays import as_array
+from .alignment import replicated
+from .distributed import Distributed, shape_of
+from .elementwise import conj
+from .indexing import fetch, known
+from .rearranging import flip
+from .reshaping import in_order
+from .rules import follows
+
+__all__ = ["convolve", "correlate"]
+
+Mode = Literal["full", "same", "valid"]
+
+
+@follows("joined", np.convolve)
+def convolve(a: Any, v: Any, mode: Mode = "full") -> Any:
+    """The sum of products of a vector and another that runs over it backwards, as `numpy.convolve`. Collective.
+
+    Every rank gets the shorter vector; of the longer one it fetches what lies next to its block. `rote.fft.convolve`
+    takes fewer operations if both are long, and tensors of any order.
+
+    Args:
+        mode: the part of the result: "full", of n + m - 1 elements; "same", as long as the longer vector; "valid",
+            where both overlap wholly.
+
+    Raises:
+        ValueError: an operand is no vector or is empty, or there is no such mode.
+
+    >>> from rote import DistTensor
+    >>> np.convolve(DistTensor.from_global([1, 2, 3], "block[(0)]"), [1, 10]).to_global()
+    array([ 1, 12, 23, 30])
+    """
+    return _convolved("convolve", a, v, mode)
+
+
+@follows("joined", np.correlate)
+def correlate(a: Any, v: Any, mode: Mode = "valid") -> Any:
+    """The sum of products of a vector and the conjugate of another that runs over it, as `numpy.correlate`. Collective.
+
+    Arguments and errors as for `convolve`.
+
+    >>> from rote import DistTensor
+    >>> np.correlate(DistTensor.from_global([1, 2, 3], "block[(0)]"), [1, 10]).to_global()
+    array([21, 32])
+    """
+    if shape_of(v) > shape_of(a):  # as in NumPy, the longer one stays where it is
+        turned = correlate(v, a, mode)
+        return conj(flip(turned, axis=0))
+    backwards = np.conj(v)[::-1] if np.ndim(v) == 1 else v
+    return _convolved("correlate", a, backwards, mode)
+
+
+def _convolved(name: str, a: Any, v: Any, mode: Mode) -> Any:
+    shapes = shape_of(a), shape_of(v)
+    if [len(shape) for shape in shapes] != [1, 1] or 0 in shapes[0] + shapes[1]:
+        raise ValueError(
+            f"{name} takes vectors that are not empty, not of shapes {shapes[0]} and {shapes[1]}\n"
+            f"write rote.fft.{name}(x, y) of tensors of any order"
+        )
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode is 'full', 'same' or 'valid', not {mode!r}")
+
+    longer, shorter = (a, v) if shapes[0] >= shapes[1] else (v, a)
+    kernel = as_array(known(shorter))
+    if not isinstance(longer, Distributed):
+        longer = replicated(longer, shorter)
+    n, m = longer.distribution.shape[0], len(kernel)
+    start, length = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
+
+    # Element g of the full result is made of the elements g - m + 1 to g of the longer vector:
+    #     longer     first ...... low ............. stop     of which [first, stop) are fetched
+    #     result                  low ... high               of this rank
+    x = in_order(longer, name)
+    target = fitted(x.distribution, (length,))
+    (indices,) = target.indices(x.comm.rank)
+    low, high = (int(indices[0]) + start, int(indices[-1]) + 1 + start) if len(indices) else (0, 0)
+    first, stop = max(low - m + 1, 0), min(high, n)
+
+    near = fetch(x, target, (name, m, mode), lambda: [np.arange(first, stop)], name)
+    if not len(indices):
+        return x._on(np.convolve(np.ones(1, near.dtype), kernel[:1])[:0], target)
+    return x._on(np.convolve(near, kernel)[low - first : high - first].copy(), target)
