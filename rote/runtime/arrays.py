@@ -3,8 +3,9 @@
 An array is all that `numpy.asarray` takes: nested lists, ranges, buffers, data sets of h5py and Zarr, arrays of JAX and
 torch; DLPack alone is enough. Every rank has such an array whole, and takes its part of it.
 
-Three kinds are refused, because to convert them would lose or hide something. A mask would be lost. All ranks would
-compute a Dask array, each of them all of it. Elements on another device would be copied to the host silently.
+Four kinds are refused, because to convert them would lose or hide something. A mask would be lost. All ranks would
+compute a Dask array, each of them all of it. Elements on another device would be copied to the host silently. A
+distributed array of PyLops-MPI has other elements on each rank.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def refuse_mask(kind: type) -> None:
 
 
 def refuse_remote(values: Any) -> None:
-    """Refuse an array with a mask, one of Dask, one on another device, and a list of these.
+    """Refuse an array with a mask, one of Dask or PyLops-MPI, one on another device, and a list of these.
 
     Raises:
         TypeError: the values are such an array.
@@ -85,6 +86,8 @@ def refuse_remote(values: Any) -> None:
     # xarray's arrays have the method of Dask, too, and answer None if their data is not of Dask.
     if hasattr(kind, "__dask_graph__") and values.__dask_graph__() is not None:
         raise TypeError(_refusal_of_dask(values))
+    if hasattr(kind, "local_array") and hasattr(kind, "global_shape"):
+        raise TypeError(_refusal_of_parts(values))
     if reason := _why_remote(values):
         raise TypeError(_refusal(values, reason))
 
@@ -121,4 +124,16 @@ def _refusal_of_dask(values: Any) -> str:
         "let each rank compute its part:\n"
         f"x = rote.DistTensor.empty(d.shape, {layout!r}, dtype=d.dtype)\n"
         "x.local[...] = d[x.slices()].compute()"
+    )
+
+
+def _refusal_of_parts(values: Any) -> str:
+    order = len(values.global_shape)
+    modes = ["()"] * order
+    if getattr(values.partition, "name", "") == "SCATTER":
+        modes[values.axis] = "(0)"
+    layout = f"block[{','.join(modes)}]"
+    return (
+        f"a {type(values).__name__} d of PyLops-MPI has one part on each rank, and is no array that all ranks have\n"
+        f"write rote.DistTensor.from_local(d.local_array, {layout!r}, d.global_shape, d.base_comm)"
     )

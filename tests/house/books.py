@@ -39,7 +39,7 @@ BOOKS = {
     "arrays": Book(
         9_700,
         "a DistTensor: functions with their rules of layout, files, random numbers",
-        _modules("rote", "tensor functions linalg io array_api random"),
+        _modules("rote", "tensor functions linalg io array_api random einops"),
         ("core",),
     ),
     "einsum": Book(

@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.linalg": _rooms("units errors lazy host layout compiler machines runtime functions"),
     "rote.tensor": _rooms("errors lazy layout compiler machines runtime io functions"),
+    "rote.einops": _rooms("tensor"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy host layout runtime tensor"),
     "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
@@ -95,6 +96,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "h5py": ("rote.io", "rote.compat"),
     "zarr": ("rote.io",),
     "xarray": ("rote.tensor",),
+    "einops": ("rote.einops",),
     "hypothesis": ("rote.testing",),
     "pytest": ("rote.testing",),
 }
