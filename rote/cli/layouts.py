@@ -295,7 +295,7 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
 def _contents_answer(path: str, contents: Contents) -> Answer:
     tensors = []
     for name, stored in contents.tensors.items():
-        facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
+        facts: Answer = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
         facts["attributes"] = dict(stored.attributes)
         tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
 

@@ -25,7 +25,7 @@ from ..functions.contraction.operands import common_operands
 from ..functions.creation import astype
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem
-from ..functions.moves import agree_on_call, because, moved, redistributed, solver, warn_of_root
+from ..functions.moves import agree_on_call, attributed_to, moved, redistributed, solver, warn_of_root
 from ..functions.orthogonal import SMALL, adjoint, floating, matrix_transpose, singular
 from ..layout.distribution import Distribution
 from ..layout.expressions import cyclic, fitting
@@ -205,7 +205,7 @@ def cholesky(x: Distributed, upper: bool = False) -> Any:
         return on_one_rank("cholesky", partial(np.linalg.cholesky, upper=upper), [x])[0]
 
     factor = arranged(adjoint(x) if upper else x, "cholesky")
-    with because("cholesky", owns=True):
+    with attributed_to("cholesky", of_result=True):
         ENGINES[way].cholesky(factor)
         return returned(adjoint(factor) if upper else factor, x, "cholesky")
 
@@ -233,9 +233,9 @@ def in_columns(b: Any, like: Distributed, cause: str, turned: bool = False) -> I
     """
     vector = len(b.distribution.shape) == 1
     columns = getitem(b, (slice(None), None)) if vector else b
-    with because(cause, owns=vector):
+    with attributed_to(cause, of_result=vector):
         right = arranged(matrix_transpose(columns) if turned else columns, cause, like)
-    with because(cause, owns=True):
+    with attributed_to(cause, of_result=True):
         yield right
 
 
@@ -257,7 +257,7 @@ def inv(x: Distributed) -> Any:
         return on_one_rank("inv", np.linalg.inv, [x])[0]
 
     factor = arranged(x, "inv")
-    with because("inv", owns=True):
+    with attributed_to("inv", of_result=True):
         return returned(ENGINES[way].inv(factor), x, "inv")
 
 
@@ -284,7 +284,7 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
         return sign.local[()], logarithm.local[()]
 
     factor = arranged(x, cause)
-    with because(cause, owns=True):
+    with attributed_to(cause, of_result=True):
         pivots = ENGINES[way].pivoted(factor)
         diagonal = walks.diagonal(factor)
 
@@ -323,7 +323,7 @@ def eigh(
         return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[some], [x]))
 
     tiles = arranged(x, cause)
-    with because(cause, owns=True):
+    with attributed_to(cause, of_result=True):
         if not vectors:
             return (replicated(routines.eigenvalues(tiles, lower)[some], x),)
         values, basis = routines.eigh(tiles, lower)
@@ -341,7 +341,7 @@ def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, 
         return tuple(on_one_rank(cause, lambda a: singular(a)[1], [x]))
 
     tiles = arranged(x, cause)
-    with because(cause, owns=True):
+    with attributed_to(cause, of_result=True):
         if not vectors:
             return (replicated(routines.svd(tiles, None, None), x),)
         left, right = _zeros(tiles, (m, min(m, n))), _zeros(tiles, (min(m, n), n))
@@ -362,7 +362,7 @@ def qr(x: Distributed) -> tuple[Any, Any] | None:
         return None
 
     least, tiles = min(x.distribution.shape), arranged(x, "qr")
-    with because("qr", owns=True):
+    with attributed_to("qr", of_result=True):
         orthogonal, triangle = routines.qr(tiles)
         columns, rows = getitem(orthogonal, (slice(None), slice(0, least))), getitem(triangle, slice(0, least))
         return returned(columns, x, "qr"), returned(rows, x, "qr")

@@ -20,7 +20,7 @@ from ..functions.creation import astype, tril, triu
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem, known
 from ..functions.matrices import cholesky
-from ..functions.moves import because, redistributed
+from ..functions.moves import attributed_to, redistributed
 from ..functions.orthogonal import adjoint, floating, is_split, matrix_transpose, of_matrices, stack_of
 from ..functions.rules import follows
 from . import dense, walks
@@ -125,7 +125,7 @@ def lu_factor(a: Distributed) -> tuple[Any, Any]:
 
     # ScaLAPACK factors the transpose of what it is given.
     factor = dense.arranged(x if way == "walk" else matrix_transpose(x), "lu_factor")
-    with because("lu_factor", owns=True):
+    with attributed_to("lu_factor", of_result=True):
         pivots = dense.ENGINES[way].pivoted(factor)
         factor = factor if way == "walk" else matrix_transpose(factor)
         return dense.returned(factor, x, "lu_factor"), replicated(pivots, x)
@@ -268,7 +268,7 @@ def _of_pair(a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count:
         return tuple(dense.on_one_rank("eigh", function, whole))
 
     y, x = (dense.arranged(matrix, "eigh") for matrix in whole)
-    with because("eigh", owns=True):
+    with attributed_to("eigh", of_result=True):
         factor = cholesky(y)
         inner = _by_triangles("eigh", factor, x, [_Triangle(True, "N")])
         inner = redistributed(adjoint(inner), x.distribution.layout, "eigh")
@@ -280,7 +280,7 @@ def _of_pair(a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count:
 
 def _hermitian(x: Any, lower: bool) -> Any:
     """The Hermitian matrix of one triangle of x."""
-    with because("eigh", owns=True):
+    with attributed_to("eigh", of_result=True):
         if lower:
             return tril(x) + adjoint(tril(x, -1))
         return triu(x) + adjoint(triu(x, 1))
