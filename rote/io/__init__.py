@@ -54,7 +54,7 @@ class Format(NamedTuple):
         """Return this rank's block of a tensor in a file, in native byte order; each rank reads its own part.
 
         Every replica reads. If the tensor is partial, coordinate 0 reads, and the others hold values that the reduction
-        ignores.
+        ignores. If the tensor has a packing, the block has what the stored elements stand for.
         """
         with collective_errors(comm):
             try:
@@ -71,6 +71,8 @@ class Format(NamedTuple):
 
         if not block.dtype.isnative:
             block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
+        if stored.packing is not None:
+            block = stored.packing.decode(block)
         if dist.holds(comm.rank) and not dist.contributes(comm.rank):
             block[...] = identity(dist.layout.op, block.dtype)
         return block

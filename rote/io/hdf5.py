@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -40,6 +40,7 @@ from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.regions import lattices_of
 from .layouts import chunk_extents, in_long_runs, without_view, writes
 from .lock import locked
+from .packed import Packing
 from .stored import (
     MARK,
     STEP,
@@ -73,7 +74,6 @@ _FILE = ("_NCProperties", "_nc3_strict")
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a mode that has only a length
 _NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _OLDER = (
     (b"CDF", "a netCDF-3 file", "convert it to netCDF-4: nccopy -k nc4 old.nc new.nc"),
     (b"MATLAB 5.0", "a MATLAB file of version 5", "save it in MATLAB by save('new.mat', '-v7.3')"),
@@ -115,14 +115,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
 
 def is_hdf5(path: Path) -> bool:
     """Whether a file has HDF5's signature: at its start, or after a block of another program, as MATLAB writes one."""
-    with open(path, "rb") as file:
-        place, size = 0, os.fstat(file.fileno()).st_size
-        while place < size:
-            file.seek(place)
-            if file.read(len(_SIGNATURE)) == _SIGNATURE:
-                return True
-            place = max(512, 2 * place)
-    return False
+    return bool(_library().is_hdf5(os.fspath(path)))
 
 
 def refuse_older(path: Path) -> None:
@@ -146,9 +139,10 @@ def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
 
     with one_version(path, comm, opens) as source, collective_errors(comm), readably(path, hint=_hint):
         if source is not None:
-            _check_chunks(source.node, dist.index_sets(comm.rank))
+            places, spread = stored.places(dist, comm.rank), stored.spread(block)
+            _check_chunks(source.node, places)
 
-            for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
+            for index, slab in slabs(places, spread, spread.shape):
                 for selection, part in _selections(index, slab):
                     part[...] = source.node[selection].reshape(part.shape)
                 advance(slab.nbytes)
@@ -373,7 +367,7 @@ def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
     dims = tuple([name for name, _ in names])
     place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
     plain = kept_attributes(attributes, _STRUCTURE)
-    return StoredTensor(node.shape, dtype, dims if any(dims) else None, plain, place)
+    return StoredTensor(node.shape, dtype, dims if any(dims) else None, plain, place, Packing.of(attributes, dtype))
 
 
 def _has_only_a_length(node: Any) -> bool:
@@ -428,18 +422,14 @@ def _with_all_names(parts: Sequence[Part]) -> list[Part]:
     """The parts, with a name for each mode; modes of one extent share it, as netCDF does it, but not in one tensor."""
     taken = {name for part in parts for name in (part.name or UNNAMED, *(part.dims or ()))}
     free = (name for name in map("dim_{}".format, count()) if name not in taken)
-    names: dict[tuple[int, int], str] = {}
+    names = defaultdict[tuple[int, int], str](lambda: next(free))
 
-    named = []
-    for part in parts:
+    def with_names(part: Part) -> Part:
         shape = part.dist.shape
         keys = [(extent, shape[:mode].count(extent)) for mode, extent in enumerate(shape)]
-        if part.dims is None:
-            for key in keys:
-                names[key] = names.get(key) or next(free)
-            part = part._replace(dims=tuple([names[key] for key in keys]))
-        named.append(part)
-    return named
+        return part._replace(dims=part.dims or tuple([names[key] for key in keys]))
+
+    return [with_names(part) for part in parts]
 
 
 def _begin(

@@ -65,12 +65,17 @@ def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, b
     of 4 MiB, or at most three more blocks where they cannot be read in pieces (`Staging`).
     """
     offset, fortran_order = stored.place
-    staging = None if fortran_order else Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
+    staging = None
+    if not fortran_order and stored.window is None:
+        staging = Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
 
     with one_version(path, comm, lambda: _OpenFile.at(path, stored)) as file:
         number = file.number if file is not None else None
         if staging is not None:
             staging.read(path, number, offset, block, comm, advance)
+            return
+        if stored.window is not None:
+            _read_window(path, number, stored, dist, block, comm, advance)
             return
 
         def part() -> FilePart:
@@ -78,6 +83,23 @@ def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, b
             return FilePart(path, offset, dist.shape, region, block, writing=False, file=number)
 
         transfer(comm, part, advance)
+
+
+def _read_window(
+    path: Path, number: int | None, stored: StoredTensor, dist: Distribution, block: Array, comm: Comm, advance: Advance
+) -> None:
+    """Read a rank's block of a part of the tensor. A file in Fortran order is the transposed tensor in C order."""
+    shape, places = stored.shape, (EMPTY,) * len(stored.shape)
+    spread = np.empty([0] * len(shape), block.dtype)
+    if block.size:
+        places, spread = stored.places(dist, comm.rank), stored.spread(block)
+    if stored.place.fortran_order:
+        shape, places, spread = shape[::-1], places[::-1], spread.T
+
+    piece = np.asarray(spread, order="C")
+    transfer(comm, lambda: FilePart.at(path, stored.place.offset, shape, places, piece, False, number), advance)
+    if piece is not spread:
+        spread[...] = piece
 
 
 def write_npy(

@@ -17,8 +17,11 @@ import numpy as np
 
 from ..errors import LayoutError, RoteError
 from ..layout.distribution import Distribution
+from ..layout.indexset import IndexSet
 from ..runtime.comm.protocol import Array, Path
 from ..runtime.comm.rawfile import plainly
+from .packed import Packing
+from .window import Window
 
 __all__ = ["MARK", "STEP", "WHOLE", "WHOLE_COPY", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims"]
 __all__ += ["as_step", "check_dtype", "check_file", "check_name", "check_path", "check_size"]
@@ -58,6 +61,8 @@ class StoredTensor:
         dims: the names of the modes, None for a mode without a name; None if the file names none of them.
         attributes: the tensor's own attributes by name, such as its units.
         place: where the tensor is in the file, in the format's own terms.
+        packing: what the elements stand for, if not for themselves.
+        window: the part that is read; None for all.
     """
 
     shape: tuple[int, ...]
@@ -65,6 +70,17 @@ class StoredTensor:
     dims: tuple[str | None, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     place: Any = field(default=None, repr=False, compare=False)
+    packing: Packing | None = field(default=None, repr=False, compare=False)
+    window: Window | None = field(default=None, repr=False, compare=False)
+
+    def places(self, dist: Distribution, rank: int) -> tuple[IndexSet, ...]:
+        """Per mode of the file, where the elements of a rank's block are."""
+        index = dist.index_sets(rank)
+        return index if self.window is None else self.window.places(index)
+
+    def spread(self, block: Array) -> Array:
+        """A view of a block that has all modes of the file."""
+        return block if self.window is None else self.window.spread(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +192,8 @@ def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
     """
     if not isinstance(attributes, Mapping | None):
         raise TypeError(f"attributes are values by name, not {attributes!r}\nwrite attributes={{'time': 0.5}}")
-    for name in attributes or {}:
-        if name not in _PACKING:
-            check_name(name, "an attribute")
+    for name in set(attributes or {}).difference(_PACKING):
+        check_name(name, "an attribute")
     return {name: _attribute(name, value) for name, value in (attributes or {}).items()}
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -25,10 +24,12 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
+from ..layout.indexset import IndexSet
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from .layouts import in_chunks, writes
 from .lock import locked
+from .packed import Packing
 from .stored import (
     MARK,
     STEP,
@@ -122,21 +123,36 @@ def _contents_of_group(
 
 def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a store into this rank's block, a box (`layouts.in_boxes`). Collective."""
-    start = [along.start for along in dist.index_sets(comm.rank)]
 
     def opens() -> _OpenArray | None:
         if not block.size or not dist.contributes(comm.rank):
             return None
         with readably(path, hint=_hint):
-            return _OpenArray.at(path, stored, start, block.shape)
+            return _OpenArray.at(path, stored, stored.places(dist, comm.rank))
 
     with one_version(path, comm, opens) as source, collective_errors(comm), readably(path):
         if source is not None:
-            extents = source.array.shards or source.array.chunks
-            for box in _boxes(start, block.shape, _slab(extents, block.shape, block.dtype.itemsize)):
-                part = block[_local(start, box)]
-                part[...] = source.array[box]
+            spread, places = stored.spread(block), stored.places(dist, comm.rank)
+            steps = [along.period for along in places]
+            start = [along.start // step for along, step in zip(places, steps, strict=True)]
+
+            # Boxes are counted in steps: they end where files end if each element is read, and about there otherwise.
+            extents = [-(-n // step) for n, step in zip(source.array.shards or source.array.chunks, steps, strict=True)]
+            for box in _boxes(start, spread.shape, _slab(extents, spread.shape, block.dtype.itemsize)):
+                local = _local(start, box)
+                part = spread[local]
+                part[...] = source.array[_strided(places, local)]
                 advance(part.nbytes)
+
+
+def _strided(places: Sequence[IndexSet], local: Sequence[Any]) -> tuple[slice, ...]:
+    """The slices of an array that the slices of a block take, whose indices are at equal distances.
+
+    >>> _strided([IndexSet.of_runs([(3, 4)], 5, 30)], [slice(1, 3)])
+    (slice(8, 14, 5),)
+    """
+    bounds = [(along.at(part.start), along.at(part.stop - 1)) for along, part in zip(places, local, strict=False)]
+    return tuple([slice(first, last + 1, along.period) for along, (first, last) in zip(places, bounds, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +168,7 @@ class _OpenArray:
     version: Version
 
     @classmethod
-    def at(cls, path: Path, stored: StoredTensor, start: Sequence[int], shape: Sequence[int]) -> Self:
+    def at(cls, path: Path, stored: StoredTensor, places: Sequence[IndexSet]) -> Self:
         """The array in the folder that has this name now; refused unless it is as it was when it was found."""
         from .chunks import Folder, bounded, most_bytes
 
@@ -165,7 +181,9 @@ class _OpenArray:
             keys: list[str] = []
             extents = array.shards or array.chunks
             if not _is_whole(array):
-                ranges = [range(a // n, -(-(a + b) // n)) for a, b, n in zip(start, shape, extents, strict=True)]
+                ranges = [
+                    range(along.start // n, -(-along.stop // n)) for along, n in zip(places, extents, strict=True)
+                ]
                 keys = [array.metadata.encode_chunk_key(index) for index in product(*ranges)]
 
             opened = cls(folder, bounded(array), _version(folder, keys))
@@ -320,7 +338,8 @@ def _stored(array: Any, folder: str = "") -> StoredTensor:
         attributes[_FILL] = _number(fill) if isinstance(fill, str) else fill
 
     plain = kept_attributes(attributes, (_DIMS,))
-    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, plain, folder + array.path)
+    place, packing = folder + array.path, Packing.of(attributes, array.dtype)
+    return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, plain, place, packing)
 
 
 def _number(text: str) -> float:
@@ -329,13 +348,12 @@ def _number(text: str) -> float:
     >>> _number(_letters(-999.0))
     -999.0
     """
-    number: float = struct.unpack("<d", base64.standard_b64decode(text))[0]
-    return number
+    return float(np.frombuffer(base64.standard_b64decode(text), "<f8")[0])
 
 
 def _letters(number: float) -> str:
     """A fill value as xarray writes it, so that JSON has the very number, also NaN."""
-    return base64.standard_b64encode(struct.pack("<d", number)).decode()
+    return base64.standard_b64encode(np.array(number, "<f8").tobytes()).decode()
 
 
 def _is_whole(array: Any) -> bool:

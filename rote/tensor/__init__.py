@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal, overload
+
 from ..layout.layout import Layout
 from ..runtime.choose import Progress
 from ..runtime.comm.protocol import Path
@@ -9,6 +11,26 @@ from ..runtime.placement import GridLike
 from .tensor import DistTensor
 
 __all__ = ["DistTensor", "load"]
+
+
+@overload
+def load(
+    path: Path,
+    layout: Layout | str | None = None,
+    name: str | None = None,
+    step: int | None = None,
+    comm: object | None = None,
+    grid: GridLike = None,
+    progress: Progress | None = None,
+    *,
+    index: Any = None,
+    decode: bool = False,
+    attrs: Literal[False] = False,
+) -> DistTensor: ...
+
+
+@overload
+def load(path: Path, *args: Any, attrs: Literal[True], **options: Any) -> tuple[DistTensor, dict[str, Any]]: ...
 
 
 def load(
@@ -19,7 +41,11 @@ def load(
     comm: object | None = None,
     grid: GridLike = None,
     progress: Progress | None = None,
-) -> DistTensor:
+    *,
+    index: Any = None,
+    decode: bool = False,
+    attrs: bool = False,
+) -> DistTensor | tuple[DistTensor, dict[str, Any]]:
     """Read a tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
 
     All ranks read one version of the file, although another program may replace it meanwhile.
@@ -37,14 +63,21 @@ def load(
         comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
         grid: a grid of as many ranks; if None, the most balanced grid that the layout allows.
         progress: called on this rank with the fraction that has been read, as in `save`.
+        index: the part to read, as numbers and slices by position, such as `numpy.s_[10:20, 3]`, or by the names of
+            modes, such as {"time": slice(10, 20)}; the rest is not read. The layout is that of the part.
+        decode: whether the attributes `_FillValue`, `scale_factor` and `add_offset` are applied, as xarray does it;
+            without it, the elements are those of the file.
+        attrs: whether the tensor's attributes are returned too.
 
     Returns:
-        The tensor.
+        The tensor; with `attrs`, the tensor and its attributes by name.
 
     Raises:
+        IndexError: `index` has a number that is outside, an unknown name, or something else than numbers and slices.
         OSError: the file cannot be read. All ranks raise the same error.
         RoteError: the file is damaged, or has no such tensor, step or dtype; it is larger than memory; another program
-            replaces it again and again while it is read; the suffix names no known format; a library is missing.
+            replaces it again and again while it is read; it is in no known format; a library is missing; integers to
+            decode have none of the attributes.
         LayoutError: the layout does not fit the shape in the file.
         CommError: ranks give different paths, steps or names.
 
@@ -55,4 +88,5 @@ def load(
     """
     from .files import load_as
 
-    return load_as(DistTensor, path, layout, name, step, comm, grid, progress)
+    x, attributes = load_as(DistTensor, path, layout, name, step, comm, grid, progress, index, decode)
+    return (x, attributes) if attrs else x

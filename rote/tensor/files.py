@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,10 +17,12 @@ from ..errors import CommError, LayoutError, RoteError
 from ..functions.distributed import Distributed, comm_of
 from ..functions.moves import default_layout, moved, redistributed
 from ..io import format_of, format_of_file
+from ..io.layouts import without_view
 from ..io.stored import (
     UNNAMED,
     Contents,
     Part,
+    StoredTensor,
     as_attributes,
     as_dims,
     as_step,
@@ -31,6 +34,7 @@ from ..io.stored import (
     with_scales,
 )
 from ..io.versions import again_if_replaced
+from ..io.window import Window
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..runtime.choose import Progress
@@ -197,8 +201,10 @@ def load_as(
     comm: object | None = None,
     grid: GridLike = None,
     progress: Progress | None = None,
-) -> T:
-    """Read a tensor of class `kind` from a file; arguments and errors as for `rote.load`."""
+    index: Any = None,
+    decode: bool = False,
+) -> tuple[T, dict[str, Any]]:
+    """Read a tensor of class `kind`, with its attributes, from a file; arguments and errors as for `rote.load`."""
     ranks = as_comm(comm)
     with collective_errors(ranks):
         check_path(path)
@@ -207,22 +213,34 @@ def load_as(
             raise TypeError(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
             )
-    _agree(ranks, "load", {"paths": os.fspath(path), "steps": number, "names": name})
+    told = {"paths": os.fspath(path), "steps": number, "names": name, "indices": index, "values of decode": decode}
+    _agree(ranks, "load", told)
     form = format_of_file(path, ranks)
 
-    def read() -> tuple[T, Distribution]:
+    def read() -> tuple[T, Distribution, StoredTensor]:
         stored = form.look(path, number, ranks, name).pick(path, name)
+        shape = stored.shape
         with collective_errors(ranks):
             check_dtype(stored.dtype, os.fspath(path))
-            check_size(stored.shape, stored.dtype, path)
-            target = place(stored.shape, default_layout(stored.shape) if layout is None else layout, ranks, grid)
+            check_size(shape, stored.dtype, path)
+            if decode and stored.packing is None and stored.dtype.kind in "iu":
+                raise RoteError(
+                    f"{os.fspath(path)}: {name or 'the tensor'} is of integers that stand for no others: it has no "
+                    "attribute _FillValue, missing_value, scale_factor or add_offset\nload it without decode="
+                )
+            window = None if index is None else Window.of(index, shape, stored.dims)
+            shape = shape if window is None else window.shape
+            stored = replace(stored, window=window, packing=stored.packing if decode else None)
+            target = place(shape, default_layout(shape) if layout is None else layout, ranks, grid)
         same_everywhere(ranks, target, stored.dtype)
 
-        dist = form.read_in(target)
-        return kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks), target
+        # A part of a file is read by the indices of the tensor's own modes, which a view takes apart.
+        dist = form.read_in(target if index is None else without_view(target))
+        return kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks), target, stored
 
-    x, target = again_if_replaced(read)
-    return x if x.distribution == target else redistributed(x, target.layout, "rote.load")
+    x, target, stored = again_if_replaced(read)
+    moved = x if x.distribution == target else redistributed(x, target.layout, "rote.load")
+    return moved, dict(stored.attributes)
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:

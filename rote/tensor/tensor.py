@@ -263,7 +263,7 @@ class DistTensor(ArrayProtocols):
         """
         from .files import load_as
 
-        return load_as(cls, path, layout, comm=comm, grid=grid)
+        return load_as(cls, path, layout, comm=comm, grid=grid)[0]
 
     def redistribute(
         self,

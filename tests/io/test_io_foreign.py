@@ -215,3 +215,166 @@ def test_names_that_hdf5_uses_itself(tmp_path: Path) -> None:
 
     run(program, 2)
     assert path.read_bytes() == before
+
+
+# --- packed numbers -------------------------------------------------------------------------------------------------
+
+
+def packed() -> dict[str, xarray.Variable]:
+    """Variables with attributes that say what their elements stand for, of many types."""
+    f4, f8, i2 = np.float32, np.float64, np.int16
+    cases = {
+        "i2": [{"_FillValue": -1}, {"scale_factor": f4(0.1), "add_offset": f4(9)}, {"add_offset": f8(3)}],
+        "i4": [{"_FillValue": 7, "scale_factor": f4(0.5), "add_offset": f4(1)}, {"scale_factor": f4(0.5)}],
+        "u1": [{"_FillValue": 3, "missing_value": 3, "scale_factor": f8(0.01)}, {"missing_value": 5}],
+        "i1": [{"_Unsigned": "true", "_FillValue": -1, "scale_factor": f8(0.5)}, {"_Unsigned": "true"}],
+        "f4": [{"_FillValue": f4(1e20)}, {"_FillValue": f4("nan"), "scale_factor": f8(3)}, {"scale_factor": f8(2)}],
+        "f8": [{"missing_value": 5.0, "add_offset": f4(2)}, {"units": "K"}],
+        "i8": [{"_FillValue": 9}, {"scale_factor": f8(2), "add_offset": i2(3), "_FillValue": 2}],
+    }
+    values = {"f4": [[1, 1e20], [3, np.nan]], "i1": [[-1, -2], [127, 0]]}
+    variables = {}
+    for dtype, many in cases.items():
+        for number, attributes in enumerate(many):
+            array = np.array(values.get(dtype, [[7, 3], [2, 5]]), dtype)
+            fills = {name: array.dtype.type(value) for name, value in attributes.items() if name == "_FillValue"}
+            variables[f"{dtype}_{number}"] = xarray.Variable(("t", "y"), array, {**attributes, **fills})
+    return variables
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.zarr", "old.zarr"])
+def test_decode_is_what_xarray_reads(tmp_path: Path, name: str) -> None:
+    """With `decode`, values and dtype are those of xarray, on any rank in any layout; without, those of the file."""
+    raw = xarray.Dataset(packed())
+    if name == "x.nc":
+        raw.to_netcdf(tmp_path / name)
+        theirs = xarray.open_dataset(tmp_path / name, decode_times=False)
+    else:
+        raw.to_zarr(tmp_path / name, zarr_format=2 if name == "old.zarr" else 3, consolidated=False)
+        theirs = xarray.open_zarr(tmp_path / name, consolidated=False, decode_times=False)
+
+    def program(comm: Comm) -> None:
+        for each in raw:
+            for layout in ("[(0),()]", "[(),()]|(0@0)", "[(),()]+(0)"):
+                x = rote.load(tmp_path / name, layout, str(each), comm=comm, decode=True)
+                assert x.dtype == theirs[each].dtype, (each, x.dtype, theirs[each].dtype)
+                same(x.local, cut(theirs[each].values, x.distribution, comm.rank), each)
+            y = rote.load(tmp_path / name, "[(),()]", str(each), comm=comm)
+            same(y.local, raw[each].values, each)
+
+    with theirs:
+        run(program, 2)
+        run(program, 1)
+
+
+def test_integers_that_stand_for_nothing(tmp_path: Path) -> None:
+    """`decode` of integers without attributes is refused on all ranks; of floats it gives them as they are."""
+    rote.save(
+        tmp_path / "x.h5", {"n": rote.DistTensor.zeros(4, "[(0)]", dtype="i4"), "u": rote.DistTensor.zeros(4, "[(0)]")}
+    )
+
+    def program(comm: Comm) -> None:
+        call = lambda: rote.load(tmp_path / "x.h5", name="n", comm=comm, decode=True)  # noqa: E731
+        raised(comm, call, RoteError, "n is of integers that stand for no others", "load it without decode=")
+        assert rote.load(tmp_path / "x.h5", name="u", comm=comm, decode=True).dtype == "f8"
+
+    run(program, 2)
+
+
+def test_attributes_with_the_tensor(tmp_path: Path) -> None:
+    """`attrs=True` gives the tensor's own attributes beside it, the same on all ranks."""
+
+    def program(comm: Comm) -> None:
+        a = tensor(ARRAY, comm).to_xarray(("t", "y"), name="u", attrs={"units": "K", "_FillValue": -1.0})
+        for name in ("x.nc", "x.zarr"):
+            rote.save(tmp_path / name, a, {"title": "file"})
+            x, attributes = rote.load(tmp_path / name, "[(),(0)]", "u", comm=comm, attrs=True)
+            assert (x.shape, attributes) == ((4, 6), {"units": "K", "_FillValue": -1.0})
+
+    run(program, 2)
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+CUBE = np.arange(7 * 5 * 6.0).reshape(7, 5, 6)
+KEYS = [
+    np.s_[2:5],
+    np.s_[::2, 1:4],
+    np.s_[-1],
+    np.s_[3, ..., 2],
+    np.s_[..., 1::3],
+    np.s_[1:6:2, 4, 0:0],
+    np.s_[2, 3, 4],
+    np.s_[:, 1:100, -5:-1],
+    (),
+    np.int64(4),
+]
+
+
+def write_cubes(folder: Path) -> list[Path]:
+    """The cube in all formats, in chunks that no part fits, also in Fortran order and in another byte order."""
+    np.save(folder / "c.npy", CUBE)
+    np.save(folder / "f.npy", np.asfortranarray(CUBE.astype(">f8")))
+    with h5py.File(folder / "c.h5", "w") as file:
+        file.create_dataset("u", data=CUBE, chunks=(2, 3, 4))
+    for version in (2, 3):
+        group = zarr.create_group(folder / f"c{version}.zarr", zarr_format=version)
+        group.create_array("u", shape=CUBE.shape, chunks=(2, 3, 4), dtype="f8")[...] = CUBE
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_index_reads_a_part(tmp_path: Path, ranks: int) -> None:
+    """A part at numbers and slices is NumPy's, in every format, in any layout of the part, with idle ranks too."""
+    paths = write_cubes(tmp_path)
+
+    def program(comm: Comm) -> None:
+        for number, key in enumerate(KEYS):
+            part = CUBE[key]
+            names = "abc"[: part.ndim]
+            modes = ",".join(["(0)", "()", "()"][: part.ndim])
+            layouts = [f"[{modes}]", f"block[{modes[::-1].replace(')', '_').replace('(', ')').replace('_', '(')}]"]
+            layouts += [f"{' '.join(names[::-1])}: [{modes}]"] if part.ndim else []
+            layouts += [f"[{','.join(['()'] * part.ndim)}]{end}" for end in ("+(0)", "|(0@0)")]
+            for path in paths:
+                layout = layouts[(number + len(path.name)) % len(layouts)]
+                with rote.config(implicit="allow"):
+                    x = rote.load(path, layout, comm=comm, index=key)
+                same(x.local, cut(part, x.distribution, comm.rank), (path.name, key, layout))
+
+    run(program, ranks)
+
+
+def test_the_rest_is_not_read(tmp_path: Path) -> None:
+    """A chunk in which the part has nothing may be damaged; a part by the names of modes."""
+    group = zarr.create_group(tmp_path / "x.zarr")
+    group.create_array("u", shape=(4, 6), chunks=(1, 6), dtype="f8", dimension_names=("t", "y"))[...] = ARRAY
+    for chunk in ("0", "1", "3"):
+        (tmp_path / "x.zarr" / "u" / "c" / chunk / "0").write_bytes(b"damaged")
+
+    def program(comm: Comm) -> None:
+        x = rote.load(tmp_path / "x.zarr", name="u", comm=comm, index={"t": slice(2, 3), "y": 1})
+        np.testing.assert_array_equal(x.to_global(), [13])
+        raised(comm, lambda: rote.load(tmp_path / "x.zarr", name="u", comm=comm), RoteError, "cannot be read")
+
+    run(program, 2)
+
+
+def test_indices_that_are_refused(tmp_path: Path) -> None:
+    """Numbers outside, unknown names and what is no number or slice: one error on all ranks, and which."""
+    np.save(tmp_path / "x.npy", ARRAY)
+    bad = {
+        "outside of mode 0": 4,
+        "outside of mode 1": np.s_[:, -7],
+        "backwards": np.s_[::-1],
+        "another order": (0, 0, 0),
+    }
+    bad |= {"takes numbers and slices": [0, 1], "names 'time'": {"time": 1}, "has True": True, "has None": (None,)}
+
+    def program(comm: Comm) -> None:
+        for text, key in bad.items():
+            raised(comm, lambda: rote.load(tmp_path / "x.npy", comm=comm, index=key), IndexError, text, "\n")  # noqa: B023
+        mine = slice(0, comm.rank + 1)
+        raised(comm, lambda: rote.load(tmp_path / "x.npy", comm=comm, index=mine), rote.CommError, "of indices rank 0")
+
+    run(program, 2)
