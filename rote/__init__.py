@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .runtime.comm.resolve import run
     from .runtime.exchange.registry import methods
     from .tensor import DistTensor, load
+    from .tensor.dask import from_dask
     from .tensor.files import contents, save
     from .tensor.moving import redistribute
 else:
@@ -97,6 +98,7 @@ else:
             "runtime.comm.resolve": "run",
             "runtime.exchange.registry": "methods",
             "tensor": "DistTensor load",
+            "tensor.dask": "from_dask",
             "tensor.files": "contents save",
             "tensor.moving": "redistribute",
         },
@@ -107,6 +109,6 @@ else:
 __all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
 __all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
 __all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]
-__all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "grammar", "layout", "linalg"]
-__all__ += ["load", "methods", "parse", "parse_transition", "partial", "plot", "predict", "random", "redistribute"]
-__all__ += ["relabel", "root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]
+__all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "from_dask", "grammar"]
+__all__ += ["layout", "linalg", "load", "methods", "parse", "parse_transition", "partial", "plot", "predict", "random"]
+__all__ += ["redistribute", "relabel", "root", "run", "runtime", "save", "simulate", "trace", "tradeoff", "wisdom"]

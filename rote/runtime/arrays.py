@@ -121,9 +121,7 @@ def _refusal_of_dask(values: Any) -> str:
     layout = f"block[{','.join(['(0)', *['()'] * (order - 1)][:order])}]"
     return (
         "a Dask array d is not read: every rank would compute all of it\n"
-        "let each rank compute its part:\n"
-        f"x = rote.DistTensor.empty(d.shape, {layout!r}, dtype=d.dtype)\n"
-        "x.local[...] = d[x.slices()].compute()"
+        f"let each rank compute its part: rote.from_dask(d, {layout!r})"
     )
 
 

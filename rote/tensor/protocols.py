@@ -10,6 +10,7 @@ The functions that answer, and their tables, are in `rote.functions`; those for 
 from __future__ import annotations
 
 import operator
+import secrets
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
@@ -425,6 +426,40 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         except ImportError:
             raise RoteError("labelled arrays need xarray\npip install xarray") from None
         return xarray.DataArray(self, coords=coords, dims=dims, name=name, attrs=attrs)
+
+    def to_dask(self) -> Any:
+        """A Dask array of this tensor with a chunk for each rank's block, or tile of it; nothing is moved.
+
+        Each rank has its own chunks, so it computes what needs no other: `d[x.slices()]`, and element by element all of
+        `rote.from_dask(d, x.layout)`. A chunk of another rank is an error when it is computed.
+
+        Raises:
+            LayoutError: the tensor is partial, or has a view; or its blocks are no chunks, as in nested layouts.
+
+        >>> import rote
+        >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
+        >>> rote.from_dask(x.to_dask() + 1, x.layout).to_global()[0].tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+        """
+        check_values("to_dask", self.distribution)
+        import dask.array
+
+        places = [indices.to_array() for indices in self.distribution.index_sets(self.comm.rank)]
+
+        def block_at(block_info: Any) -> Any:
+            bounds = block_info[None]["array-location"]
+            parts = [slice(*np.searchsorted(indices, ends)) for indices, ends in zip(places, bounds, strict=True)]
+            if any(part.stop - part.start != stop - start for part, (start, stop) in zip(parts, bounds, strict=True)):
+                raise LayoutError(
+                    f"rank {self.comm.rank} does not have {bounds} of {self.distribution}\n"
+                    "compute d[x.slices()], or rote.from_dask(d, x.layout) of an array with the same chunks"
+                )
+            return self.local[tuple(parts)]
+
+        nothing = np.empty([0] * len(places), self.local.dtype)
+        name = f"rote-{secrets.token_hex(8)}"  # without it, Dask would pickle the tensor for a name
+        chunks = self.distribution.to_chunks()
+        return dask.array.map_blocks(block_at, chunks=chunks, dtype=nothing.dtype, meta=nothing, name=name)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_local"):

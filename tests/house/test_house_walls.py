@@ -95,6 +95,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "rich": ("rote.cli", "rote.io"),
     "h5py": ("rote.io", "rote.compat"),
     "zarr": ("rote.io",),
+    "dask": ("rote.tensor",),
     "xarray": ("rote.tensor",),
     "einops": ("rote.einops",),
     "hypothesis": ("rote.testing",),
@@ -315,7 +316,7 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 def test_the_costly_imports_wait() -> None:
     """What is optional, and the files that import lark, mpi4py, pyfftw and zarr, are imported inside functions only."""
     late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.comm.mpi")
-    late += ("pyfftw", "rote.fft.kernels.backends.fftw", "h5py", "zarr", "rote.io.chunks", "xarray")
+    late += ("pyfftw", "rote.fft.kernels.backends.fftw", "h5py", "zarr", "rote.io.chunks", "xarray", "dask")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert [(module, name) for module, name in eager if module != "rote.io.chunks"] == []
 

@@ -149,9 +149,7 @@ def main() -> None:
             for _, of in REFUSED.values():
                 with pytest.raises(TypeError, match=r"write its copy|let each rank"):
                     call(x, of)
-    d = dask.array.from_array(FIELD, chunks=1)
-    x = DistTensor.empty(d.shape, LAYOUTS[0], comm, dtype=d.dtype)
-    x.local[...] = d[x.slices()].compute()
+    x = rote.from_dask(dask.array.from_array(FIELD, chunks=1), LAYOUTS[0], comm)
     np.testing.assert_array_equal(x.to_global(), FIELD)
     if comm.rank == 0:
         print("as NumPy's")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import dask.array
 import numpy as np
 
 import rote
@@ -211,6 +212,7 @@ def _special(comm: Any, name: str, last: str, given: Arguments) -> Arguments:
         ("ifft", "ifft2", "ifftn", "irfft", "irfft2", "irfftn", "hfft"): {first: complex_matrix},
         ("forward", "backward"): {"x" if last == "forward" else "X": complex_matrix},
         ("from_global",): {"array": MATRIX},
+        ("from_dask",): {"array": dask.array.from_array(MATRIX, chunks=3)},
         ("from_local",): {"local": tensor(comm).local, "layout": ROWS, "shape": (6, 6)},
         ("from_slices",): {"local": tensor(comm).local, "slices": tensor(comm).slices()},
         ("accumulate_halo",): {"halo": tensor(comm).halo(1) if last == "accumulate_halo" else None},
