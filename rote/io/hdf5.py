@@ -406,7 +406,7 @@ def _attributes(node: Any, *names: str) -> dict[str, Any]:
     """The attributes of some names, or all, but those of types that h5py does not know."""
     attributes = {}
     for name in names or node.attrs:
-        with suppress(TypeError, KeyError):
+        with suppress(TypeError, KeyError, ValueError, OSError):
             attributes[name] = node.attrs[name]
     return attributes
 
@@ -495,11 +495,12 @@ def _new_step(path: Path, file: Any, step: int) -> Any:
 
 def _set_attribute(path: Path, node: Any, name: str, value: Any) -> None:
     """Set an attribute, or say that HDF5 has none of its kind: texts end at \\0, integers have 64 bits."""
-    if name in _STRUCTURE:
+    is_tensor = hasattr(node, "dtype")
+    if is_tensor and name in _STRUCTURE:
         raise RoteError(f"{os.fspath(path)}: {name} is an attribute of HDF5 itself\ngive yours another name")
     try:
         # netCDF reads a fill value only in the type of the elements that it stands for.
-        node.attrs[name] = np.asarray(value, node.dtype) if name == "_FillValue" and hasattr(node, "dtype") else value
+        node.attrs[name] = np.asarray(value, node.dtype) if is_tensor and name == "_FillValue" else value
     except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

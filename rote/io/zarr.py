@@ -342,13 +342,15 @@ def _stored(array: Any, folder: str = "") -> StoredTensor:
     return StoredTensor(array.shape, array.dtype, tuple(dims) if dims else None, plain, place, packing)
 
 
-def _number(text: str) -> float:
-    """The fill value in an attribute, which xarray writes as the letters of the bytes of a float.
+def _number(text: str) -> float | str:
+    """The fill value in an attribute, which xarray writes as the letters of the bytes of a float; or the text itself.
 
     >>> _number(_letters(-999.0))
     -999.0
     """
-    return float(np.frombuffer(base64.standard_b64decode(text), "<f8")[0])
+    with suppress(ValueError, IndexError):
+        return float(np.frombuffer(base64.standard_b64decode(text), "<f8")[0])
+    return text
 
 
 def _letters(number: float) -> str:

@@ -121,7 +121,7 @@ def _refusal_of_dask(values: Any) -> str:
     layout = f"block[{','.join(['(0)', *['()'] * (order - 1)][:order])}]"
     return (
         "a Dask array d is not read: every rank would compute all of it\n"
-        f"let each rank compute its part: rote.from_dask(d, {layout!r})"
+        f"let each rank compute its part:\nx = rote.from_dask(d, {layout!r})"
     )
 
 

@@ -115,7 +115,7 @@ def test_how_each_library_copies_to_the_host():
 
 @pytest.mark.parametrize("ranks", (1, 2, 3))
 def test_each_rank_computes_its_part_of_a_dask_array(ranks):
-    """Law: the lines that the error says give the tensor, and where chunks lie within parts, each is computed once."""
+    """Law: the line that the error says gives the tensor, and each chunk is computed once."""
     computed: Counter[Any] = Counter()
 
     def chunk(block: Any, block_info: Any = None) -> Any:
