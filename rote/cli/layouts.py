@@ -295,9 +295,9 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
 def _contents_answer(path: str, contents: Contents) -> Answer:
     tensors = []
     for name, stored in contents.tensors.items():
-        facts: Answer = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
-        facts["attributes"] = dict(stored.attributes)
-        tensors.append({**facts, "bytes": prod(stored.shape) * stored.dtype.itemsize})
+        facts = {"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "dims": stored.dims}
+        size = prod(stored.shape) * stored.dtype.itemsize
+        tensors.append({**facts, "attributes": dict(stored.attributes), "bytes": size})
 
     about: Answer = {"path": path, "step": contents.step, "steps": contents.steps}
     names = {"links": dict(contents.links), "unread": dict(contents.unread)}

@@ -268,15 +268,13 @@ def with_scales(parts: Sequence[Part]) -> list[Part]:
     scaled = []
     for part in parts:
         name = part.name or UNNAMED
-        if name in extents:
-            fits = part.dist.shape == (extents[name],) and part.dims in (None, (name,))
-            if not fits:
-                raise LayoutError(
-                    f"{name!r} is a mode of {extents[name]} indices, but the tensor of this name, its scale, has "
-                    f"shape {part.dist.shape} and dims {part.dims}\ngive the mode or the tensor another name"
-                )
-            part = part._replace(dims=(name,))
-        scaled.append(part)
+        is_scale = name in extents
+        if is_scale and (part.dist.shape != (extents[name],) or part.dims not in (None, (name,))):
+            raise LayoutError(
+                f"{name!r} is a mode of {extents[name]} indices, but the tensor of this name, its scale, has "
+                f"shape {part.dist.shape} and dims {part.dims}\ngive the mode or the tensor another name"
+            )
+        scaled.append(part._replace(dims=(name,)) if is_scale else part)
 
     return scaled
 

@@ -181,9 +181,8 @@ class _OpenArray:
             keys: list[str] = []
             extents = array.shards or array.chunks
             if not _is_whole(array):
-                ranges = [
-                    range(along.start // n, -(-along.stop // n)) for along, n in zip(places, extents, strict=True)
-                ]
+                pairs = zip(places, extents, strict=True)
+                ranges = [range(along.start // n, -(-along.stop // n)) for along, n in pairs]
                 keys = [array.metadata.encode_chunk_key(index) for index in product(*ranges)]
 
             opened = cls(folder, bounded(array), _version(folder, keys))
@@ -411,9 +410,9 @@ def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mar
         zarr.create_group(folder, attributes={**attributes, **mark})
         sync(os.path.join(folder, _METADATA))
 
-    for name, block, dist, dims, own_attributes in parts:
+    for name, block, dist, dims, particular in parts:
         grid = in_chunks(dist, block.dtype.itemsize)
-        described = {**(attributes if root else {}), **own_attributes}
+        described = {**(attributes if root else {}), **particular}
         if _FILL in described and block.dtype.kind == "f":
             described[_FILL] = _letters(described[_FILL])
 

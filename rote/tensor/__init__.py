@@ -30,7 +30,19 @@ def load(
 
 
 @overload
-def load(path: Path, *args: Any, attrs: Literal[True], **options: Any) -> tuple[DistTensor, dict[str, Any]]: ...
+def load(
+    path: Path,
+    layout: Layout | str | None = None,
+    name: str | None = None,
+    step: int | None = None,
+    comm: object | None = None,
+    grid: GridLike = None,
+    progress: Progress | None = None,
+    *,
+    index: Any = None,
+    decode: bool = False,
+    attrs: Literal[True],
+) -> tuple[DistTensor, dict[str, Any]]: ...
 
 
 def load(

@@ -444,6 +444,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         check_values("to_dask", self.distribution)
         import dask.array
 
+        map_blocks: Any = dask.array.map_blocks  # which has no types
         places = [indices.to_array() for indices in self.distribution.index_sets(self.comm.rank)]
 
         def block_at(block_info: Any) -> Any:
@@ -459,7 +460,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         nothing = np.empty([0] * len(places), self.local.dtype)
         name = f"rote-{secrets.token_hex(8)}"  # without it, Dask would pickle the tensor for a name
         chunks = self.distribution.to_chunks()
-        return dask.array.map_blocks(block_at, chunks=chunks, dtype=nothing.dtype, meta=nothing, name=name)
+        return map_blocks(block_at, chunks=chunks, dtype=nothing.dtype, meta=nothing, name=name)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_local"):

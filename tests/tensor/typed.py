@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 
+import rote
 import rote.array_api as xp
 from rote import DistTensor
 from rote.runtime import Comm
@@ -23,6 +24,8 @@ def program(comm: Comm) -> list[DistTensor]:
     x = DistTensor.from_function(lambda i, j: i + 1j * j, (4, 6), "block[(0),()]", comm)
     x += 1
     y = assert_type(x.real, DistTensor)
+    assert_type(rote.load("x.nc", name="u", index={"time": 0}), DistTensor)
+    assert_type(rote.load("x.nc", attrs=True), tuple[DistTensor, dict[str, Any]])
     assert_type(float(y.sum(layout="[]")), float)
     return [
         *(assert_type(x + 1, DistTensor), assert_type(2.0 * x, DistTensor), assert_type(x * np.ones(6), DistTensor)),
