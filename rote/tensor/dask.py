@@ -96,8 +96,8 @@ def _has_whole_chunks(dist: Distribution, rank: int, chunks: Chunks) -> bool:
 def _of_whole_chunks(chunks: Chunks, ranks: int) -> Distribution:
     """A distribution in blocks of whole chunks, over a grid that has most parts where there are most chunks.
 
-    >>> print(_of_whole_chunks(((4, 1, 1, 4), (6,)), 2))
-    block(5)[(0),()] on (10, 6), grid 2
+    >>> print(_of_whole_chunks(((4, 4, 2), (6,)), 2))
+    block(4,6)[(0),()] on (10, 6), grid 2
     """
     parts = [1] * len(chunks)
     left = ranks if chunks else 1

@@ -239,8 +239,8 @@ def load_as(
         return kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks), target, stored
 
     x, target, stored = again_if_replaced(read)
-    moved = x if x.distribution == target else redistributed(x, target.layout, "rote.load")
-    return moved, dict(stored.attributes)
+    tensor = x if x.distribution == target else redistributed(x, target.layout, "rote.load")
+    return tensor, dict(stored.attributes)
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
