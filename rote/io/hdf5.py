@@ -139,11 +139,11 @@ def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
 
     with one_version(path, comm, opens) as source, collective_errors(comm), readably(path, hint=_hint):
         if source is not None:
-            places, spread = stored.places(dist, comm.rank), stored.spread(block)
-            _check_chunks(source.node, places)
+            block_index = dist.index_sets(comm.rank)
+            _check_chunks(source.node, stored.places(block_index))
 
-            for index, slab in slabs(places, spread, spread.shape):
-                for selection, part in _selections(index, slab):
+            for index, slab in slabs(block_index, block, dist.max_local_shape()):
+                for selection, part in _selections(stored.places(index), stored.spread(slab)):
                     part[...] = source.node[selection].reshape(part.shape)
                 advance(slab.nbytes)
 

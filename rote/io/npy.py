@@ -92,7 +92,7 @@ def _read_window(
     shape, places = stored.shape, (EMPTY,) * len(stored.shape)
     spread = np.empty([0] * len(shape), block.dtype)
     if block.size:
-        places, spread = stored.places(dist, comm.rank), stored.spread(block)
+        places, spread = stored.places(dist.index_sets(comm.rank)), stored.spread(block)
     if stored.place.fortran_order:
         shape, places, spread = shape[::-1], places[::-1], spread.T
 

@@ -73,9 +73,8 @@ class StoredTensor:
     packing: Packing | None = field(default=None, repr=False, compare=False)
     window: Window | None = field(default=None, repr=False, compare=False)
 
-    def places(self, dist: Distribution, rank: int) -> tuple[IndexSet, ...]:
-        """Per mode of the file, where the elements of a rank's block are."""
-        index = dist.index_sets(rank)
+    def places(self, index: tuple[IndexSet, ...]) -> tuple[IndexSet, ...]:
+        """Per mode of the file, where the elements at some indices of the tensor are."""
         return index if self.window is None else self.window.places(index)
 
     def spread(self, block: Array) -> Array:

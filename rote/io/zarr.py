@@ -128,11 +128,11 @@ def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
         if not block.size or not dist.contributes(comm.rank):
             return None
         with readably(path, hint=_hint):
-            return _OpenArray.at(path, stored, stored.places(dist, comm.rank))
+            return _OpenArray.at(path, stored, stored.places(dist.index_sets(comm.rank)))
 
     with one_version(path, comm, opens) as source, collective_errors(comm), readably(path):
         if source is not None:
-            spread, places = stored.spread(block), stored.places(dist, comm.rank)
+            spread, places = stored.spread(block), stored.places(dist.index_sets(comm.rank))
             steps = [along.period for along in places]
             start = [along.start // step for along, step in zip(places, steps, strict=True)]
 
