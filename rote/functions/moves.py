@@ -28,7 +28,7 @@ from ..errors import GatherWarning, LayoutError, MoveWarning
 from ..host import memory
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Layout, shortened
 from ..runtime.comm.agreement import INSIDE, gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
@@ -77,7 +77,7 @@ class DataMove(NamedTuple):
     where: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.cause} moves {self.nbytes:,} bytes to one rank: {self.plan}"
+        return f"{self.where}: {self.cause} moves {self.nbytes:,} bytes to one rank: {shortened(self.plan)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, counted
 from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout
+from ..layout.layout import Layout, shortened
 from ..plot import drawing
 from ..plot.drawing import GAP, MOST_RANKS, brief, mode_names
 from ..units import in_bytes, in_seconds
@@ -367,13 +367,13 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
     """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
     rows, left = [], "text-align:left"
     for name, value in facts:
-        rows.append(element("tr", element("th", name.lower(), style=left), element("td", value, style=left)))
+        rows.append(element("tr", element("th", name.lower(), style=left), element("td", shortened(value), style=left)))
 
-    drawn = [_small_map(name, dist) for name, dist in maps[:_MAPS]]
+    drawn = [_small_map(shortened(name), dist) for name, dist in maps[:_MAPS]]
     if len(maps) > _MAPS:
         drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
 
-    parts = [element("div", element("b", kind), " ", element("code", head))]
+    parts = [element("div", element("b", kind), " ", element("code", shortened(head), title=head))]
     if rows:
         parts.append(element("table", *rows))
     parts.append(element("div", *drawn, style=_ROW))

@@ -7,6 +7,7 @@ the formatter prints it. It has no sizes: those come with a shape and a grid, in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from .distribution import Distribution
 
 __all__ = ["Entry", "Layout", "Op", "Transition", "as_entry", "as_layout", "layout_or_none", "parse"]
-__all__ += ["parse_transition"]
+__all__ += ["parse_transition", "shortened"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -268,6 +269,20 @@ class Transition(TransitionSyntax, Printed):
 
     def __repr__(self) -> str:
         return f"rote.parse_transition({str(self)!r})"
+
+
+def shortened(text: str) -> str:
+    """A text with the sizes of blocks, where these are nine or more, as the first three, dots and the last one.
+
+    People read it; `repr` has all sizes, which a program reads.
+
+    >>> shortened("block(1,0,0,0,0,0,0,0,0,7)[(0)] on (8,), grid 10")
+    'block(1,0,0,…,7)[(0)] on (8,), grid 10'
+    """
+    return _SIZES.sub(r"\1…,\2", text)
+
+
+_SIZES = re.compile(r"(?<=block\()((?:\d+,){3})(?:\d+,){5,}(\d+)(?=\))")
 
 
 @memoized(4096)

@@ -27,7 +27,7 @@ from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import OUTDATED, Distributed, refuse_assignment
 from ..functions.moves import attributed_to
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits, values_in
-from ..layout.layout import Layout
+from ..layout.layout import Layout, shortened
 from ..lazy import late
 from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
@@ -474,6 +474,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             f"DistTensor({self.shape}, {block.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
             f"rank={self._comm.rank}, {content})"
         )
+
+    def __str__(self) -> str:
+        """The text of `repr`, in which many sizes of blocks are shortened."""
+        return shortened(repr(self))
 
     def _repr_html_(self) -> str:
         dist = self.distribution

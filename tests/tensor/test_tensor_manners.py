@@ -286,3 +286,20 @@ def test_what_they_refuse() -> None:
                 call()
 
     rote.run(program, 2)
+
+
+def test_many_sizes_of_blocks_are_short_in_print() -> None:
+    """`print`, cards and listed moves name the first and last of many sizes; `repr`, and a card's title, name all."""
+
+    def program(comm: Any) -> None:
+        x = DistTensor.from_global(np.arange(24), "block[(0)]", comm)
+        few = x[x % 8 == 1]
+        sizes = ",".join(map(str, few.distribution.layout.modes[0][0].kind.sizes))
+        assert sizes.count(",") == comm.size - 1 and f"block({sizes})[(0)]" in repr(few)
+        assert "block(1,0,0,…,0)[(0)]" in str(few) and sizes not in str(few)
+        assert few._repr_html_().count(sizes) == 1 and "block(1,0,0,…,0)[(0)]" in few._repr_html_()
+        with rote.trace() as moves:
+            few.redistribute("[()]")
+        assert "block(1,0,0,…,0)[(0)]" in str(moves[0]) and sizes in moves[0].plan
+
+    rote.run(program, 12)
