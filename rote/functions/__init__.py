@@ -25,7 +25,7 @@ _ANSWERS = {
     "result_type shape shares_memory size",
     "indexing": "",
     "joining": "append atleast_1d atleast_2d atleast_3d block column_stack concatenate dstack hstack stack vstack",
-    "masks": "compress extract",
+    "masks": "compress extract fill_diagonal place put_along_axis putmask select",
     "matrices": "cholesky cond det diag diagonal eigh eigvalsh inv matrix_norm matrix_power norm slogdet solve trace "
     "vector_norm",
     "orthogonal": "lstsq matrix_rank matrix_transpose pinv qr svd svdvals",
@@ -36,7 +36,7 @@ _ANSWERS = {
     "reductions": "all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmin nanprod "
     "nansum prod sum ufunc.reduce",
     "reshaping": "argwhere flatnonzero nonzero ravel reshape unravel_index",
-    "samples": "convolve correlate",
+    "samples": "convolve correlate interp polyval trapezoid",
     "scans": "cumprod cumsum cumulative_prod cumulative_sum diff gradient nancumprod nancumsum ufunc.accumulate",
     "sets": "intersect1d setdiff1d setxor1d union1d",
     "sorting": "argsort digitize isin searchsorted sort take take_along_axis unique unique_all unique_counts "

@@ -182,6 +182,12 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     return first._on(block, target)
 
 
+def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
+    """The method `outer` of a ufunc: the function of each element of one operand and each of the other."""
+    standing = np.reshape(a, (*shape_of(a), *[1] * len(shape_of(b))))
+    return elementwise(f"{ufunc.__name__}.outer", ufunc, (standing, b), options)
+
+
 _EXAMPLES = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the usual values of the example
 
 _DOC = """The `numpy.{numpy}` of each element, with NumPy's rules for dtypes and special values.

@@ -1,22 +1,26 @@
-"""Functions that are given by samples: their convolutions and correlations."""
+"""Functions that are given by samples: their values between these, integrals and convolutions; and polynomials."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from ..errors import LayoutError
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array
+from . import reductions
 from .alignment import replicated
 from .distributed import Distributed, shape_of
-from .elementwise import conj
-from .indexing import fetch, known
+from .elementwise import conj, elementwise
+from .indexing import fetch, getitem, key_at, known
 from .rearranging import flip
+from .reductions import normal_axis
 from .reshaping import in_order
 from .rules import follows
 
-__all__ = ["convolve", "correlate"]
+__all__ = ["convolve", "correlate", "interp", "polyval", "trapezoid"]
 
 Mode = Literal["full", "same", "valid"]
 
@@ -57,6 +61,66 @@ def correlate(a: Any, v: Any, mode: Mode = "valid") -> Any:
         return conj(flip(turned, axis=0))
     backwards = np.conj(v)[::-1] if np.ndim(v) == 1 else v
     return _convolved("correlate", a, backwards, mode)
+
+
+@follows("along", np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Any:
+    """The values at x of the function through points, as `numpy.interp`; every rank gets all points.
+
+    >>> from rote import DistTensor
+    >>> np.interp(DistTensor.from_global([0.5, 3.0], "block[(0)]"), [0, 1, 2], [0, 10, 30]).to_global()
+    array([ 5., 30.])
+    """
+    places, values, ends = known(xp), known(fp), (known(left), known(right))
+    points = _tensor(x, (xp, fp, left, right))
+    return elementwise("interp", lambda block: np.interp(block, places, values, *ends, period), (points,), {})
+
+
+@follows("along", np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """The values at x of a polynomial, as `numpy.polyval`; every rank gets all coefficients, the highest power first.
+
+    >>> from rote import DistTensor
+    >>> np.polyval([1, 0, 2], DistTensor.from_global([1, 3], "block[(0)]")).to_global()
+    array([ 3, 11])
+    """
+    if len(shape_of(p)) != 1:
+        raise LayoutError(
+            f"polyval takes coefficients of order 1, not of shape {shape_of(p)}\n"
+            "write numpy.polyval(p.to_global(), x.to_global())"
+        )
+    coefficients = known(p)
+    return elementwise("polyval", lambda block: np.polyval(coefficients, block), (_tensor(x, (p,)),), {})
+
+
+@follows("reduction", np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along a mode by the trapezoidal rule, as `numpy.trapezoid`. Collective if the mode is split.
+
+    Args:
+        x: where the samples are, one for each index of the mode, or a tensor of y's shape; if None, `dx` apart.
+
+    >>> from rote import DistTensor
+    >>> float(np.trapezoid(DistTensor.from_global([0.0, 1.0, 4.0], "block[(0)]"), [0, 1, 3]))
+    5.5
+    """
+    values = _tensor(y, (x, dx))
+    order = len(values.distribution.shape)
+    mode = normal_axis(axis, order)
+
+    steps = known(dx)
+    if x is not None and np.ndim(x) == 1:
+        steps = np.diff(as_array(known(x))).reshape([-1 if m == mode else 1 for m in range(order)])
+    elif x is not None:
+        steps = np.diff(x, axis=mode)
+    after, before = (getitem(values, key_at(part, (mode,), order)) for part in (slice(1, None), slice(None, -1)))
+    return reductions.sum(steps * (after + before) / 2.0, mode)
+
+
+def _tensor(value: Any, others: Sequence[Any]) -> Any:
+    """A value as a tensor: an array becomes a replicated one, beside another tensor."""
+    first = next((x for x in (value, *others) if isinstance(x, Distributed)), None)
+    return value if value is first or first is None else replicated(as_array(value), first)
 
 
 def _convolved(name: str, a: Any, v: Any, mode: Mode) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import functions
 
-__all__ = ["HINTS", "method_hint", "name_hint", "refusal"]
+__all__ = ["HINTS", "name_hint", "refusal"]
 
 _NAMES = {
     "view": "x.astype(dtype), x.reshape(shape), or x.local.view(dtype) for this rank's block alone",
@@ -54,18 +54,11 @@ _NAMES = {
 }
 HINTS: dict[Any, str] = {
     np.save: "x.save(path)",
-    np.select: "numpy.where(condition, x, y), within one another for more",
     np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
     np.partition: "numpy.sort(x), which is ordered over all ranks",
     np.argpartition: "numpy.argsort(x), which is ordered over all ranks",
-    np.fill_diagonal: "x[numpy.arange(n), numpy.arange(n)] = value",
     np.put: "x.reshape(-1)[indices] to read, x[numpy.unravel_index(indices, x.shape)] = values to write",
-    np.putmask: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
-    np.place: "x[mask] = value, or numpy.copyto(x, values, where=mask)",
     np.choose: "numpy.where(condition, x, y), within one another for more",
-    np.trapezoid: "numpy.sum(0.5 * dx * (y[1:] + y[:-1]), axis=0), along mode 0",
-    np.polyval: "DistTensor.from_local(numpy.polyval(p, x.local), x.distribution, comm=x.comm)",
-    np.interp: "DistTensor.from_local(numpy.interp(x.local, xp, fp), x.distribution, comm=x.comm)",
     np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
     np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
     np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
@@ -102,12 +95,3 @@ def name_hint(name: str) -> str:
     if isinstance(function, np.ufunc) or name in functions.ANSWERING:
         return f"numpy.{name}(x, …)"
     return HINTS.get(function, "")
-
-
-def method_hint(ufunc: np.ufunc, method: str) -> str:
-    """The replacement for a ufunc's method that is not answered; empty if only the whole array helps."""
-    if method == "outer":
-        return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
-    if method == "at":
-        return f"x[indices] = numpy.{ufunc.__name__}(x[indices], values) if no index is there twice, or numpy.bincount"
-    return ""

@@ -32,7 +32,7 @@ from ..lazy import late
 from ..runtime.arrays import refuse_mask, refuse_remote
 from ..runtime.placement import check_values
 from .creators import CREATORS, made_like
-from .hints import HINTS, method_hint, name_hint, refusal
+from .hints import HINTS, name_hint, refusal
 
 __all__ = ["ArrayProtocols", "answer"]
 
@@ -86,7 +86,11 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             numbers = _as_numbers(inputs, kwargs)
             if numbers is not None:
                 return getattr(ufunc, method)(*numbers[0], **numbers[1])
-            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_hint(ufunc, method)))
+            if method == "outer":
+                return functions.elementwise.outer(ufunc, *inputs, **kwargs)
+            if method == "at":
+                return functions.masks.add_at(ufunc, *inputs)
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})"))
 
         # NumPy gives `out` as a tuple, and no axis where the user gives none, which means mode 0.
         (out,) = kwargs.pop("out", (None,))

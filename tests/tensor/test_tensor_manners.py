@@ -42,7 +42,7 @@ NUMBERS: dict[str, Call] = {
     "full": lambda x: np.full(3, x.max()),
     "zeros": lambda x: np.zeros((x.argmax(), 2)),
     "reshape": lambda x: np.arange(22).reshape(x.argmax(), 2),
-    "interp": lambda x: np.interp(x.mean(), [0, 10], [5, 6]),
+    "kron": lambda x: np.kron(x.mean(), [1, 2]),
     "tile": lambda x: np.tile([1, 2], x.argmax()),
     "repeat": lambda x: np.repeat([1, 2], x.argmax()),
     "roll": lambda x: np.roll([1, 2, 3], x.argmax()),
@@ -194,7 +194,39 @@ ANSWERED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "block of one": lambda x, y, z: [np.block(x), np.block([z, z[:2], 1]), np.block([[[x]], [[x]]])],
     "where": lambda x, y, z: np.where(y),
     "cross": lambda x, y, z: np.cross(x[:, :3], z[:3]),
+    "interp": lambda x, y, z: [np.interp(x, [0, 2, 5], [1, 8, 9]), np.interp(z, KERNEL[::-1], KERNEL, -1, 7)],
+    "interp of a table": lambda x, y, z: [np.interp([0.5, 3], np.sort(z), z), np.interp(x, [1, 5], [2, 4], period=6)],
+    "polyval": lambda x, y, z: [np.polyval([1, 0, 2], x), np.polyval(z, x), np.polyval(z, [1, 2])],
+    "trapezoid": lambda x, y, z: [np.trapezoid(x), np.trapezoid(x, dx=2, axis=0), np.trapezoid(x, z[:4])],
+    "trapezoid of places": lambda x, y, z: [np.trapezoid(x, x * x, axis=0), np.trapezoid(z, np.arange(7) ** 2)],
+    "select": lambda x, y, z: [np.select([y, x > 2], [x, 10 * x], -1), np.select([MASK, y], [1, 2])],
+    "select f4": lambda x, y, z: np.select([y, x > 2], [x.astype("f4"), 1]),
+    "fill_diagonal": lambda x, y, z: [changed(x, np.fill_diagonal, 9), changed(x.T, np.fill_diagonal, [1, 2], True)],
+    "putmask": lambda x, y, z: [changed(x, np.putmask, y, x * 2), changed(x, np.putmask, MASK, [1, 2, 3, 4, 5])],
+    "putmask one": lambda x, y, z: [changed(x, np.putmask, y, 7.5)],
+    "place": lambda x, y, z: [
+        changed(x, np.place, y, [1, 2, 3]),
+        changed(x, np.place, MASK, z),
+        changed(x, np.place, x > 99, [1]),
+    ],
+    "put_along_axis": lambda x, y, z: changed(x, np.put_along_axis, np.argmax(x, 1)[:, None], -1, 1),
+    "put_along_axis of places": lambda x, y, z: changed(x, np.put_along_axis, np.array([[2, 1, 0, 0]]), z[None, :4], 0),
+    "put_along_axis of all": lambda x, y, z: changed(x, np.put_along_axis, np.array([7, 0]), [1, 2], None),
+    "outer": lambda x, y, z: [np.add.outer(x, z), np.subtract.outer([1, 2], z), np.maximum.outer(z, 3.0)],
+    "add.at": lambda x, y, z: [
+        changed(z, np.add.at, [0, 0, -1], [1, 2, 3]),
+        changed(x, np.add.at, ([0, 0, 2], [1, 1, 3]), 5),
+    ],
+    "at rows": lambda x, y, z: [changed(x, np.multiply.at, [1, 1], 2), changed(x, np.add.at, [2, 0], z[:4])],
+    "negative.at": lambda x, y, z: [changed(x, np.negative.at, ([0, 2, 2], 1)), changed(x, np.maximum.at, 1, x[0])],
 }
+
+
+def changed(x: Any, change: Callable[..., Any], *args: Any) -> Any:
+    """A copy of a tensor or of an array, after it was changed in place."""
+    copy = x.copy()
+    change(copy, *args)
+    return copy
 
 
 def whole(result: Any) -> Any:
@@ -281,6 +313,17 @@ def test_what_they_refuse() -> None:
             (lambda: np.matvec(x, z), rote.LayoutError, "modes of one extent"),
             (lambda: np.histogram_bin_edges(z, "stone"), ValueError, "bins are by one of"),
             (lambda: np.meshgrid(z, z, indexing="yx"), rote.LayoutError, "neither"),
+            (lambda: np.interp(z, [1, 2], [1]), ValueError, "length"),
+            (lambda: np.select([z > 1], []), ValueError, "as many choices"),
+            (lambda: np.select([z], [z]), TypeError, "condition is a tensor or an array of bool"),
+            (lambda: np.fill_diagonal(z, 1), ValueError, "of order 2"),
+            (lambda: np.putmask(x, [True], 1), ValueError, "has the shape of the tensor"),
+            (lambda: np.putmask(x.astype(int), x > 1, x), TypeError, "Cannot cast"),
+            (lambda: np.place(x, x > 1, []), ValueError, "no values to write"),
+            (lambda: np.put_along_axis(x, [0], 1, 0), ValueError, "order of the tensor"),
+            (lambda: np.add.at(x, [3], 1), IndexError, "out of bounds"),
+            (lambda: np.add.at(x, slice(2), 1), IndexError, "integers or arrays"),
+            (lambda: np.add.at(FIELD.copy(), [0], x), TypeError, "writes tensors into no array"),
         ):
             with pytest.raises(error, match=text):
                 call()

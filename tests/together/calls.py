@@ -41,11 +41,11 @@ ALONE += " compile_einsum einsum_scaling predict cache_info clear_caches fft.com
 ALONE += " fft.kinds fft.fftfreq fft.rfftfreq"
 # Functions with tests of their own, because a right call needs more than the names of parameters say.
 APART = {"DistTensor.from_roots", "DistTensor.on_roots", "DistTensor.item", "numpy.where", "numpy.compress"}
-APART |= {"numpy.convolve", "numpy.correlate"}  # of vectors
+APART |= {"numpy.convolve", "numpy.correlate", "numpy.select", "numpy.put_along_axis"}  # of vectors and lists
 
 TENSORS = (
     *("x", "a", "a1", "a2", "ar", "arr", "ary", "array", "m", "X", "element", "condition", "x1", "x2", "b", "values"),
-    *("y", "dst", "src", "test_elements", "obj", "self", "ar1", "ar2"),
+    *("y", "dst", "src", "test_elements", "obj", "self", "ar1", "ar2", "mask"),
 )
 LISTS = ("tensors", "arrays", "tup", "operands", "arrays_and_dtypes")
 
@@ -64,6 +64,11 @@ RIGHT: Arguments = {
     "bins": np.array([1.0, 3.0]),
     "fill_value": 2.0,
     "value": 2.0,
+    "val": 2.0,
+    "vals": np.array([2.0]),
+    "p": np.array([1.0, 2.0]),
+    "xp": np.array([0.0, 5.0]),
+    "fp": np.array([1.0, 2.0]),
     "indices": np.array([1, 0]),
     "width": 1,
     "repetitions": 2,
