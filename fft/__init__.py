@@ -10,12 +10,23 @@ Importing the package imports neither NumPy nor a library of transforms: each na
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rote.lazy import attach
 
 if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
+
+__ua_domain__ = "numpy.scipy.fft"
+
+
+def __ua_function__(method: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Answer for a function of `scipy.fft` of a tensor, after `scipy.fft.set_backend(rote.fft)`."""
+    from rote.tensor import DistTensor
+
+    function = globals()["__getattr__"](method.__name__) if args and isinstance(args[0], DistTensor) else None
+    return NotImplemented if function is None else function(*args, **options)
+
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .families import algorithms

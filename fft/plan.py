@@ -35,7 +35,15 @@ from .program.program import Pair, bind_pair, empty, list_moves, transformed
 from .request import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
 from .walk import Walk, describe
-from .wavenumbers import Nyquist, Wavenumbers, local_wavenumbers, shell_sums, wavenumber_tensors
+from .wavenumbers import (
+    Nyquist,
+    Wavenumbers,
+    chosen_axes,
+    local_wavenumbers,
+    shell_sums,
+    spectrum_at,
+    wavenumber_tensors,
+)
 
 if TYPE_CHECKING:
     from .tuning import Decision, Tried
@@ -365,7 +373,13 @@ class FFT:
         """
         return empty(with_components(self.walk.target, tensor_shape(components)), self.output_dtype, self._comm)
 
-    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Wavenumbers, ...]:
+    def wavenumbers(
+        self,
+        L: float | Sequence[float] = 2 * pi,
+        nyquist: Nyquist = "keep",
+        axes: Sequence[int] | int | None = None,
+        layout: Layout | str | None = None,
+    ) -> tuple[Wavenumbers, ...]:
         """The angular wavenumbers 2 pi k / L of the spectrum, as tensors that broadcast to it.
 
         A derivative along an axis is a product with `1j` times its wavenumbers. For an even extent n, the highest
@@ -377,6 +391,8 @@ class FFT:
             L: the length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
                 spacings long, and so is one that is mirrored, but that of "dct1" n - 1 and of "dst1" n + 1.
             nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
+            axes: the axes whose wavenumbers are wanted; all that are transformed if None.
+            layout: the layout of the spectrum, if it was redistributed, such as `X.layout`.
 
         Returns:
             One tensor per axis of `axes`, in radians per unit of L and in the transform's real dtype. It has extent 1
@@ -386,7 +402,8 @@ class FFT:
             `local_wavenumbers`.
 
         Raises:
-            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
+            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word; an
+                axis is not transformed, or the layout does not fit the spectrum.
 
         >>> f = FFT(8, "block[(0)]", dtype="f8")
         >>> [k.to_global().tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
@@ -397,9 +414,17 @@ class FFT:
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
         True
         """
-        return wavenumber_tensors(self.walk, self._axes, self._comm, L, nyquist)
+        target = spectrum_at(self.walk, layout)
+        named = chosen_axes(axes, self._axes, len(target.shape))
+        return wavenumber_tensors(self.walk, target, named, self._comm, L, nyquist)
 
-    def local_wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
+    def local_wavenumbers(
+        self,
+        L: float | Sequence[float] = 2 * pi,
+        nyquist: Nyquist = "keep",
+        axes: Sequence[int] | int | None = None,
+        layout: Layout | str | None = None,
+    ) -> tuple[Array, ...]:
         """The wavenumbers of this rank's block of the spectrum, for loops over blocks.
 
         Arguments and errors are those of `wavenumbers`.
@@ -412,7 +437,9 @@ class FFT:
         >>> [k.shape for k in f.local_wavenumbers()]
         [(4, 1), (1, 5)]
         """
-        return local_wavenumbers(self.walk, self._axes, self._comm, L, nyquist)
+        target = spectrum_at(self.walk, layout)
+        named = chosen_axes(axes, self._axes, len(target.shape))
+        return local_wavenumbers(self.walk, target, named, self._comm, L, nyquist)
 
     def shell_sums(self, values: DistTensor, L: float | Sequence[float] = 2 * pi) -> Array:
         """The sums of values over shells of wavenumbers: a radial spectrum. Collective.

@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rote.errors import LayoutError
-from rote.layout.layout import Layout
+from rote.functions.reductions import normal_axes
+from rote.layout.distribution import Distribution, distribute
+from rote.layout.layout import Layout, as_layout
 from rote.layout.refine import with_components
 from rote.runtime.comm.protocol import Array, Comm
 from rote.tensor import DistTensor
@@ -17,8 +19,8 @@ from rote.tensor import DistTensor
 from .transforms import HALVING, KINDS, real_dtype
 from .walk import Walk
 
-__all__ = ["NYQUIST", "Lengths", "Nyquist", "Wavenumbers", "frequencies", "local_wavenumbers"]
-__all__ += ["shell_sums", "shells", "wavenumber_tensors", "wavenumbers"]
+__all__ = ["NYQUIST", "Lengths", "Nyquist", "Wavenumbers", "chosen_axes", "frequencies", "local_wavenumbers"]
+__all__ += ["shell_sums", "shells", "spectrum_at", "wavenumber_tensors", "wavenumbers"]
 
 Lengths = float | Sequence[float]
 
@@ -145,20 +147,44 @@ def _plain(result: Any) -> Any:
     return tuple(map(_plain, result)) if type(result) is tuple else result
 
 
-def local_wavenumbers(walk: Walk, axes: tuple[int, ...], comm: Comm, L: Lengths, nyquist: Nyquist) -> tuple[Array, ...]:
-    """The wavenumbers of this rank's block of a spectrum; see `FFT.local_wavenumbers`."""
-    indices = walk.target.tensor_indices(comm.rank)
+def spectrum_at(walk: Walk, layout: Layout | str | None) -> Distribution:
+    """The distribution of a spectrum in a layout, on the grid on which it is transformed; that of it, if None."""
+    target = walk.target
+    return target if layout is None else distribute(as_layout(layout), target.shape, target.grid)
+
+
+def chosen_axes(axes: Sequence[int] | int | None, transformed: tuple[int, ...], order: int) -> tuple[int, ...]:
+    """The axes that a call names, all that are transformed if None.
+
+    Raises:
+        LayoutError: one of them is not transformed.
+
+    >>> chosen_axes((0, -1), (0, 1, 2), 3)
+    (0, 2)
+    """
+    if axes is None:
+        return transformed
+    named = normal_axes(axes if isinstance(axes, int) else tuple(axes), order)
+    if not {*named} <= {*transformed}:
+        raise LayoutError(f"wavenumbers are of transformed axes, {transformed}, not of {named}")
+    return named
+
+
+def local_wavenumbers(
+    walk: Walk, target: Distribution, axes: tuple[int, ...], comm: Comm, L: Lengths, nyquist: Nyquist
+) -> tuple[Array, ...]:
+    """The wavenumbers of this rank's block of a spectrum in any layout; see `FFT.local_wavenumbers`."""
+    indices = target.tensor_indices(comm.rank)
     return wavenumbers(walk, axes, [indices[axis] for axis in axes], L, nyquist)
 
 
 def wavenumber_tensors(
-    walk: Walk, axes: tuple[int, ...], comm: Comm, L: Lengths, nyquist: Nyquist
+    walk: Walk, target: Distribution, axes: tuple[int, ...], comm: Comm, L: Lengths, nyquist: Nyquist
 ) -> tuple[Wavenumbers, ...]:
-    """The wavenumbers of a spectrum as tensors that broadcast to it; see `FFT.wavenumbers`."""
-    target = walk.target
+    """The wavenumbers of a spectrum in any layout as tensors that broadcast to it; see `FFT.wavenumbers`."""
     layout, order = target.layout, len(target.shape)
     if layout.view is not None:  # no tensor of one axis has blocks that broadcast to those of a view
-        shape, blocks = target.local_shape(comm.rank), local_wavenumbers(walk, axes, comm, L, nyquist)
+        shape, blocks = target.local_shape(comm.rank), local_wavenumbers(walk, target, axes, comm, L, nyquist)
         return tuple([Wavenumbers(np.broadcast_to(block, shape).copy(), target, comm) for block in blocks])
 
     ends = []

@@ -140,7 +140,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if caller.startswith("numpy.ma."):
             hint = "a tensor has no mask: write array.filled(value) in place of the masked array"
         if caller.startswith("scipy.fft."):
-            hint = "write the function of rote.fft, which has the same name"
+            hint = "write the function of rote.fft, which has the same name, or scipy.fft.set_backend(rote.fft)"
         if caller.startswith("numpy.testing."):
             hint = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
         raise LayoutError(f"a tensor is not gathered silently; {hint}")
