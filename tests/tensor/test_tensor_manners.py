@@ -331,6 +331,36 @@ def test_what_they_refuse() -> None:
     rote.run(program, 2)
 
 
+# Calls that are refused, with what NumPy gives for the whole arrays of x, a matrix, and y, another one.
+REPLACED: dict[str, Callable[[Any, Any], Any]] = {
+    "kron": lambda x, y: np.kron(x, y),
+    "vander": lambda x, y: np.vander(x[0]),
+    "ediff1d": lambda x, y: np.ediff1d(x),
+    "diagflat": lambda x, y: np.diagflat(x),
+    "diag_indices_from": lambda x, y: np.diag_indices_from(x[:, :3]),
+    "tril_indices_from": lambda x, y: np.tril_indices_from(x),
+    "triu_indices_from": lambda x, y: np.triu_indices_from(x),
+    "real_if_close": lambda x, y: np.real_if_close(x),
+    "sort_complex": lambda x, y: np.sort_complex(x),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_replacements_are_right(name: str) -> None:
+    """Law: the line that a refusal says to write gives what NumPy gives for the whole arrays."""
+    want = REPLACED[name](FIELD, FIELD[:2])
+
+    def program(comm: Any) -> None:
+        x = DistTensor.from_global(FIELD, "block[(0),()]", comm)
+        operands = {"x": {"vander": x[0], "diag_indices_from": x[:, :3]}.get(name, x), "y": x[:2], "numpy": np}
+        with pytest.raises(TypeError, match="is not answered") as refused:
+            REPLACED[name](x, x[:2])
+        with rote.config(implicit="allow"):
+            compare(eval(str(refused.value).partition("write ")[2], operands), want, name)
+
+    rote.run(program, 2)
+
+
 def test_many_sizes_of_blocks_are_short_in_print() -> None:
     """`print`, cards and listed moves name the first and last of many sizes; `repr`, and a card's title, name all."""
 
