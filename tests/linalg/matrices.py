@@ -157,12 +157,13 @@ def check_solutions(comm: Comm, part: str) -> None:
         a, b = GENERAL[name](n, dtype), numbers((n, 3), dtype, 1)
         x = laid(a, text, comm)
         y = laid(b, LAYOUTS[n % 4], comm)
+        growth = 8 if name == "wilkinson" else 1  # of rounding; NumPy's own solution happens to be exact
         got, want = np.linalg.solve(x, y), np.linalg.solve(a, b)
         in_place_of(got, y)
         z = whole(got, want)
-        as_good(a @ z - b, a @ want - b, size(a) * size(want), (name, n, dtype, text))
+        as_good(a @ z - b, a @ want - b, size(a) * size(want) * growth, (name, n, dtype, text))
         z, want = whole(np.linalg.solve(x, b[:, 0]), want[:, 0]), want[:, 0]
-        as_good(a @ z - b[:, 0], a @ want - b[:, 0], size(a) * size(want), (name, n, dtype, text))
+        as_good(a @ z - b[:, 0], a @ want - b[:, 0], size(a) * size(want) * growth, (name, n, dtype, text))
 
         got, want = np.linalg.inv(x), np.linalg.inv(a)
         in_place_of(got, x)
