@@ -59,10 +59,11 @@ class CommError(RoteError, RuntimeError):
 
 
 class GatherWarning(UserWarning):
-    """Every rank comes to hold a whole tensor, or a whole axis of one, that was split; the text says how many bytes.
+    """Ranks come to hold a whole tensor, or a whole axis of one, that was split; the text says how many bytes.
 
-    Gathers of 16 MiB or more that no call asked for, results that every rank holds whole and that are larger than the
-    largest operand's block, and transforms along an axis that is gathered. `rote.config(gather="allow")` is silent.
+    Gathers of 16 MiB or more that no call asked for, those of a solver on one rank among them; results that every rank
+    holds whole and that are larger than the largest operand's block; and transforms along an axis that is gathered.
+    `rote.config(gather="allow")` is silent.
 
     >>> import rote, warnings
     >>> def program(comm):

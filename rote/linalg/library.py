@@ -27,7 +27,7 @@ from ..runtime.comm.agreement import gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm, MpiHandle, NativeMpi
 
-__all__ = ["INSTALL", "files_for", "library", "opened"]
+__all__ = ["INSTALL", "files_for", "handle_of", "library", "opened"]
 
 INSTALL = "pip install mkl, which the extra rote-tensor[fast] has, on Linux x86-64; elsewhere a ScaLAPACK of the system"
 """What brings ScaLAPACK."""
