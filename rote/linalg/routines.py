@@ -20,7 +20,7 @@ from ..host import memory
 from ..runtime.comm.agreement import gathered
 from ..units import in_bytes
 from .library import library
-from .matrix import arguments
+from .matrix import LIMIT, arguments
 from .walks import Trans, diagonal, width_of
 
 __all__ = ["cholesky", "eigenvalues", "eigh", "inv", "pivoted", "qr", "solve", "svd", "triangular_solve"]
@@ -92,8 +92,8 @@ def _call(name: str, x: Distributed, *args: Any, more: int = 0) -> int:
 
     if works:
         run(ask=True)
-        sizes = [int(work[0].real) + (0 if number else more) for number, work in enumerate(works)]
-        _check_memory(name, x, sum(size * work.itemsize for size, work in zip(sizes, works, strict=True)))
+        sizes = [_words(work[0]) + (0 if number else more) for number, work in enumerate(works)]
+        _check_work(name, x, sum(size * work.itemsize for size, work in zip(sizes, works, strict=True)), max(sizes))
         works = [np.zeros(max(size, 1), work.dtype) for size, work in zip(sizes, works, strict=True)]
 
     infos = gathered(x.comm, name, run(ask=False))
@@ -110,8 +110,16 @@ def _as_argument(value: Any) -> Any:
     return c_void_p(value.ctypes.data) if isinstance(value, np.ndarray) else byref(c_int(int(value)))
 
 
-def _check_memory(name: str, x: Distributed, nbytes: int) -> None:
-    """Refuse workspaces that would take all memory of some node. Collective."""
+def _words(answer: Any) -> int:
+    """The size of a workspace, which a routine rounds to a number of the workspace's dtype, perhaps down."""
+    return int(answer if answer.dtype.kind == "i" else np.ceil(np.nextafter(answer.real, np.inf)))
+
+
+def _check_work(name: str, x: Distributed, nbytes: int, words: int) -> None:
+    """Refuse workspaces that would take all memory of some node, or have too many words to be counted. Collective."""
+    if max(gathered(x.comm, name, words)) >= LIMIT:
+        raise PlanError(f"{name} of a matrix of shape {x.distribution.shape} takes 2^31 words\nrun it on more ranks")
+
     needs, nodes = gathered(x.comm, name, (nbytes + x.local.nbytes, memory())), x.comm.nodes()
     for node in range(max(nodes) + 1):
         members = [need for need, number in zip(needs, nodes, strict=True) if number == node]

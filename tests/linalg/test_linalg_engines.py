@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import engines
@@ -12,6 +13,7 @@ from tensors import agreed_error
 
 import rote
 from rote.host import mkl_files
+from rote.linalg import routines
 from rote.linalg.library import files_for
 
 PROGRAM = Path(__file__).with_name("engines.py")
@@ -69,6 +71,13 @@ def test_one_rank_with_a_whole_matrix_is_warned_of(monkeypatch):
             assert rote.run(program, 2) == [True, True]
         with rote.config(gather="error"), pytest.raises(rote.LayoutError, match="pip install mkl"):
             rote.run(program, 2)
+
+
+def test_sizes_of_workspaces_are_not_rounded_down():
+    """Law: a routine answers in the dtype of the workspace, in which a large number may be less than it is."""
+    for dtype, words in product(("f4", "f8", "c8", "c16"), (1, 100, (1 << 24) + 1, (1 << 30) + 33)):
+        assert words <= routines._words(np.dtype(dtype).type(words)) <= words * (1 + 1e-6) + 2
+    assert routines._words(np.int32(7)) == 7
 
 
 def test_an_unknown_solver_is_refused():
