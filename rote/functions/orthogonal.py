@@ -34,7 +34,7 @@ from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import fetch, getitem
-from .moves import solver
+from .moves import because, solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
 from .rules import follows
@@ -242,13 +242,14 @@ def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any,
     rank = np.int32(int(reductions.count_nonzero(elementwise("greater", np.greater, (values, least), {}))))
 
     columns = (3,) * (np.ndim(b) - 1)
-    terms = ((_OTHER, COLUMNS), (_OTHER,), (ROWS, _OTHER), (ROWS, *columns))
-    inverses = elementwise("lstsq", _inverted, (values, least), {})
-    x = contract((conjugate(right), inverses, conjugate(left), b), terms, (COLUMNS, *columns), "lstsq")
-
-    rest = elementwise("subtract", np.subtract, (b, matmul(a, x)), {})
-    squares = elementwise("square", lambda block: block.real**2 + block.imag**2, (rest,), {})
-    sums = reductions.sum(squares, 0, keepdims=not columns)
+    parts = contract((conjugate(left), b), ((ROWS, _OTHER), (ROWS, *columns)), (_OTHER, *columns), "lstsq")
+    with because("lstsq", owns=True):
+        inverses = elementwise("lstsq", _inverted, (values, least), {})
+        terms = (_OTHER, COLUMNS), (_OTHER,), (_OTHER, *columns)
+        x = contract((conjugate(right), inverses, parts), terms, (COLUMNS, *columns), "lstsq")
+        rest = elementwise("subtract", np.subtract, (b, matmul(a, x)), {})
+        squares = elementwise("square", lambda block: block.real**2 + block.imag**2, (rest,), {})
+        sums = reductions.sum(squares, 0, keepdims=not columns)
     return x, sums if m > n == rank else getitem(sums, slice(0, 0)), rank, values
 
 
