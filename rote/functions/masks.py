@@ -172,7 +172,7 @@ def add_at(ufunc: np.ufunc, a: Any, indices: Any, *values: Any) -> None:
 
     # Work on each element once: `rows` are those that occur, and `number` says which of them an index means.
     shape = a.distribution.shape[: len(key)]
-    points = parse_key(tuple(map(np.atleast_1d, key)), shape)[0].taken
+    points: Any = parse_key(tuple(map(np.atleast_1d, key)), shape)[0].taken
     flat, number = np.unique(np.ravel_multi_index(tuple(points), shape), return_inverse=True)
     places = np.unravel_index(flat, shape)
     rows = np.array(known(getitem(a, places)))

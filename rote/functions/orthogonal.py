@@ -34,7 +34,7 @@ from .contraction.run import contract
 from .distributed import Array, Distributed
 from .elementwise import elementwise
 from .indexing import fetch, getitem
-from .moves import because, solver
+from .moves import attributed_to, solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
 from .rules import follows
@@ -243,7 +243,7 @@ def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any,
 
     columns = (3,) * (np.ndim(b) - 1)
     parts = contract((conjugate(left), b), ((ROWS, _OTHER), (ROWS, *columns)), (_OTHER, *columns), "lstsq")
-    with because("lstsq", owns=True):
+    with attributed_to("lstsq", of_result=True):
         inverses = elementwise("lstsq", _inverted, (values, least), {})
         terms = (_OTHER, COLUMNS), (_OTHER,), (_OTHER, *columns)
         x = contract((conjugate(right), inverses, parts), terms, (COLUMNS, *columns), "lstsq")

@@ -240,7 +240,7 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
         return x._with(np.asarray(function(x.local)))
     if not isinstance(other, Distributed):
         raise LayoutError(f"{name} takes a tensor, one at least")
-    return replicated(np.asarray(function(replicated(x, other).local)), other)
+    return replicated(np.asarray(function(as_array(x))), other)
 
 
 @follows("indexed", np.take)

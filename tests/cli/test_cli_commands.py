@@ -367,7 +367,7 @@ def test_contents() -> None:
     told = answer("contents", "contents", "run.zarr", "--step", 5)
     assert (told["path"], told["step"], told["steps"]) == ("run.zarr", 5, [0, 5])
     assert told["attributes"] == {"time": 2.5, "lost": None}
-    facts = {"shape": [4, 1], "dtype": "c8", "bytes": 32, "dims": None}
+    facts = {"shape": [4, 1], "dtype": "c8", "bytes": 32, "dims": None, "attributes": {}}
     assert (told["tensors"], told["links"]) == ([{"name": name, **facts} for name in "uv"], {})
     np.save("one.npy", np.zeros((0, 3), "i2"))
     assert answer("contents", "contents", "one.npy")["tensors"][0]["bytes"] == 0
