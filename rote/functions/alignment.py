@@ -28,7 +28,18 @@ from ..runtime.regions import cut
 from .distributed import Array, Distributed, changed, comm_of, shape_of, writable
 from .moves import KeyedCall, moved, redistributed
 
-__all__ = ["Casting", "as_plain_operands", "assign", "cheapest", "common", "in_blocks", "into", "matched", "no_tensor"]
+__all__ = [
+    "Casting",
+    "as_plain_operands",
+    "as_tensor",
+    "assign",
+    "cheapest",
+    "common",
+    "in_blocks",
+    "into",
+    "matched",
+    "no_tensor",
+]
 __all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
 
 T = TypeVar("T", bound=Distributed)
@@ -105,6 +116,12 @@ def replicated(values: npt.ArrayLike, x: T) -> T:
     array = as_array(values)
     array = array.astype(as_dtype(array.dtype), copy=False)
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
+
+
+def as_tensor(value: Any, *others: Any) -> Any:
+    """A value as a tensor: an array becomes a replicated one, beside the first of the others that is a tensor."""
+    first = next((x for x in (value, *others) if isinstance(x, Distributed)), None)
+    return value if first is None or value is first else replicated(value, first)
 
 
 @memoized(1024, once=True)  # each candidate has a plan to be compiled and priced

@@ -20,7 +20,7 @@ from ..runtime.arrays import as_array
 from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, place
-from .alignment import common, plain, replicated
+from .alignment import as_tensor, common, plain
 from .distributed import Distributed, comm_of, is_foreign
 from .elementwise import elementwise
 from .indexing import part_at
@@ -317,9 +317,7 @@ def _meshgrid(
 ) -> tuple[Any, ...]:
     """Make meshes as `meshgrid` does; NumPy has a tuple, takes arrays and numbers, too, and makes sparse ones."""
     comm_of("meshgrid", xi)
-    first = next(x for x in xi if isinstance(x, Distributed))
-    tensors = [x if isinstance(x, Distributed) else replicated(x, first) for x in xi]
-    vectors = [reshape(x, -1) for x in tensors]
+    vectors = [reshape(as_tensor(x, *xi), -1) for x in xi]
     if not sparse:
         return tuple(meshgrid(*vectors, indexing=indexing))
 

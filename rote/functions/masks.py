@@ -10,7 +10,7 @@ import numpy as np
 
 from ..runtime.arrays import as_array
 from ..runtime.placement import check_values
-from .alignment import assign, into, plain, replicated
+from .alignment import as_tensor, assign, into, plain
 from .creation import astype
 from .distributed import Distributed, shape_of
 from .facts import result_type
@@ -33,7 +33,7 @@ def extract(condition: Any, arr: Any) -> Any:
     >>> np.extract(x % 2 == 0, x).to_global()
     array([2, 4])
     """
-    x, mask = _tensor(arr, condition), _tensor(condition, arr)
+    x, mask = as_tensor(arr, condition), as_tensor(condition, arr)
     if mask.distribution.shape == x.distribution.shape:
         return getitem(x, mask != 0)
     return take(reshape(x, -1), flatnonzero(mask))
@@ -56,7 +56,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     """
     if len(shape_of(condition)) != 1:
         raise ValueError(f"a condition is of order 1, not of shape {shape_of(condition)}\nwrite numpy.extract(mask, x)")
-    x = _tensor(a, condition)
+    x = as_tensor(a, condition)
     if axis is None:
         x, axis = reshape(x, -1), 0
     places = np.flatnonzero(as_array(known(condition)))
@@ -77,12 +77,13 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"select takes as many choices as conditions, not {len(choicelist)} and {len(condlist)}")
-    choices = [x if type(x) in (int, float, complex) or isinstance(x, Distributed) else as_array(x) for x in choicelist]
+    tensors = *condlist, *choicelist, default
+    choices = [x if type(x) in (int, float, complex) else as_tensor(x, *tensors) for x in choicelist]
     dtype = result_type(*choices, default)
 
     result: Any = default
     for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
-        if not isinstance(condition, Distributed | np.ndarray) or condition.dtype != bool:
+        if getattr(getattr(condition, "dtype", None), "kind", "") != "b":
             raise TypeError(f"a condition is a tensor or an array of bool, not {condition!r}\nwrite mask != 0")
         result = np.where(condition, choice, result)
     return astype(result, dtype, copy=False)
@@ -117,7 +118,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         x = plain(a, "putmask")
         number = sum(n * stride for n, stride in zip(x.distribution.tensor_indices(x.comm.rank), strides, strict=True))
         values = x._with(numbers[number % max(len(numbers), 1)])
-    assign(a, values, "putmask", "same_kind", _tensor(mask, a) != 0)
+    assign(a, values, "putmask", "same_kind", as_tensor(mask, a) != 0)
 
 
 @follows("indexed", np.place)
@@ -125,7 +126,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write values one after the other to the elements where a mask holds, as `numpy.place`. Collective."""
     shape, numbers = arr.distribution.shape, as_array(known(vals)).reshape(-1)
     _check_mask(mask, shape)
-    chosen = _tensor(mask, arr) != 0
+    chosen = as_tensor(mask, arr) != 0
     if not len(numbers):
         if any(chosen):
             raise ValueError("place has no values to write\nwrite one, at least")
@@ -172,19 +173,14 @@ def add_at(ufunc: np.ufunc, a: Any, indices: Any, *values: Any) -> None:
 
     # Work on each element once: `rows` are those that occur, and `number` says which of them an index means.
     shape = a.distribution.shape[: len(key)]
-    points: Any = parse_key(tuple(map(np.atleast_1d, key)), shape)[0].taken
-    flat, number = np.unique(np.ravel_multi_index(tuple(points), shape), return_inverse=True)
+    points = np.asarray(parse_key(tuple(map(np.atleast_1d, key)), shape)[0].taken)
+    flat, number = np.unique(np.asarray(np.ravel_multi_index(tuple(points), shape)), return_inverse=True)
     places = np.unravel_index(flat, shape)
     rows = np.array(known(getitem(a, places)))
-    ufunc.at(rows, number.reshape(np.shape(points)[1:]), *[known(value) for value in values])
+    ufunc.at(rows, number.reshape(points.shape[1:]), *[known(value) for value in values])
     setitem(a, places, rows)
 
 
 def _check_mask(mask: Any, shape: tuple[int, ...]) -> None:
     if shape_of(mask) != shape:
         raise ValueError(f"a mask has the shape of the tensor, {shape}, not {shape_of(mask)}")
-
-
-def _tensor(value: Any, other: Any) -> Any:
-    """A value as a tensor: an array becomes a replicated one, beside another tensor."""
-    return value if isinstance(value, Distributed) else replicated(as_array(value), other)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +10,8 @@ from ..errors import LayoutError
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array
 from . import reductions
-from .alignment import replicated
-from .distributed import Distributed, shape_of
+from .alignment import as_tensor
+from .distributed import shape_of
 from .elementwise import conj, elementwise
 from .indexing import fetch, getitem, key_at, known
 from .rearranging import flip
@@ -72,7 +71,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     array([ 5., 30.])
     """
     places, values, ends = known(xp), known(fp), (known(left), known(right))
-    points = _tensor(x, (xp, fp, left, right))
+    points = as_tensor(x, xp, fp, left, right)
     return elementwise("interp", lambda block: np.interp(block, places, values, *ends, period), (points,), {})
 
 
@@ -90,7 +89,7 @@ def polyval(p: Any, x: Any) -> Any:
             "write numpy.polyval(p.to_global(), x.to_global())"
         )
     coefficients = known(p)
-    return elementwise("polyval", lambda block: np.polyval(coefficients, block), (_tensor(x, (p,)),), {})
+    return elementwise("polyval", lambda block: np.polyval(coefficients, block), (as_tensor(x, p),), {})
 
 
 @follows("reduction", np.trapezoid)
@@ -104,7 +103,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> float(np.trapezoid(DistTensor.from_global([0.0, 1.0, 4.0], "block[(0)]"), [0, 1, 3]))
     5.5
     """
-    values = _tensor(y, (x, dx))
+    values = as_tensor(y, x, dx)
     order = len(values.distribution.shape)
     mode = normal_axis(axis, order)
 
@@ -115,12 +114,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         steps = np.diff(x, axis=mode)
     after, before = (getitem(values, key_at(part, (mode,), order)) for part in (slice(1, None), slice(None, -1)))
     return reductions.sum(steps * (after + before) / 2.0, mode)
-
-
-def _tensor(value: Any, others: Sequence[Any]) -> Any:
-    """A value as a tensor: an array becomes a replicated one, beside another tensor."""
-    first = next((x for x in (value, *others) if isinstance(x, Distributed)), None)
-    return value if value is first or first is None else replicated(as_array(value), first)
 
 
 def _convolved(name: str, a: Any, v: Any, mode: Mode) -> Any:
@@ -135,8 +128,7 @@ def _convolved(name: str, a: Any, v: Any, mode: Mode) -> Any:
 
     longer, shorter = (a, v) if shapes[0] >= shapes[1] else (v, a)
     kernel = as_array(known(shorter))
-    if not isinstance(longer, Distributed):
-        longer = replicated(longer, shorter)
+    longer = as_tensor(longer, shorter)
     n, m = longer.distribution.shape[0], len(kernel)
     start, length = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
 

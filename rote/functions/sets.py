@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LayoutError
-from ..runtime.arrays import as_array
-from .alignment import replicated
+from .alignment import as_tensor
 from .creation import astype
-from .distributed import Distributed
 from .indexing import getitem
 from .joining import concat
 from .reshaping import reshape
@@ -32,7 +29,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     >>> np.union1d(DistTensor.from_global([3, 1, 3], "block[(0)]"), [2, 3]).to_global()
     array([1, 2, 3])
     """
-    return unique(concat([*map(unique, _tensors(ar1, ar2, "union1d"))]))
+    return unique(concat([*map(unique, _tensors(ar1, ar2))]))
 
 
 @follows("data-dependent", np.intersect1d)
@@ -43,7 +40,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     >>> np.intersect1d(DistTensor.from_global([3, 1, 3], "block[(0)]"), [2, 3]).to_global()
     array([3])
     """
-    tensors = _tensors(ar1, ar2, "intersect1d")
+    tensors = _tensors(ar1, ar2)
     dtype = np.result_type(*[x.local.dtype for x in tensors])
     first, second = [astype(x, dtype, copy=False) for x in tensors]
     if not return_indices:
@@ -63,7 +60,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     >>> np.setdiff1d(DistTensor.from_global([3, 1, 3], "block[(0)]"), [2, 3]).to_global()
     array([1])
     """
-    first, second = _tensors(ar1, ar2, "setdiff1d")
+    first, second = _tensors(ar1, ar2)
     values = _distinct(first, assume_unique)
     return getitem(values, isin(values, second, invert=True))
 
@@ -76,7 +73,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     >>> np.setxor1d(DistTensor.from_global([3, 1, 3], "block[(0)]"), [2, 3]).to_global()
     array([1, 2])
     """
-    return _counted(*_tensors(ar1, ar2, "setxor1d"), assume_unique, 1)
+    return _counted(*_tensors(ar1, ar2), assume_unique, 1)
 
 
 def _distinct(x: Any, assume_unique: bool) -> Any:
@@ -90,11 +87,6 @@ def _counted(first: Any, second: Any, assume_unique: bool, number: int) -> Any:
     return getitem(values, counts == number)
 
 
-def _tensors(ar1: Any, ar2: Any, name: str) -> tuple[Any, Any]:
+def _tensors(ar1: Any, ar2: Any) -> tuple[Any, Any]:
     """Both operands as tensors; an array becomes a replicated one."""
-    first = next((x for x in (ar1, ar2) if isinstance(x, Distributed)), None)
-    if first is None:
-        raise LayoutError(f"{name} takes a tensor, one at least")
-
-    one, other = [x if isinstance(x, Distributed) else replicated(as_array(x), first) for x in (ar1, ar2)]
-    return one, other
+    return as_tensor(ar1, ar2), as_tensor(ar2, ar1)

@@ -66,6 +66,9 @@ def _sort(
         x = whole_along(x, (mode,), name)
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, name, descending)
+    if name == "sort" and not stable and kind is None:  # the order of equal elements is not seen
+        block = np.sort(x.local, mode)
+        return x._with(np.flip(block, mode).copy() if descending else block)
     if not descending:
         return x._with(function(x.local, mode, kind="stable"))
 
@@ -84,7 +87,8 @@ def sort(*args: Any, **options: Any) -> Any:
 
     Args:
         axis: the mode; None takes all elements as one line.
-        kind, stable: checked as by `numpy.sort`, and without effect: every sort is stable.
+        kind, stable: checked as by `numpy.sort`. A sort is stable if either is given, and if its order is seen, as that
+            of indices.
         order: of fields, which tensors do not have.
         descending: whether the largest comes first, after any NaN; in ascending order NaN comes last.
 

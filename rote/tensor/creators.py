@@ -42,8 +42,8 @@ def _full(
 
 
 def _arange(x: Distributed, *ends: Any, dtype: Any = None, device: str | None = None, **named: Any) -> Any:
-    if len(ends) == 4:  # NumPy takes the dtype as the fourth
-        dtype, ends = ends[3], ends[:3]
+    if len(ends) == 4:
+        ends, dtype = ends[:3], ends[3]
     if "start" in named:
         ends = (named.pop("start"), *ends)
     return late("array_api").arange(*ends, dtype=dtype, device=device, comm=x.comm, **named)
@@ -76,7 +76,9 @@ def _where(x: Distributed, shape: Any) -> dict[str, Any]:
 
 
 CREATORS: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{getattr(np, name): _filled(name) for name in ("zeros", "ones", "empty")},
+    np.zeros: _filled("zeros"),
+    np.ones: _filled("ones"),
+    np.empty: _filled("empty"),
     **dict.fromkeys((np.array, np.asarray), _array),
     np.full: _full,
     np.arange: _arange,
