@@ -43,7 +43,8 @@ def _full(
 
 def _arange(x: Distributed, *ends: Any, dtype: Any = None, device: str | None = None, **named: Any) -> Any:
     if len(ends) == 4:
-        ends, dtype = ends[:3], ends[3]
+        *limits, dtype = ends
+        ends = tuple(limits)
     if "start" in named:
         ends = (named.pop("start"), *ends)
     return late("array_api").arange(*ends, dtype=dtype, device=device, comm=x.comm, **named)
@@ -64,8 +65,7 @@ def _eye(
 
 
 def _array(x: Distributed, values: Any, dtype: Any = None, *, copy: bool | None = None, **ignored: Any) -> Any:
-    layout = _where(x, np.shape(values))
-    return late("array_api").asarray(values, dtype=dtype, copy=copy or None, **layout)
+    return late("array_api").asarray(values, dtype=dtype, copy=copy or None, **_where(x, np.shape(values)))
 
 
 def _where(x: Distributed, shape: Any) -> dict[str, Any]:
