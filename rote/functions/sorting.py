@@ -24,6 +24,7 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..layout.refine import fitted
+from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors, gathered
 from ..runtime.comm.protocol import Comm
 from ..runtime.indexed import IndexedMove
