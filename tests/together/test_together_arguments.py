@@ -119,7 +119,7 @@ def test_arrays_of_other_libraries_are_taken_as_numpys(part, kind):
                 if (function.name.startswith("numpy.") and not others) or function.name.endswith("result_type"):
                     continue  # NumPy does not ask a tensor
                 if function.name.endswith("to_device"):
-                    continue  # it returns the very object that it is given
+                    continue  # which returns what it is given
                 value = given[name][n] if isinstance(given[name], list) else given[name]
                 array = value.to_global() if isinstance(value, DistTensor) else value
 
@@ -162,8 +162,10 @@ def test_the_namespace_refuses_calls_without_tensors():
                 except TypeError:
                     refused(function, mixed, "ndarray")
                 else:
-                    want = called(function, given).to_global()
-                    assert np.allclose(result.to_global(), want), (function.name, name)
+                    want = called(function, given)
+                    if isinstance(want, tuple):  # of several results the first
+                        result, want = result[0], want[0]
+                    assert np.allclose(result.to_global(), want.to_global()), (function.name, name)
         return len(tried)
 
     assert min(rote.run(check, ranks=2)) > 150
