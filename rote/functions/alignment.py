@@ -111,17 +111,23 @@ def replicated(values: npt.ArrayLike, x: T) -> T:
     """A replicated tensor, made of an array that every rank holds whole, on the grid and the ranks of `x`.
 
     Raises:
-        TypeError: the array has a mask. PlanError: its elements are no numbers.
+        TypeError: the array has a mask.
     """
     array = as_array(values)
-    array = array.astype(as_dtype(array.dtype), copy=False)
     return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 
 def as_tensor(value: Any, *others: Any) -> Any:
-    """A value as a tensor: an array becomes a replicated one, beside the first of the others that is a tensor."""
+    """A value as a tensor: an array becomes a replicated one, beside the first of the others that is a tensor.
+
+    Raises:
+        PlanError: its elements are no numbers.
+    """
     first = next((x for x in (value, *others) if isinstance(x, Distributed)), None)
-    return value if first is None or value is first else replicated(value, first)
+    if first is None or isinstance(value, Distributed):
+        return value
+    array = as_array(value)
+    return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
 
 
 @memoized(1024, once=True)  # each candidate has a plan to be compiled and priced

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from ..compiler.step import as_dtype
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array
-from .alignment import plain, replicated
+from .alignment import as_tensor, plain, replicated
 from .distributed import Array, Distributed, comm_of
 from .indexing import fetch, moved_first
 from .rearranging import expand_dims
@@ -142,7 +142,7 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
     def joined(array: Array) -> Distributed:
         if array.dtype.kind not in "biufc":
             raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
-        return replicated(array, first)
+        return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
 
     return [plain(x, name) if isinstance(x, Distributed) else joined(as_array(x)) for x in operands]
 
@@ -210,7 +210,7 @@ def block(arrays: Any) -> Any:
     def joined(part: Any, inner: int) -> Any:
         if inner:
             return concat([joined(entry, inner - 1) for entry in part], -inner)
-        x = part if isinstance(part, Distributed) else replicated(as_array(part), first)
+        x = as_tensor(part, first)
         return reshape(x, (1,) * (order - len(x.distribution.shape)) + x.distribution.shape)
 
     return joined(arrays, depth)

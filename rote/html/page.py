@@ -373,7 +373,9 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
     if len(maps) > _MAPS:
         drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
 
-    parts = [element("div", element("b", kind), " ", element("code", shortened(head), title=head))]
+    short = shortened(head)
+    code = element("code", head) if short == head else element("code", short, title=head)
+    parts = [element("div", element("b", kind), " ", code)]
     if rows:
         parts.append(element("table", *rows))
     parts.append(element("div", *drawn, style=_ROW))

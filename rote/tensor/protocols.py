@@ -181,10 +181,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         """The value of a tensor of order 0 as a scalar of NumPy, the same on all ranks. Collective."""
         shape = self.distribution.shape
         if shape:
-            rounds = ", x.round(digits) for all of them" if name == "round" else ""
             raise TypeError(
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
-                f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements{rounds}"
+                f"write {name}(x[{', '.join(['0'] * len(shape))}]) for one of its elements"
+                f"{', x.round(digits) for all' * (name == 'round')}"
             )
         return self._value(name)[()]
 
@@ -650,9 +650,7 @@ def _as_numbers(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Sequen
     def read(value: Any) -> Any:
         if isinstance(value, ArrayProtocols):
             return value._value("numpy")[()]
-        if type(value) in (list, tuple):
-            return type(value)(map(read, value))
-        return value
+        return type(value)(map(read, value)) if type(value) in (list, tuple) else value
 
     return tuple(map(read, args)), {name: read(value) for name, value in options.items()}
 
