@@ -1,12 +1,14 @@
 """The search for a cheapest plan: A* over layouts, in which every edge is one step.
 
 In the layouts between the two ends, a grid mode may do nothing, split any mode at any place in that mode's list and in
-the kinds that it has at the two ends, or be partial or rooted as it is at one of the ends. Grid modes that change
-between the ends also take kinds and roots from each other, where that leaves few layouts.
+the kinds that it has at the two ends, or be partial or rooted as it is at one of the ends. A grid mode that splits at
+neither end takes the kinds of the others. Grid modes that change between the ends also take kinds and roots from each
+other, where that leaves few layouts.
 
 Some layouts are left out on purpose. A grid mode that is not partial at an end is never partial on the way: adding the
-zeros with which others fill up would change -0.0 to 0.0. No layout splits in a kind that neither end has, or lies on
-another grid than those of the ends.
+zeros with which others fill up would change -0.0 to 0.0. No layout lies on another grid than those of the ends, or
+splits in a kind that neither end has, but for blocks: a grid mode takes these if no other kind is left for it, and so
+does the longest mode, where a reduction or a move between grids spreads it over the ranks.
 
 The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one of those
 through these layouts. Most steps never get a price: a step waits with a bound by the sizes of blocks, then with one by
@@ -42,7 +44,7 @@ from .volumes import largest_block
 __all__ = ["MOST", "Route", "Search", "layouts"]
 
 MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
-_MOST_WIDENED = 64  # layouts, if grid modes take kinds and roles from each other: all of two grid modes and two modes
+_MOST_WIDENED = 64  # layouts, if kinds and roots are shared: two grid modes, two modes and two kinds make 33, three 67
 _MOST_RANKS = 200_000  # layouts times ranks
 _MOST_VIEWED = 24  # layouts in each of two views; few, because moves between views are computed for each pair
 _MOST_MOVED = 5  # grid modes of which a normal form tries all subsets
@@ -279,17 +281,25 @@ class _Limits(NamedTuple):
     without: Edge | None = None
 
 
-class _Path(NamedTuple):
-    """Steps from the source to a layout, which may become a route.
+class _State(NamedTuple):
+    """What a path has come to; of paths that take as long, the least state is opened first.
 
     Attributes:
-        seconds: their seconds.
-        ties: their peak, the number of the layout, and whether they have a step of the required kind.
-        steps: the steps.
+        peak: the most elements that a rank has held on the way.
+        layout: the number of the layout that is reached.
+        done: whether a step of the required kind was on the way.
     """
 
+    peak: int
+    layout: int
+    done: bool
+
+
+class _Path(NamedTuple):
+    """Steps from the source to a layout, which may become a route; their seconds, and the state after them."""
+
     seconds: float
-    ties: tuple[int, int, bool]
+    state: _State
     steps: tuple[Step, ...]
 
 
@@ -301,7 +311,8 @@ class Search:
         item: the bytes of an element.
         wire: the dtype of elements while they travel, if it is not their own.
         most: the number of steps to try, after which the result is only the best found.
-        exact: whether all layouts and steps that could matter were tried.
+        exact: whether all layouts and steps that could matter were tried, by all that was asked so far: a search sets
+            it to False when it leaves some out, so it is read after the routes.
     """
 
     source: Distribution
@@ -402,20 +413,20 @@ class _Opened:
         self.search, self.every, self.limits = search, every, limits
         self.below = limits.below * (1 - _SAME)
         self.times = search.item, search.machine, search.wire
-        self.first, self.aside = self._by_sizes()
+        self.to_it, self.via_it = self._by_sizes()
         self.left = {_SOURCE: _bound(movement(search.source, search.target), self.times)}  # seconds to the target
         self.peaks: dict[tuple[int, bool], list[int]] = {}  # with which a layout was reached, in falling order
         self.looked = self.drafted = 0
 
     def routes(self) -> Iterator[Route]:
         """The routes in order of seconds."""
-        start = _Path(0.0, (0, _SOURCE, self.limits.kind is None), ())
+        start = _Path(0.0, _State(0, _SOURCE, self.limits.kind is None), ())
         drafts = [(self.left[_SOURCE], (0,), partial(self.onward, start))]
         return (route for _, route in best_first(drafts, Route))
 
     def onward(self, path: _Path) -> Iterator[Draft]:
         """Open a path: the route, if it is at the target; else the steps from there, bounded by the sizes of blocks."""
-        most, layout, done = path.ties
+        most, layout, done = path.state
 
         peaks = self.peaks.setdefault((layout, done), [])
         if peaks and (not self.limits.both or peaks[-1] <= most):
@@ -434,13 +445,13 @@ class _Opened:
         for following in (_TARGET,) if spent else range(_TARGET, len(self.every)):
             if following == layout or (layout, following) == self.limits.without:
                 continue
-            rest = max(self.aside[following], self.first[following] + self.left.get(following, 0.0))
+            rest = max(self.via_it[following], self.to_it[following] + self.left.get(following, 0.0))
 
             bound = path.seconds + rest
             if bound < self.below:
                 self.drafted += 1
                 opened = partial(self.sharpened, path, following, self.drafted, bound)
-                yield bound, (_BY_SIZES, *path.ties, self.drafted), opened
+                yield bound, (_BY_SIZES, *path.state, self.drafted), opened
 
     def sharpened(self, path: _Path, following: int, number: int, bound: float) -> Iterator[Draft]:
         """Open a step without a price: by what ranks lack, first from its end on, then from its beginning."""
@@ -454,9 +465,9 @@ class _Opened:
             self.left[following] = _bound(movement(self.every[following], self.search.target), self.times)
 
         if rough or self.limits.both:
-            step = self.first[following]
+            step = self.to_it[following]
         else:
-            step = _bound(movement(self.every[path.ties[1]], self.every[following]), self.times)
+            step = _bound(movement(self.every[path.state.layout], self.every[following]), self.times)
 
         sharp = self.limits.both or not rough  # if memory counts, nearly every step is priced
         self.looked += sharp
@@ -464,14 +475,14 @@ class _Opened:
         bound = max(bound, path.seconds + step + self.left[following])
         if bound < self.below:
             if sharp:
-                yield bound, (_BY_LACK, *path.ties, number), partial(self.priced, path, following, number)
+                yield bound, (_BY_LACK, *path.state, number), partial(self.priced, path, following, number)
             else:
-                yield bound, (_BY_SIZES, *path.ties, number), partial(self.sharpened, path, following, number, bound)
+                yield bound, (_BY_SIZES, *path.state, number), partial(self.sharpened, path, following, number, bound)
 
     def priced(self, path: _Path, following: int, number: int) -> Iterator[Draft]:
         """Open a step with its price: a longer path."""
         search = self.search
-        most, layout, done = path.ties
+        most, layout, done = path.state
         seconds, step = _price(movement(self.every[layout], self.every[following]), self.times)
         if step is None:
             return
@@ -483,13 +494,13 @@ class _Opened:
 
         if most <= self.limits.most:
             done = done or step.kind == self.limits.kind
-            longer = _Path(path.seconds + seconds, (most, following, done), (*path.steps, step))
+            longer = _Path(path.seconds + seconds, _State(most, following, done), (*path.steps, step))
             bound = longer.seconds + self.left[following]
             if bound < self.below:
-                yield bound, (len(longer.steps), *longer.ties, number), partial(self.onward, longer)
+                yield bound, (len(longer.steps), *longer.state, number), partial(self.onward, longer)
 
     def _by_sizes(self) -> tuple[list[float], list[float]]:
-        """Lower bounds on a step to each layout, and on it and another one to the target: both copy a block."""
+        """Per layout, lower bounds on a step to it, and on that and one more to the target: both copy a block."""
         search = self.search
         along = search.machine.at_best_along(search.source.grid, search.target.grid)
         whole = largest_block(search.target)
@@ -497,13 +508,13 @@ class _Opened:
         if search.target.partial or search.wire is not None:
             moving = 0.0
 
-        first, aside = [], []
+        to_it, via_it = [], []
         for dist in self.every:
             size = largest_block(dist)
-            first.append(search.machine.step_time + copying * size)
-            aside.append(first[-1] + search.machine.step_time + copying * whole + moving * max(whole - size, 0))
-        aside[_TARGET] = first[_TARGET]
-        return first, aside
+            to_it.append(search.machine.step_time + copying * size)
+            via_it.append(to_it[-1] + search.machine.step_time + copying * whole + moving * max(whole - size, 0))
+        via_it[_TARGET] = to_it[_TARGET]
+        return to_it, via_it
 
 
 def _price(move: Movement, times: Times) -> tuple[float, Step | None]:
