@@ -5,12 +5,13 @@ to operations and fused into sweeps (`operations`). Each sweep is one call of th
 numbers the places of the block, and `placed` decides which memory each place is in, and before which calls the ranks
 wait for each other. `bound` then makes the Python calls for given blocks.
 
-Ranks that share memory read each other's blocks (`ReadProgram`). Other ranks send messages by the methods of exchange
-(`SentProgram`): then the packed and the arrived messages of a move need memory as well.
+In a Fourier transform, ranks that share memory read each other's blocks (`ReadProgram`). All others, and every
+redistribution, send messages by the methods of exchange (`SentProgram`): then the packed and the arrived messages of a
+move need memory as well.
 
 An example: 4 x 4 numbers of 8 bytes move from rows to columns, on two ranks. Rank 0 has the rows a b c d and e f g h,
-and rank 1 has i j k l and m n o p. In the program that sends messages, rank 0 has 64 bytes of workspace, half of them
-for messages that leave, and half for those that arrive:
+and rank 1 has i j k l and m n o p. In the program of the redistribution, which sends messages, rank 0 has 64 bytes of
+workspace, half of them for messages that leave, and half for those that arrive:
 
     byte        0    16    32    48    64
     input       | a b   c d   e f   g h |
@@ -25,8 +26,8 @@ for messages that leave, and half for those that arrive:
                   e f       from input 32         to output 16
                   i j m n   from workspace 32     to output 32
 
-In the program that reads, each rank copies its 64 bytes into shared memory, and waits for the other. Then rank 0 copies
-bytes 0 to 16 and 32 to 48 of both ranks, a b and e f, i j and m n, to its output.
+In the program of a Fourier transform that reads, each rank has its 64 bytes in shared memory, and waits for the other.
+Then rank 0 copies bytes 0 to 16 and 32 to 48 of both ranks, a b and e f, i j and m n.
 
 >>> import rote
 >>> from rote.runtime.plans import bind
@@ -148,7 +149,8 @@ def placed(calls: Sequence[Call], read: Collection[int] = (), pieces: int = 2) -
     waits = list[bool]()
     reading, written = set(read), set[int]()  # pieces that others may be reading, and places written, since the barrier
     for n, call in enumerate(calls):
-        free = set(range(pieces)) - {where[place] for place, end in last.items() if place in where and end >= n}
+        in_use = {where[place] for place, end in last.items() if place in where and end >= n}
+        free = set(range(pieces)) - in_use
         new = [place for place in call.writes if place not in where]
         for place in new:  # it needs no barrier in a piece that nobody is reading
             where[place] = min(free - reading or free)
@@ -305,7 +307,7 @@ class SentProgram:
             self._sweeps.append(sweep)
 
     def bind(self, scratch: Scratch) -> None:
-        """Plan the work in this workspace for good; without this call, every start takes the communicator's."""
+        """Plan the work in this workspace for good. A tight program needs it; others take the communicator's."""
         self._scratch = scratch
         for sweep in self._sweeps:
             sweep.plan(scratch)
@@ -321,6 +323,8 @@ class SentProgram:
         """
         scratch, calls = self._scratch, list[Copy]()
         if scratch is None:
+            # One memory is both pieces: if not tight, all places are in the first one, and no work needs scratch.
+            assert not self.sizes[1], "a tight program is bound to two pieces"
             scratch = (shared_workspace(self._comm, sum(self.sizes)),) * 2
         for sweep in self._sweeps:
             calls += sweep.bound((*scratch, block, out), once)
