@@ -326,6 +326,18 @@ def test_wrong_contractions_are_refused(part):
     assert len(killed) == len(MUTANTS) or (part == SOME and len(killed) > 15), {*MUTANTS} - {*killed}
 
 
+def test_operands_are_checked_though_they_lie_as_the_product():
+    """An assignment that is not that of the operands is refused, also if these and the product share one layout."""
+    planned = rote.compile_einsum("ij,ij->ij", [(4, 4)] * 2, layouts=[GIVEN] * 2, grid=(2, 2), layout=GIVEN)
+    plan = Contraction.from_json(planned.to_json())  # equal distributions are one object
+    (stage,) = plan.stages
+    assert all(dist is stage.result for dist in plan.operands)
+    plan.verify()
+
+    (i, rows), (j, columns) = stage.assignment
+    assert refused(with_stage(plan, 0, assignment=((i, columns), (j, rows))))
+
+
 # --- one product of random blocks ----------------------------------------------------------------------------------
 
 

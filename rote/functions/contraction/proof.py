@@ -1,7 +1,8 @@
 """The proof of a contraction, from index sets alone.
 
-It shares no code with the search, and reads the stages as they are. On each rank a block holds a set of indices per
-mode, so a product of blocks is a box of points: one set per letter. A contraction is right if, stage by stage,
+It reads the stages as they are, and asks nothing of the search: the two share layouts, and the tuple `Panels`. On each
+rank a block holds a set of indices per mode, so a product of blocks is a box of points: one set per letter. A
+contraction is right if, stage by stage,
 
 1. every move keeps its tensor (`Plan.verify`), and starts where the tensor is;
 2. the tensors of a product have the same set of each letter on each rank, so that their elements match, and the result
@@ -156,7 +157,7 @@ def _prove_letters(
 
     # The result has the letters that are needed elsewhere, but for those that broadcast and are left out.
     wrong = {*stage.term} ^ ({*letters} & {*needed})
-    wrong -= broadcast & {*needed} - {*stage.term}
+    wrong -= broadcast & ({*needed} - {*stage.term})
     if wrong or any(len({*term}) < len(term) for term in stage.terms):
         _fail(number, f"it keeps or sums {sorted(wrong) or letters}, or multiplies a diagonal")
 
@@ -335,12 +336,13 @@ def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: 
     grid, added, made = result.dist.grid, result.dist.partial, result.by_label()
 
     coordinates = np.unravel_index(np.arange(grid.size), grid.shape or (1,))
-    group = np.zeros(grid.size, np.int64)  # of ranks whose contributions are added
+    group = np.zeros(grid.size, np.int64)  # per rank, the number of its group: ranks whose contributions are added
     for g in range(grid.order):
         if g not in added:
             group = group * grid.shape[g] + coordinates[g]
 
-    # A rank's box: the elements that it makes, each with all indices of the letters that are summed.
+    # A rank's box: the elements that it makes, each with all its indices of the letters that are summed. Per rank, it
+    # is `needed` if it makes any element, and its volume is the points of one of them; `boxes` are ranks with points.
     summed = [label for label in indices if label not in made]
     over = [g for block in operands for g in block.dist.partial]
     needed = prod([sets.sizes() > 0 for sets in made.values()], start=np.ones(grid.size, bool))
@@ -348,6 +350,7 @@ def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: 
     boxes = np.flatnonzero(needed & (volumes > 0))
 
     # Boxes of one group are disjoint if they differ in a name; then their volumes say whether all points are in one.
+    # A column has a number per rank; `names` has a row per box, and `totals` the points of each group.
     columns = [group, *[indices[label].ids for label in summed], *[coordinates[g] for g in over]]
     names = {*zip(*[column[boxes].tolist() for column in columns], strict=True)}
     totals = np.zeros(grid.size, object)
@@ -358,17 +361,18 @@ def _prove_blocks(number: int, stage: Product, blocks: Sequence[_Block], sizes: 
 
 
 def _check_splits(number: int, stage: Product, blocks: Sequence[_Block]) -> None:
-    """Refuse blocks that are no sums on the grid of the product, or are split in another way than the assignment."""
-    result = blocks[-1]
-    grid = result.dist.grid
+    """Refuse blocks that are no sums on the product's grid, and operands that are split unlike the assignment."""
+    result, grid = blocks[-1], blocks[-1].dist.grid
     claimed = {letter: [entry.grid_mode for entry in entries] for letter, entries in stage.assignment}
-    for dist, labels, _ in blocks:
+    for block in blocks:
+        dist, labels, _ = block
         if dist.grid != grid or dist.layout.rooted or (dist.partial and dist.layout.op != "sum"):
             _fail(number, f"it multiplies or makes blocks of {dist}, which are no sums on {grid}")
-        free = dist is result.dist or stage.is_diagonal
 
+        # The assignment says how operands lie. A result may have other entries that hold the same indices, as those
+        # of [(0,1:block)] and block[(1,0)] do of four indices on 2x2: `_common_indices` checks what it holds.
         for label, splits in zip(labels, dist.splits, strict=True):
-            if free and label is not None:
+            if label is not None and (block is result or stage.is_diagonal):
                 continue
             modes = [g for g in claimed.get(str(label), []) if grid.shape[g] > 1]  # none, if the mode broadcasts
             if modes != [split.grid_mode for split in splits]:
