@@ -1,9 +1,10 @@
 """The cheapest contraction of all that fit into memory, on one of several grids.
 
 The searches give complete contractions in the order of lower bounds, twice: of their seconds, until no bound is below
-the least price; then of the bytes received, among those that take about as long, until no bound is below the fewest.
-Grids of few modes are searched first, and what is found there ends the search on the others early. Where ranks may not
-hold much, the products that need more are cut into panels:
+the least price; then of the bytes received, among those that take about as long, until no bound is below the fewest,
+or, where an operand's layout is given, until every bound is above them: of those that receive as much, the one that
+holds least wins. Grids of few modes are searched first, and what is found there ends the search on the others early.
+Where ranks may not hold much, the products that need more are cut into panels:
 
     ij     4 panels of k:  [ik][ik][ik][ik]  x  [kj][kj][kj][kj]        one of each is moved, multiplied, and dropped
 """
@@ -15,7 +16,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,7 @@ __all__ = ["cheapest_of", "cheapest_within"]
 
 _ABOUT = 1.1  # where layouts are chosen, a contraction may take so much longer to receive less
 _SAME = 1 + 1e-9  # of sums of the same times in another order
+_Buffers = Literal["none", "as ends", "planned"]  # of moves: not counted, guessed as large as both ends, or planned
 
 
 def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
@@ -40,7 +42,7 @@ def cheapest_of(requests: Sequence[Request]) -> tuple[Search, Node]:
     they like, they also lie there for other uses, so a contraction that receives less may take up to a tenth longer.
 
     Raises:
-        PlanError: every contraction needs more than `max_bytes` on a rank.
+        PlanError: every contraction needs more than `max_bytes` on a rank, or tensors lie in too many pieces.
     """
     most = requests[0].max_bytes
     searches = [Search(request._replace(max_bytes=None)) for request in requests]
@@ -142,7 +144,7 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
         The contraction, and the most bytes that a rank holds; at least these, if they are too many.
     """
     while True:
-        count = _counted(search, tree, 0.0)  # without buffers first: no move is planned for what never fits
+        count = _counted(search, tree, "none")  # without buffers first: no move is planned for what never fits
         if count.fault is None:
             count = _counted(search, tree)
         if count.fault is None or count.is_stuck:
@@ -151,9 +153,9 @@ def _fitted(search: Search, tree: Node, below: float) -> tuple[Node, int]:
         letters = dict.fromkeys("".join([factor.term for factor in count.fault.factors]))
         attempts = [_in_panels(search, tree, count.fault, letter, below) for letter in letters]
         cuts = [cut for cut in attempts if cut is not None]
-        fitting = [node for node, memory in cuts if not memory.is_stuck]
+        fitting = [node for node, needed in cuts if not needed.is_stuck]
         if not fitting:
-            return min([(tree, count.peak), *[(node, memory.peak) for node, memory in cuts]], key=itemgetter(1))
+            return min([(tree, count.peak), *[(node, needed.peak) for node, needed in cuts]], key=itemgetter(1))
 
         times = [search.floor(node) for node in fitting] if len(fitting) > 1 else [0.0]
         tree = next(node for node, time in zip(fitting, times, strict=True) if time <= min(times) * _SAME)
@@ -196,28 +198,29 @@ def _in_panels(search: Search, tree: Node, product: Node, letter: str, below: fl
         return _replaced(tree, product, made)
 
     @cache
-    def counted(number: int, buffers: float | None) -> tuple[Node, _Count] | None:
+    def counted(number: int, buffers: _Buffers) -> tuple[Node, _Count] | None:
         node = cut(number)
         return None if node is None else (node, _counted(search, node, buffers))
 
-    def fits(number: int, buffers: float | None = None) -> bool:
+    def fits(number: int, buffers: _Buffers = "planned") -> bool:
         attempt = counted(number, buffers)
         return attempt is not None and not attempt[1].is_stuck
 
-    number, buffers = most, 0.0 if not fits(most, 0.0) else None
-    if buffers is None:
-        number = _fewest(lambda number: fits(number, 1.0), 2, most)
-        guess = cut(number)
-        if guess is None or search.floor(search.timed(tree, guess)) > below:
-            return None
+    if not fits(most, "none"):  # no time is asked of what does not fit
+        return counted(most, "none")
 
-        if not fits(number):
-            number = _fewest(fits, min(number + 1, most), most)
-        elif number > 2 and fits(number - 1):
-            number = _fewest(fits, 2, number - 1)
+    number = _fewest(lambda number: fits(number, "as ends"), 2, most)
+    guess = cut(number)
+    if guess is None or search.floor(search.timed(tree, guess)) > below:
+        return None
 
-    attempt = counted(number, buffers)
-    if attempt is None or attempt[1].is_stuck:  # no time is asked of what does not fit
+    if not fits(number):
+        number = _fewest(fits, min(number + 1, most), most)
+    elif number > 2 and fits(number - 1):
+        number = _fewest(fits, 2, number - 1)
+
+    attempt = counted(number, "planned")
+    if attempt is None or attempt[1].is_stuck:
         return attempt
     return search.timed(tree, attempt[0]), attempt[1]
 
@@ -239,13 +242,8 @@ class _Count(NamedTuple):
         return self.fault is not None and self.fault.panels is not None
 
 
-def _counted(search: Search, tree: Node, buffers: float | None = None) -> _Count:
-    """The memory for a tree of products.
-
-    Args:
-        buffers: to guess moves instead of planning them: with buffers of so many times their ends, and with all panels
-            like the first one.
-    """
+def _counted(search: Search, tree: Node, buffers: _Buffers = "planned") -> _Count:
+    """The memory for a tree of products; unless the buffers of moves are planned, all panels count as the first one."""
     request, peak, owner = search.original, 0, tree  # the product whose need is counted
     most, fault = inf if request.max_bytes is None else request.max_bytes, None
 
@@ -253,14 +251,14 @@ def _counted(search: Search, tree: Node, buffers: float | None = None) -> _Count
         ends = bytes_of(source, dtype) + bytes_of(target, dtype)
         if source.meaning == target.meaning:
             return ends
-        if buffers is not None or fault is not None:
-            return int(ends * (1 + (buffers or 0)))
+        if buffers != "planned" or fault is not None:
+            return 2 * ends if buffers == "as ends" else ends
 
         route = search.route((source, target, dtype.itemsize))
         return max(ends, while_moving(route.steps, route.peak * dtype.itemsize, dtype))
 
     def in_panels(move: UnplannedMove) -> int:
-        ends = move.ends(None if buffers is None else 1)
+        ends = move.ends(None if buffers == "planned" else 1)
         return max([moving(source, target, move.dtype) for source, target in dict.fromkeys(ends)])
 
     def needs() -> Iterator[Need]:
