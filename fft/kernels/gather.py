@@ -33,7 +33,8 @@ __all__ = ["Box", "Gather", "Reads", "boxes", "gathers", "whole"]
 Index = tuple[slice, ...]
 Read = tuple[Array, Index]  # the values that are read into a tile, and their place in it
 
-_FEW = 16  # boxes that one piece may fall into; tiles whose calls are prepared one by one: with more, a call is cheap
+_MOST_BOXES = 16  # into which one piece may fall
+_FEW = 16  # tiles whose calls are prepared one by one: with more, what a call costs is little of the whole
 _IN_CACHE = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
 
 
@@ -76,7 +77,7 @@ def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] 
     for number, region in regions:
         for piece in region.pieces:
             boxes_of_piece = list(_boxes(piece, number, order)) if isinstance(piece, StridedCopy) else []
-            if not 0 < len(boxes_of_piece) <= _FEW:
+            if not 0 < len(boxes_of_piece) <= _MOST_BOXES:
                 return None
             every += boxes_of_piece
 
@@ -107,7 +108,7 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
 
     longest = [max(axes, key=lambda axis: shape[axis], default=-1) for axes in along]  # per mode; -1 if it has none
     spread = [axis for axis in every if axis not in longest]
-    if prod([shape[axis] for axis in spread]) > _FEW:
+    if prod([shape[axis] for axis in spread]) > _MOST_BOXES:
         return
 
     strides = tuple([gaps[axis] if axis >= 0 else 0 for axis in longest])
@@ -132,6 +133,12 @@ def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
 
 class _TileRange(NamedTuple):
     """A range of a block that is transformed at once.
+
+    For example, in a part of rows 4 to 8 of a block, axis 1 of 6 real points is transformed to 4 complex ones. The tile
+    of rows 6 to 8 is read from two boxes, which have three columns each:
+
+        block     [6:8, 0:6]    part      [2:4, 0:6]    filled    [0:2, 0:6]
+        stored    [2:4, :]      done      [0:2, :]      reads     box 0 into [0:2, 0:3], box 1 into [0:2, 3:6]
 
     Attributes:
         block: the range in the block.
@@ -216,14 +223,15 @@ def _tile_calls(
     scale: Array | None,
     out: Array,
 ) -> list[Copy]:
-    """The calls, in order, that read, transform and store a tile of a part; they may be repeated.
+    """The calls, in order, that read, multiply, transform and store a tile of a part; they may be repeated.
 
-    Without a memory to transform it in, the tile is read into its place in the part, and only that.
+    It is multiplied by `factors`, or by `scale`. Without a memory to transform it in, the tile is read and multiplied
+    into its place in the part, and not transformed.
     """
-    whole = out[tile.part] if memory is None else memory.filled
+    target = out[tile.part] if memory is None else memory.filled
     calls = list[Copy]()
     for values, into in reads:
-        filled = whole[into]
+        filled = target[into]
         every = [factor[tile.block][into] for factor in factors]
         if memory is None and scale is not None:
             every = [scale]
@@ -238,9 +246,9 @@ def _tile_calls(
         return calls
 
     if scale is not None:
-        part = whole[tile.filled]
-        if part.shape[1:] == whole.shape[1:]:  # contiguous, which is faster than row by row
-            part = memory.flat[: len(part) * (memory.flat.size // len(whole))]
+        part = target[tile.filled]
+        if part.shape[1:] == target.shape[1:]:  # contiguous, which is faster than row by row
+            part = memory.flat[: len(part) * (memory.flat.size // len(target))]
         calls.append(partial(np.multiply, part, scale, part))
 
     stored = partial(out[tile.stored].__setitem__, ..., memory.stored[tile.done])
@@ -260,8 +268,10 @@ class Gather:
 
     While the block is read, it is multiplied by `factors`, and one axis is transformed: the real one of a transform of
     real numbers, else the first one that is complex on both sides. The modes before all axes are cut into parts. The
-    other axes of a part follow while the part is in cache. Threads share the parts, or the tiles of a single part. Of a
-    block whose axes are 1 and 2:
+    other axes of a part follow while the part is in cache; a part that is only copied (`_copies`) has all axes left.
+
+    If there are as many parts as threads, or more, each thread does parts of its own. If there are fewer, all threads
+    share the tiles of one part after the other. Of a block whose axes are 1 and 2:
 
         boxes of the ranks      tiles: axis 1     a part: axis 2     the new block
         | rank 0 |              |   |   |   |     |           |      | part 0 |
@@ -410,7 +420,7 @@ class _Worker:
     def steps(
         self, part: _Portion, reads: PartReads, factors: Sequence[Array], target: Array, along: int
     ) -> Iterator[tuple[int, Copy]]:
-        """A part in steps: tile by tile, or as one step if other axes follow."""
+        """A part in steps: tile by tile, or as one step if other axes follow or threads share the tiles."""
         start, stop = 0, part.shape[along]
         if along < len(part.range):
             start, stop = part.range[along].start, part.range[along].stop
