@@ -11,10 +11,11 @@ by twiddles, the split moves from b to a, b is transformed, and the spectrum is 
 
 Neither r nor s has to be a multiple of the p ranks: some ranks have one column more. A rank holds about n/p
 elements, and at least one column. If that is too much (a prime n is a single column), the n points are transformed as a
-convolution with a chirp, on m >= 2n - 1 points with good factors (Bluestein 1970): six steps forward and back, with no
-move at either end.
+convolution with a chirp, on m >= 2n - 1 points with good factors (Bluestein 1970): six steps forward and back, from
+elementwise cyclic points to an elementwise cyclic spectrum. An axis that lies so moves at neither end.
 
-Real axes are complex from their first transform on, and half of their spectrum is cut off in the end.
+Real axes are complex from their first transform on. `rfft` cuts half of the spectrum off in the end, and `irfft` adds
+it at first.
 """
 
 from __future__ import annotations
@@ -188,6 +189,7 @@ def _convolved(
         place.line([rows, ()], [ActionSyntax("ifft", (b,)), _TWIDDLE]),
         place.line([(), place.cyclic], [ActionSyntax("ifft", (a,))]),
         place.line([place.cyclic], [_resize("chirp", axis, points), *after], place.joined(a, b)),
+        # In one line, a split mode changes its extent once.
         *(place.line([place.cyclic], [action]) for action in late),
     ]
 
@@ -259,7 +261,7 @@ class Factors:
 
 
 def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
-    """The factors of a number of points with which ranks hold and move the least; None for a prime.
+    """The factors of a number of points with which ranks hold and move the least; None for 0, 1 or a prime.
 
     Args:
         cyclic: whether the axis is elementwise cyclic at first: then nothing moves if the ranks divide s.
@@ -285,8 +287,10 @@ def padded_factors(points: int, ranks: int) -> Factors:
     Factors(r=12, s=8, ranks=4)
     """
     least = 2 * points - 1
+    # The smallest blocks are nearly square, so both limits are small multiples of a square's side. In 960 trials, most
+    # of up to 5,000 points and 1,000 ranks, more columns changed nothing, and longer rows saved 2% of a block at most.
     columns = [ranks * t for t in smooth(4 * isqrt(least) // ranks + 2)]
-    rows = smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
+    rows = smooth(8 * max(isqrt(least), 16))
     pairs = []
     for s in columns:
         first = bisect_left(rows, max(2, -(-least // s)))
