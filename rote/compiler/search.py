@@ -282,10 +282,10 @@ class _Limits(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What a path has come to; of paths that take as long, the least state is opened first.
+    """What a path has come to; of paths that are as fast and have as many steps, the least state is opened first.
 
     Attributes:
-        peak: the most elements that a rank has held on the way.
+        peak: the most elements that a rank has held on the way; 0 if memory does not count.
         layout: the number of the layout that is reached.
         done: whether a step of the required kind was on the way.
     """
