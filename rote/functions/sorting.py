@@ -58,11 +58,12 @@ def _sort(
 ) -> T:
     function: Any = np.sort if name == "sort" else np.argsort
     one = np.empty((1,) * len(x.distribution.shape), x.local.dtype)
-    indices = function(one, axis, kind, order, stable=stable)  # raises NumPy's errors
-    if axis is None or indices.ndim != one.ndim:  # NumPy gives the indices of one number as a line
+    result = function(one, axis, kind, order, stable=stable)  # raises NumPy's errors
+    if axis is None or result.ndim != one.ndim:  # NumPy gives the indices of one number as a line
         x, axis = reshape(x, -1), 0
     x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
 
+    # Without room, `whole_along` would replicate the mode, or leave ranks without elements: then the mode stays split.
     if has_room(x.distribution, (mode,)):
         x = whole_along(x, (mode,), name)
     if x.distribution.splits[mode]:
@@ -204,8 +205,8 @@ def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", s
     >>> xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([3, 0])).to_global()
     array([2, 0])
     """
-    grid = known(x1), known(sorter)
-    return _of_each(lambda block: np.searchsorted(grid[0], block, side, grid[1]), x1, x2, "searchsorted")
+    values, order = known(x1), known(sorter)
+    return _of_each(lambda block: np.searchsorted(values, block, side, order), x1, x2, "searchsorted")
 
 
 @follows("along", np.digitize)
@@ -225,6 +226,12 @@ def isin(
     kind: Literal["sort", "table"] | None = None,
 ) -> Any:
     """Whether each element is one of `test_elements`, as `numpy.isin`; every rank gets all of these.
+
+    Args:
+        element, test_elements: tensors, arrays or scalars; one is a tensor.
+        assume_unique: as in NumPy; it changes no result, and is not used.
+        invert: whether to tell which elements are none of them.
+        kind: the algorithm of each rank, as in NumPy.
 
     Raises:
         LayoutError: neither argument is a tensor.
@@ -291,7 +298,8 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     """The elements at given indices along a mode, which is made whole; each place of the other modes has its own.
 
     Args:
-        indices: a tensor of the order of x, whose extents along the other modes are those of x, or 1.
+        indices: a tensor or an array, the same on all ranks, of the order of x. Along the other modes, x and the
+            indices broadcast: their extents are equal, or one is 1.
 
     Raises:
         IndexError: an index is out of range. ValueError: the shapes do not fit.
@@ -414,6 +422,8 @@ def unique(
 ) -> Any:
     """The unique elements in ascending order, and optional results, as `numpy.unique`. Collective.
 
+    `sorted` is as in NumPy and not used: without it any order would be right, and the ascending one is returned.
+
     Raises:
         LayoutError: slices along an axis are to be compared, and a mode is split.
 
@@ -450,14 +460,13 @@ def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
     Each rank finds the unique elements of its run. A sort over all ranks brings equal ones to one rank.
     """
     flat = in_order(x, "unique")
-    values, firsts, numbers, amounts = np.unique(
-        flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
-    )
+    results: Any = np.unique(flat.local, True, inverse, True, equal_nan=equal_nan)  # type: ignore[call-overload]
+    values, firsts, *numbers, amounts = results
     firsts += first_index(flat)
 
     if flat.distribution.splits[0]:
         agree_on_call(x.comm)
-        merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
+        merged, numbers = _merged(flat, values, firsts, numbers, amounts, equal_nan)
     else:
         merged = [replicated(array, flat) for array in (values, firsts, amounts)]
 
@@ -465,7 +474,7 @@ def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
     if inverse:
         dist = plain(x, "unique").distribution
         with attributed_to("unique", of_result=True):
-            numbered = moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid)
+            numbered = moved(reshape(flat._with(*numbers), dist.shape), dist.layout, "unique", dist.grid)
     return merged[0], merged[1], numbered, merged[2]
 
 
@@ -492,12 +501,12 @@ def _distinct(values: Array) -> Array:
 
 
 def _merged(
-    flat: T, values: Array, firsts: Array, numbers: Array, amounts: Array, inverse: bool, equal_nan: bool
-) -> tuple[list[T], Array]:
+    flat: T, values: Array, firsts: Array, numbers: list[Array], amounts: Array, equal_nan: bool
+) -> tuple[list[T], list[Array]]:
     """Merge the unique elements of all runs, with their first indices and their amounts.
 
-    The numbers, of each element of this rank's run among its `values`, are returned as those among all unique elements
-    if the inverse is wanted.
+    If the inverse is wanted, `numbers` is one array: of each element of this rank's run, its number among `values`. It
+    is returned as that among all unique elements.
     """
     comm = flat.comm
     if _is_replica(flat):
@@ -509,7 +518,7 @@ def _merged(
         keys = [values, np.where(undefined, firsts, 0)]
 
     ranks = SampleSort(keys, comm)
-    nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
+    nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * len(numbers)
     record_move(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
     values, firsts, amounts = map(ranks, (values, firsts, amounts))
     order = sorting_order([values, firsts])
@@ -518,12 +527,12 @@ def _merged(
     sizes = gathered(comm, "unique", len(starts))
 
     # Each element that was received gets the number of its group, which goes back to the rank that it came from.
-    if inverse:
+    if numbers:
         group = np.zeros(len(values), np.int64)
         group[starts[1:]] = 1
         places = np.empty_like(group)
         places[order] = np.cumsum(group) + sum(sizes[: comm.rank])
-        numbers = ranks.back(places)[numbers]
+        numbers = [ranks.back(places)[numbers[0]]]
 
     total = np.add.reduceat(amounts, starts) if len(starts) else amounts
     return [over_ranks(flat, run, sizes) for run in (values[starts], firsts[starts], total)], numbers
