@@ -90,7 +90,8 @@ def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Contents:
     """The tensors in a file, in groups of any depth, with its attributes and steps, read by this rank alone.
 
-    Only the tensor of a given name, if there is one; then no other object is opened.
+    Only the tensor of a given name, if there is one; then no other tensor of the step is read. Groups that a number
+    names are opened to find the steps. If there are some and none is given, data outside of them is looked for first.
     """
     h5py, path = _library(), _data_file(path)
     check_file(path)
@@ -220,7 +221,7 @@ class _OpenDataset:
 
     @classmethod
     def at(cls, path: Path, stored: StoredTensor) -> Self:
-        """The dataset in the file that has this name now; refused unless it is as it was when it was found."""
+        """The dataset in the file that has this name now; refused unless it has the shape and dtype that were found."""
         file = _library().File(path, "r")
         try:
             node = file.get(stored.place)
@@ -303,8 +304,9 @@ def _is_step(file: Any, name: str) -> bool:
 def _listing(top: Any) -> Contents:
     """The datasets of a group by their paths, outside of steps; and the names that lead to other names.
 
-    Every group is searched once, through hard links first, so loops of links end. What a link leads to is listed by the
-    link's own path, unless it has a path already. A link that leads nowhere is no error.
+    Every group is searched once, through hard links first, so loops of links end. What is in a group is listed by the
+    group's first path alone, and a dataset by each path that then leads to it. The links are those of `Contents.links`;
+    one that leads nowhere is no error.
     """
     h5py = _library()
     datasets: dict[str, StoredTensor | str] = {}
@@ -531,6 +533,7 @@ def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance:
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for selection, part in _selections(index, slab):
+                    # A mode has two axes, runs and places in a run, but is one mode of the file's selection.
                     lengths = [prod(part.shape[k : k + 2]) for k in range(0, part.ndim, 2)]
                     group[name or UNNAMED][selection] = part.reshape(lengths)
                 advance(slab.nbytes)
@@ -545,7 +548,8 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
             return slice(start, start + count * width)
         return h5py.MultiBlockSlice(start=start, stride=period, count=count, block=width)
 
-    # A lattice is runs of one width at equal distances: a block selection of the file, and two axes of the slab.
+    # A lattice is runs of one width at equal distances: a block selection of the file, and two axes of the slab. Its
+    # two rows start and step in the tensor's indices, and in the slab's. The view goes over the slab's memory.
     for lattices in product(*[list(lattices_of(indices)) for indices in index]):
         selection, start, shape, strides = [], 0, list[int](), list[int]()
         for lattice, stride in zip(lattices, slab.strides, strict=True):
@@ -566,7 +570,7 @@ def write_xdmf(
 ) -> None:
     """Write an HDF5 file, or a step of it, and then the XDMF file that describes all of its steps.
 
-    Each of the two gets its name only when it is complete.
+    Each of the two gets its name only when it is complete. The other steps in the file are checked before it changes.
     """
     with collective_errors(comm):
         _library()
@@ -574,6 +578,10 @@ def write_xdmf(
 
     data = _data_file(path)
     with locked(data, comm):
+        with collective_errors(comm):
+            if comm.rank == 0 and step is not None and os.path.exists(data):
+                for other in set(contents_hdf5(data, None).steps) - {step}:
+                    _fields(path, contents_hdf5(data, other).tensors)
         _replace(data, parts, comm, attributes, step, advance)
 
         with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
@@ -609,11 +617,12 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
     """The shape of the grid on which all tensors are fields; refused if there is none, or viewers do not read them."""
     name = os.fspath(path)
     shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
-    shape = shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]
+    shape = shapes[0][-3:] if shapes else ()
     fits = len(shape) in (2, 3) and all(other in (shape, (other[0], *shape)) for other in shapes)
     if not fits or 0 in shape:
+        listed = ", ".join(map(str, shapes)) or "none: there is no tensor"
         raise RoteError(
-            f"{name} shows fields on one grid of order 2 or 3, not tensors of shapes {', '.join(map(str, shapes))}\n"
+            f"{name} shows fields on one grid of order 2 or 3, and the tensors have shapes {listed}\n"
             "save each in a file of its own, or all as .h5"
         )
 

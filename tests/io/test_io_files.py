@@ -357,6 +357,22 @@ def test_pictures_show_steps_alone(tmp_path: Path) -> None:
     assert rote.contents(tmp_path / "flow.h5").links == {"last": "/1"}
 
 
+def test_pictures_of_other_steps_are_checked_first(tmp_path: Path) -> None:
+    """Law: where another step is no field on one grid, a step is refused before either file changes."""
+    x = rote.DistTensor.zeros((4, 5), "block[(0),()]")
+    rote.save(tmp_path / "flow.h5", {"u": rote.DistTensor.zeros(3, "[(0)]")}, step=1)
+    before = (tmp_path / "flow.h5").read_bytes()
+    with pytest.raises(RoteError, match=r"have shapes \(3,\)"):
+        rote.save(tmp_path / "flow.xdmf", {"u": x}, step=2)
+    assert (tmp_path / "flow.h5").read_bytes() == before and not (tmp_path / "flow.xdmf").exists()
+
+    rote.save(tmp_path / "flow.xdmf", {"u": x}, step=1)
+    with h5py.File(tmp_path / "flow.h5", "r+") as file:
+        del file["1/u"]
+    with pytest.raises(RoteError, match="there is no tensor"):
+        rote.save(tmp_path / "flow.xdmf", {"u": x}, step=2)
+
+
 def test_elements_that_are_not_carried(tmp_path: Path) -> None:
     """Texts, records, half floats and objects are refused, in files and in tensors."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
