@@ -88,7 +88,7 @@ class _Tune(click.Command):
 )
 @click.option("--patient", is_flag=True, help="With --shape: time more FFTs, for longer.")
 @threads_option
-@click.option("--force", is_flag=True, help="Keep what a busy machine took.")
+@click.option("--force", is_flag=True, help="Keep what a busy machine took; not with --shape.")
 @json_option
 def tune(ranks: int | None, seconds: float | None, check: bool, force: bool, as_json: bool, **fft: Any) -> None:
     """Measure the times of messages, copies, steps and products of ranks, and keep them in the user's cache folder.
@@ -104,7 +104,7 @@ def tune(ranks: int | None, seconds: float | None, check: bool, force: bool, as_
       mpiexec -n 4 rote tune
       mpiexec -n 4 rote tune --shape 32x32x32 --patient
     """
-    of_machine = ["--seconds"] * (seconds is not None) + ["--check"] * check
+    of_machine = ["--seconds"] * (seconds is not None) + ["--check"] * check + ["--force"] * force
     of_fft = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
     if of_machine and of_fft:
         raise click.UsageError(f"{' and '.join([*of_machine, *of_fft])} do not go together; give one of them")
@@ -125,7 +125,7 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
-    say(comm, _ranks(comm))
+    say(comm, _ranks_in_words(comm))
 
     with progress(comm, "measure") as part:
         machine, spread = measure(comm, seconds, part, transform)
@@ -143,8 +143,8 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
         plans = from_root(comm, partial(moves, comm.size))
         with progress(comm, "check") as part:
             times = medians(comm, moving_calls(plans, comm), seconds, part)
-        ranking = _ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
-        say(comm, _ranked(ranking))
+        ranking = _ranking(plans, times, {"default": DEFAULT, "measured": machine})
+        say(comm, _ranking_table(ranking))
 
     return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}
 
@@ -182,13 +182,14 @@ def _time(
 
     threads = threads or 1
     refuse_too_many(comm, threads)
-    say(comm, _ranks(comm))
+    say(comm, _ranks_in_words(comm))
 
     tune: Literal["measure", "patient"] = "patient" if patient else "measure"
     element = of_ffts(dtype or "c16")
     with progress(comm, tune) as part:
         f = FFT(shape, layout, comm=comm, dtype=element, tune=tune, threads=threads, progress=part)
 
+    # An FFT does not tell whether its times were written, so "kept" means that the folder can be written to.
     place = folder()
     kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
 
@@ -198,7 +199,7 @@ def _time(
     return {**_about(comm, kept), "walk": walk, "tried": [*map(asdict, f.tried)]}
 
 
-def _ranks(comm: Comm) -> str:
+def _ranks_in_words(comm: Comm) -> str:
     mpi = mpi_library(comm)
     how = f"through {mpi}" if mpi else "in this process"
     return f"{counted(comm.size, 'rank')} {how}"
@@ -222,12 +223,18 @@ _MOVES = 60
 
 
 def moves(ranks: int) -> list[Plan]:
-    """Plans of a fixed set of moves: between layouts of all kinds, on all grids of order 1 and 2 of some ranks (not 1).
+    """Plans of a fixed set of moves: between layouts of all kinds, on all grids of order 1 and 2 of some ranks.
+
+    Raises:
+        ValueError: there are fewer than two ranks, between which nothing moves.
 
     >>> moves(2)[0].steps[0].kind, len(set(moves(2)))
     ('alltoall', 60)
     """
     from ..compiler.compile import compile
+
+    if ranks < 2:
+        raise ValueError(f"moves are between two ranks or more, not {ranks}")
 
     draw = Random(1)  # the same moves on every machine, so that their checks can be compared
     grids = [(ranks,), *((p, ranks // p) for p in range(2, ranks) if ranks % p == 0)]
@@ -248,18 +255,18 @@ def moves(ranks: int) -> list[Plan]:
 def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
     """A layout that splits over most grid modes; one to begin with may be partial."""
     modes: list[tuple[Entry, ...]] = [()] * order
-    partial, rooted = list[int](), list[tuple[int, int]]()
+    partials, rooted = list[int](), list[tuple[int, int]]()
 
     for g in range(grid_order):
         role = draw.random()
         if role < 0.75:
             modes[draw.randrange(order)] += (draw.choice(_SPLITS)(g),)
         elif role < 0.85 and first:
-            partial.append(g)
+            partials.append(g)
         elif role < 0.9:
             rooted.append((g, 0))
 
-    return Layout(tuple(modes), None, "sum", tuple(partial), tuple(rooted))
+    return Layout(tuple(modes), None, "sum", tuple(partials), tuple(rooted))
 
 
 def moving_calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
@@ -289,7 +296,7 @@ def moving_calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     return calls
 
 
-def _ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> Answer:
+def _ranking(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> Answer:
     """How well the model's times for some machines rank the moves as measured times do, as values."""
     from ..compiler.cost import steps_cost
 
@@ -310,8 +317,8 @@ def _ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine
     return {"moves": len(plans), "elements": [sizes[0], sizes[-1]], "machines": rows}
 
 
-def _ranked(check: Answer) -> str:
-    """The table of the findings of `_ranks_of`."""
+def _ranking_table(check: Answer) -> str:
+    """The table of the findings of `_ranking`."""
     rows = [("", "Spearman's rho", "median error", "within 2", "measured / predicted")]
     for row in check["machines"]:
         span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"

@@ -135,6 +135,8 @@ def test_moves_are_fixed(ranks):
     assert all(plan.steps and plan.source.grid.size == ranks for plan in found)
     assert all(1e4 <= prod(plan.source.shape) <= 2e6 for plan in found)
     assert {"alltoall", "allgather", "reduce_scatter", "gather"} <= {step.kind for plan in found for step in plan.steps}
+    with pytest.raises(ValueError, match="two ranks or more"):
+        moves(1)
 
 
 def test_spearman_is_the_correlation_of_ranks():

@@ -65,6 +65,7 @@ LINES = {
     "tune --ranks 1 --check": (2, "write --ranks 2 or more"),
     "tune --shape 8x8 --check": (2, "--check and --shape do not go together"),
     "tune --shape 8x8 --seconds 3": (2, "--seconds and --shape do not go together"),
+    "tune --shape 8x8 --force": (2, "--force and --shape do not go together"),
     "tune --patient": (2, "--patient is of an FFT; say of which tensor with --shape"),
     "tune --shape 8xa": (2, "write it as 8x9x10"),
     "tune --shape 8x8 --dtype f9 --ranks 2": (1, "f9"),
