@@ -55,7 +55,7 @@ class Scene:
     before: Distribution
     after: Distribution  # equal to that before if nothing moves
     item: int  # bytes of an element
-    step: Step | None = None  # that moves elements
+    step: Step | None = None  # that leads from one to the other; None at the start
 
 
 def start_scene(source: Distribution, item: int) -> Scene:
@@ -101,7 +101,7 @@ def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
 
 
 def _over(step: Step) -> str:
-    """The grid modes of a step with their ranks; or the target grid, if that is another."""
+    """The grid modes of a step with the number of ranks along them; or both grids, if the step changes the grid."""
     if step.across:
         return f"all of {step.before.grid}, to grid {step.after.grid}"
     if not step.grid_modes:
@@ -354,7 +354,7 @@ def distribution_card(dist: Distribution) -> str:
 def plan_card(plan: Plan) -> str:
     """The card of a plan: its figures, and a map of each layout between the steps."""
     facts = [
-        ("tensor", f"{plan.source.shape} {plan.dtype}, grid {plan.source.grid}"),
+        ("tensor", f"{plan.source.shape} {plan.dtype}, grid {grids(plan.source, plan.target)}"),
         ("steps", kinds(plan.steps) if plan.steps else "nothing to do"),
         *cost_facts(plan),
     ]
@@ -384,8 +384,10 @@ def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[
 
 def _small_map(name: str, dist: Distribution) -> Markup:
     """One owner map, along the two modes that show most."""
-    for plane in planes([dist], _ROOM, 1):
-        named = plane.named + "; the others at 0" * bool(plane.slices[0])
-        said = [element("span", text, style="display:block") for text in (name, named) if text]
-        return element("div", owner_map(plane, plane.slices[0], dist, element("span", *said, style="font-size:85%")))
-    return element("div", element("small", f"{name}: no elements" if name else "no elements"))
+    plane = next(iter(planes([dist], _ROOM, 1)), None)
+    if plane is None:
+        return element("div", element("small", f"{name}: no elements" if name else "no elements"))
+
+    named = plane.named + "; the others at 0" * bool(plane.slices[0])
+    said = [element("span", text, style="display:block") for text in (name, named) if text]
+    return element("div", owner_map(plane, plane.slices[0], dist, element("span", *said, style="font-size:85%")))

@@ -65,6 +65,12 @@ def test_a_plan_has_a_card() -> None:
     assert len([*card(long).all("table", class_="map")]) == 4 and "and 3 more" in card(long).text
 
 
+def test_the_card_of_a_plan_names_both_grids() -> None:
+    """Law: a plan that leads to another grid names both, as its page does."""
+    source, target = rote.parse("[(0),(1)]").on((6, 4), (2, 2)), rote.parse("[(0),()]").on((6, 4), 4)
+    assert "grid 2x2 to 4" in card(rote.compile(source, target)).text
+
+
 def test_a_tensor_shows_itself_alone() -> None:
     """One rank may show a tensor: nobody else is asked, and no element is fetched."""
 
