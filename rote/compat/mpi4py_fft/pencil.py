@@ -33,7 +33,9 @@ def axes_of(axes: Any, order: int) -> list[int]:
 class Subcomm(tuple[Any, ...]):
     """A communicator per axis, of the ranks along one mode of a grid of all ranks; mpi4py's or Rote's, like `comm`.
 
-    `dims` has the ranks along each axis, 0 for any number; or it is the number of axes. Ranks keep their numbers.
+    `dims` has the ranks along each axis, 0 for any number; or it is the number of axes. A communicator with a Cartesian
+    topology has dims of its own, which take the place of these. `reorder` is mpi4py-fft's and not used: ranks keep
+    their numbers.
     """
 
     comm: Any  # the communicator of all ranks
@@ -123,8 +125,8 @@ class Pencil:
 class Transfer:
     """A move over the ranks of `comm` between blocks that are whole along axis A and blocks whole along axis B.
 
-    `shape` is the shape that these ranks hold together, `subshapeA` and `subshapeB` are the shapes of this rank's
-    blocks.
+    `shape` is the shape that these ranks hold together. `dtype`, and `subshapeA` and `subshapeB`, the shapes of this
+    rank's blocks, are mpi4py-fft's and not used here: arrays say theirs, and `shape` says how long blocks are.
     """
 
     #   A = 1: rows     B = 0: columns
