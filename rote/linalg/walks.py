@@ -2,7 +2,7 @@
 
 The matrix is block-cyclic, `[(0:cyclic(b)),(1:cyclic(b))]`. A step of a walk factors one block of the diagonal and what
 is below it, moves this panel along the rows and the columns of the grid, and subtracts a product from the rest, each
-rank from its own block:
+rank from its own block. So does Cholesky's:
 
     | done                |     panel  `[(0:cyclic(b)),()]|(1@t)`    on the ranks of one column of the grid
     |      +---+--------- |       -> `[(0:cyclic(b)),()]`            on each rank, for the rows of its block
@@ -10,6 +10,9 @@ rank from its own block:
     |      +---+--------- |
     |      | P | the rest |     rest -= (P of its rows) (P of its columns)'
     |      | P |          |
+
+LU has the panel factored by one rank, exchanges rows, and multiplies by the solved rows of U, not by P'. Triangular
+solves have no panel to factor, and subtract from right sides.
 
 As tiles are dealt in turn, all ranks have a part of the rest until the end. Panels keep the height of the matrix, so
 that all steps have the same few plans.
@@ -51,7 +54,7 @@ class _Step(NamedTuple):
     Attributes:
         start, stop: its global indices.
         at: its coordinates on the grid.
-        rows, columns: the local indices that are in the tile; both slices are empty where there are none.
+        rows, columns: the local indices that are in the tile; each slice is empty if there are none along its mode.
     """
 
     start: int
@@ -154,13 +157,13 @@ def cholesky(x: Distributed) -> None:
         width = step.stop - step.start
         below, right = slice(step.rows.stop, None), slice(step.columns.stop, None)
 
-        def factor(tile: Array = block[step.rows, step.columns]) -> list[Array]:
+        def tile_factor(tile: Array = block[step.rows, step.columns]) -> list[Array]:
             try:
                 return [np.linalg.cholesky(tile), np.zeros(1)]
             except np.linalg.LinAlgError:
                 return [tile, np.ones(1)]
 
-        tile, failed = _from_rank(x, factor, [(width, width), (1,)], grid.rank(step.at))
+        tile, failed = _from_rank(x, tile_factor, [(width, width), (1,)], grid.rank(step.at))
         if failed[0]:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
 
@@ -213,17 +216,20 @@ def pivoted(x: Distributed) -> Ints:
         (tile,) = _from_rank(x, partial(_rows_of, panel, step), [(width, width)], root)
         left = _moved(x, panel, (n, width), whole, Layout((by_rows, ())))
 
-        # Rows change places: those that do are contributions of the rows of the grid, added up.
+        # Rows change places: those that do are contributions of the rows of the grid, added up. Row places[k] becomes
+        # what row order[places[k]] was; `arriving` has one row for each k, first those of the tile.
         order = order_of(pivots[step.start : step.stop], n, step.start)
         others = np.setdiff1d(np.flatnonzero(order != np.arange(n)), np.arange(step.start, step.stop))
         places = np.concatenate([np.arange(step.start, step.stop), others])
+
         arriving = np.zeros((2 * width, len(columns)), block.dtype)
-        numbers, local = _held(order[places], rows)
-        arriving[numbers] = block[local]
+        numbers, source_rows = _held(order[places], rows)
+        arriving[numbers] = block[source_rows]
         contributed = Layout(((), by_columns), partial=(0,))
         arriving = _moved(x, arriving, (2 * width, n), contributed, Layout(((), by_columns)))
-        numbers, local = _held(places, rows)
-        block[local] = arriving[numbers]
+
+        numbers, target_rows = _held(places, rows)
+        block[target_rows] = arriving[numbers]
 
         # The rows of U, and the rest.
         if of_panel:
@@ -351,7 +357,8 @@ def triangular_solve(x: Distributed, y: Distributed, lower: bool, trans: Trans =
         width = step.stop - step.start
 
         def triangle(tile: Array = x.local[step.rows, step.columns]) -> list[Array]:
-            tile = np.tril(tile, -unit) if lower else np.triu(tile, unit)
+            first = 1 if unit else 0  # of the diagonals that are read
+            tile = np.tril(tile, -first) if lower else np.triu(tile, first)
             return [op(tile + np.eye(len(tile), dtype=tile.dtype) if unit else tile, trans)]
 
         (tile,) = _from_rank(x, triangle, [(width, width)], grid.rank(step.at))
