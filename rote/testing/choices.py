@@ -136,11 +136,12 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
 
     roles = ["split", "replicated", "split", "partial", "split", "rooted"]
     if not extents:
-        roles = ["replicated", "partial", "rooted"]
+        roles = [role for role in ROLES if role != "split"]
     role = {g: pick(roles) for g in range(len(grid))}
 
     modes: list[tuple[Entry, ...]] = [()] * len(extents)
-    # In a drawn order, for the first of two splits of a mode is the outer one.
+    # The first of two splits of a mode is the outer one. Each grid mode comes before all earlier ones or after them: so
+    # both orders of two are drawn, and 4 of the 6 orders of three.
     for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):
         m = pick(range(len(extents)))
         modes[m] += (Entry(g, pick(kinds_for(grid[g], _extents(modes[m], grid, extents[m])))),)
