@@ -312,9 +312,8 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     if axis is None:
         x, axis = reshape(x, -1), 0
     mode = normal_axis(axis, len(x.distribution.shape))
-    x, at = whole_along(x, (mode,), "take_along_axis"), indices
-    if not isinstance(indices, Distributed):
-        at = replicated(indices, x)
+    x = whole_along(x, (mode,), "take_along_axis")
+    at = indices if isinstance(indices, Distributed) else replicated(indices, x)
     shape, extents = x.distribution.shape, at.distribution.shape
     if len(extents) != len(shape):
         raise ValueError(f"indices have the order of the tensor, {len(shape)}, not {len(extents)}")

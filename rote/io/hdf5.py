@@ -347,8 +347,7 @@ def _listing(top: Any) -> Contents:
 
 def _identity(node: Any) -> tuple[str, int]:
     """The file and the address of an object, which are the same for all links to it."""
-    info = node.file.filename, _library().h5o.get_info(node.id).addr
-    return os.path.realpath(info[0]), info[1]
+    return os.path.realpath(node.file.filename), _library().h5o.get_info(node.id).addr
 
 
 def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
@@ -620,9 +619,8 @@ def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
     shape = shapes[0][-3:] if shapes else ()
     fits = len(shape) in (2, 3) and all(other in (shape, (other[0], *shape)) for other in shapes)
     if not fits or 0 in shape:
-        listed = ", ".join(map(str, shapes)) or "none: there is no tensor"
         raise RoteError(
-            f"{name} shows fields on one grid of order 2 or 3, and the tensors have shapes {listed}\n"
+            f"{name} shows fields on one grid of order 2 or 3, but shapes are {', '.join(map(str, shapes)) or 'none'}\n"
             "save each in a file of its own, or all as .h5"
         )
 

@@ -91,8 +91,7 @@ def width_of(x: Distributed) -> int:
 
 def _split_over(x: Distributed, grid_mode: int) -> tuple[Entry, ...]:
     """The entries that deal one mode in tiles over a grid mode, as those of the matrix."""
-    (entry,) = x.distribution.layout.modes[grid_mode]
-    return (entry,)
+    return x.distribution.layout.modes[grid_mode]
 
 
 def _moved(x: Distributed, block: Array, shape: tuple[int, int], source: Layout, target: Layout) -> Array:
@@ -357,8 +356,7 @@ def triangular_solve(x: Distributed, y: Distributed, lower: bool, trans: Trans =
         width = step.stop - step.start
 
         def triangle(tile: Array = x.local[step.rows, step.columns]) -> list[Array]:
-            first = 1 if unit else 0  # of the diagonals that are read
-            tile = np.tril(tile, -first) if lower else np.triu(tile, first)
+            tile = np.tril(tile, -int(unit)) if lower else np.triu(tile, int(unit))
             return [op(tile + np.eye(len(tile), dtype=tile.dtype) if unit else tile, trans)]
 
         (tile,) = _from_rank(x, triangle, [(width, width)], grid.rank(step.at))
