@@ -68,7 +68,8 @@ def _sort(
         x = whole_along(x, (mode,), name)
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, name, descending)
-    if name == "sort" and not stable and kind is None:  # the order of equal elements is not seen
+    # Of equal elements, only the order of zeros of either sign is seen; NumPy keeps it only if a sort is to be stable.
+    if name == "sort" and not stable and kind is None:
         block = np.sort(x.local, mode)
         return x._with(np.flip(block, mode).copy() if descending else block)
     if not descending:
@@ -89,8 +90,7 @@ def sort(*args: Any, **options: Any) -> Any:
 
     Args:
         axis: the mode; None takes all elements as one line.
-        kind, stable: checked as by `numpy.sort`. A sort is stable if either is given, and if its order is seen, as that
-            of indices.
+        kind, stable: checked as by `numpy.sort`. A sort is stable with either, and that of indices always.
         order: of fields, which tensors do not have.
         descending: whether the largest comes first, after any NaN; in ascending order NaN comes last.
 

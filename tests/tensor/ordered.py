@@ -69,7 +69,7 @@ def sorts(pick, shape):
 def descending(x, axis):
     """The largest first, equal ones in their order: of an array by NumPy's ascending order from the other end."""
     if isinstance(x, DistTensor):
-        return sorting.sort(x, axis, descending=True), sorting.argsort(x, axis, descending=True)
+        return sorting.sort(x, axis, descending=True, stable=True), sorting.argsort(x, axis, descending=True)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
     order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
     return np.take_along_axis(x, order, axis), order
