@@ -14,10 +14,9 @@ without any tensor raises TypeError; `astype` alone returns an array for an arra
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from ..functions import elementwise as _elementwise
 from ..functions import scans as _scans
@@ -86,10 +85,10 @@ else:
 
 __array_api_version__ = "2024.12"
 
-e: Final = np.e
-inf: Final = np.inf
-nan: Final = np.nan
-pi: Final = np.pi
+e: Final = math.e
+inf: Final = math.inf
+nan: Final = math.nan
+pi: Final = math.pi
 newaxis: Final = None
 
 lib: Final = SimpleNamespace(stride_tricks=SimpleNamespace(sliding_window_view=sliding_window_view))
