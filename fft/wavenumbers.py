@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rote.errors import LayoutError
-from rote.functions.reductions import normal_axes
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.layout import Layout, as_layout
 from rote.layout.refine import with_components
 from rote.runtime.comm.protocol import Array, Comm
 from rote.tensor import DistTensor
 
+from .request import normal_axes
 from .transforms import HALVING, KINDS, real_dtype
 from .walk import Walk
 
@@ -164,7 +164,7 @@ def chosen_axes(axes: Sequence[int] | int | None, transformed: tuple[int, ...], 
     """
     if axes is None:
         return transformed
-    named = normal_axes(axes if isinstance(axes, int) else tuple(axes), order)
+    named = normal_axes(axes, order)
     if not {*named} <= {*transformed}:
         raise LayoutError(f"wavenumbers are of transformed axes, {transformed}, not of {named}")
     return named

@@ -10,7 +10,7 @@ The functions that answer, and their tables, are in `rote.functions`; those for 
 from __future__ import annotations
 
 import operator
-import secrets
+import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
@@ -462,7 +462,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             return self.local[tuple(parts)]
 
         nothing = np.empty([0] * len(places), self.local.dtype)
-        name = f"rote-{secrets.token_hex(8)}"  # without it, Dask would pickle the tensor for a name
+        name = f"rote-{os.urandom(8).hex()}"  # without it, Dask would pickle the tensor for a name
         chunks = self.distribution.to_chunks()
         return map_blocks(block_at, chunks=chunks, dtype=nothing.dtype, meta=nothing, name=name)
 

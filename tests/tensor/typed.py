@@ -11,7 +11,7 @@ import rote.array_api as xp
 from rote import DistTensor
 from rote.runtime import Comm
 
-__all__ = ["program", "scaled"]
+__all__ = ["loaded", "program", "scaled"]
 
 
 def scaled(x: DistTensor) -> DistTensor:
@@ -19,13 +19,17 @@ def scaled(x: DistTensor) -> DistTensor:
     return 2.5 * x + x.mean(axis=0)
 
 
+def loaded(path: str) -> tuple[DistTensor, dict[str, Any]]:
+    """A tensor of a file, and one with its attributes."""
+    assert_type(rote.load(path, name="u", index={"time": 0}), DistTensor)
+    return assert_type(rote.load(path, attrs=True), tuple[DistTensor, dict[str, Any]])
+
+
 def program(comm: Comm) -> list[DistTensor]:
     """Values of operators, methods and indices, each of the type that is written beside it."""
     x = DistTensor.from_function(lambda i, j: i + 1j * j, (4, 6), "block[(0),()]", comm)
     x += 1
     y = assert_type(x.real, DistTensor)
-    assert_type(rote.load("x.nc", name="u", index={"time": 0}), DistTensor)
-    assert_type(rote.load("x.nc", attrs=True), tuple[DistTensor, dict[str, Any]])
     assert_type(float(y.sum(layout="[]")), float)
     return [
         *(assert_type(x + 1, DistTensor), assert_type(2.0 * x, DistTensor), assert_type(x * np.ones(6), DistTensor)),
