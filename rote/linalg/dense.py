@@ -310,8 +310,11 @@ def eigh(
         subset: the numbers of the first eigenvalue and of the last one, in ascending order from 0; all if None.
     """
     check_square(x)
+    if UPLO not in ("L", "U", "l", "u"):
+        raise ValueError(f"UPLO argument must be 'L' or 'U', not {UPLO!r}")
+
     x = floating(x)
-    cause, lower = "eigh" if vectors else "eigvalsh", UPLO.upper() == "L"
+    cause, lower = "eigh" if vectors else "eigvalsh", UPLO in ("L", "l")
     some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
 
     if way_of(cause, [x], has_walk=False) == "one rank":

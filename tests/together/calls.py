@@ -42,6 +42,7 @@ ALONE += " fft.kinds fft.fftfreq fft.rfftfreq"
 # Functions with tests of their own, because a right call needs more than the names of parameters say.
 APART = {"DistTensor.from_roots", "DistTensor.on_roots", "DistTensor.item", "numpy.where", "numpy.compress"}
 APART |= {"numpy.convolve", "numpy.correlate", "numpy.select", "numpy.put_along_axis"}  # of vectors and lists
+APART |= {"numpy.linalg.matmul"}  # which is numpy.matmul, but for `out`
 
 TENSORS = (
     *("x", "a", "a1", "a2", "ar", "arr", "ary", "array", "m", "X", "element", "condition", "x1", "x2", "b", "values"),
