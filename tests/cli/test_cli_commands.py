@@ -337,13 +337,15 @@ def test_wisdom(place: Path) -> None:
 
 def test_the_check_of_tune_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """How predictions rank: Spearman's rho and the quantiles of measured over predicted times, per machine."""
-    from rote.cli.tune import _ranked, _ranks_of, moves
+    from rote.cli.tune import _ranking, _ranking_table, moves
 
     plans = moves(2)[:6]
-    found = _ranks_of(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
+    found = _ranking(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
     figures = {"rho": 1.0, "low": 2.0, "median": 2.0, "high": 2.0, "factor": pytest.approx(2.0), "within": 1.0}
     assert found["machines"] == [{"machine": "default", **figures}]
-    assert "1.000    2.00 times     100 %" in _ranked(found) and "2.00 (most 2.00 to 2.00)" in _ranked(found)
+    assert "1.000    2.00 times     100 %" in _ranking_table(found) and "2.00 (most 2.00 to 2.00)" in _ranking_table(
+        found
+    )
 
 
 def test_bench() -> None:

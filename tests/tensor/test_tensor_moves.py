@@ -16,16 +16,17 @@ from rote.host import memory
 
 # What brings an operand to another layout, by the layout of all operands; these are names in all namespaces.
 FACTORED = "cholesky det slogdet inv solve eigh eigvalsh matrix_power"
-MULTIPLIED = "einsum matmul vecmat dot outer multi_dot"
+MULTIPLIED = "einsum matmul dot outer multi_dot" + " vecmat" * hasattr(np, "vecmat")  # since NumPy 2.2
+MATVEC = " matvec" * hasattr(np, "matvec")
 WHOLE = "searchsorted isin setdiff1d meshgrid"  # one operand, on every rank
 LINES = "unstack take_along_axis"  # along mode 0
 IN_ORDER = "unique_all unique_counts unique_inverse unique_values nonzero flatnonzero argwhere"
 IN_ORDER += " extract ravel flatten append repeat roll cumsum cumprod nancumsum nancumprod"
 CYCLIC = "[(0),()]"
 REFUSED = {
-    ROWS: f"{FACTORED} {MULTIPLIED} matvec inner {WHOLE} {LINES} cov corrcoef",
+    ROWS: f"{FACTORED} {MULTIPLIED}{MATVEC} inner {WHOLE} {LINES} cov corrcoef",
     COLUMNS: f"{FACTORED} {MULTIPLIED} {WHOLE} {IN_ORDER} cross sort argsort qr",
-    CYCLIC: f"{FACTORED} {MULTIPLIED} matvec inner searchsorted isin setdiff1d {LINES} cov corrcoef"
+    CYCLIC: f"{FACTORED} {MULTIPLIED}{MATVEC} inner searchsorted isin setdiff1d {LINES} cov corrcoef"
     " cumulative_sum cumulative_prod cumsum cumprod nancumsum nancumprod gradient sliding_window_view"
     " unique_all unique_counts unique_inverse unique_values nonzero flatnonzero argwhere extract",
 }

@@ -50,6 +50,7 @@ NO_CALL_SUITS = {
 DEPRECATED = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # yet answered
 UNCERTAIN = (np.empty_like, np.shares_memory, np.may_share_memory)  # equal values are not what they promise
 UNCERTAIN += (np.intersect1d, np.setxor1d)  # nor the numbers of elements that are said to be unique, and are not
+WRITING = (np.fill_diagonal, np.place, np.put_along_axis, np.putmask)  # into the array of the next calls: tried apart
 UNCERTAIN += (np.linalg.slogdet,)  # nor that of a singular matrix, where all is rounding
 
 
@@ -141,6 +142,8 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
     def program(comm):
         x = DistTensor.from_global(np.arange(9).reshape(3, 3).astype(name), "block[(0),()]", comm)
         for function, where in functions.items():
+            if function in WRITING:
+                continue
             for args in calls(x):
                 whole = as_global(args)  # before a call writes into one
                 try:
@@ -161,8 +164,10 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
         warnings.simplefilter("ignore")
         rote.run(program, 2)
     assert wrong == []
-    assert [where for function, where in functions.items() if function not in reached] == []
-    answered = {function.__name__ for function in ANSWERS if function in functions and function not in right}
+    assert [where for function, where in functions.items() if function not in (*reached, *WRITING)] == []
+    answered = {
+        function.__name__ for function in ANSWERS if function in functions and function not in (*right, *WRITING)
+    }
     assert name != "f8" or answered <= NO_CALL_SUITS
 
 
