@@ -84,7 +84,7 @@ def check_read(comm, dist, key):
     array = numbered(dist.shape)
     try:
         want = array[key]
-    except IndexError:
+    except (IndexError, DeprecationWarning):  # NumPy before 2.3 only warns of an index outside an empty mode
         refused(comm, IndexError, lambda: laid(array, dist, comm)[key])
         return
     x = laid(array, dist, comm)[key]
@@ -100,8 +100,9 @@ def check_assigned(comm, dist, key, value, value_dist=None):
     x = laid(array, dist, comm)
     try:
         want[key] = np.asarray(value)
-    except (IndexError, ValueError) as error:
-        refused(comm, type(error), lambda: x.__setitem__(key, given))
+    except (IndexError, ValueError, DeprecationWarning) as error:
+        error_type = IndexError if isinstance(error, DeprecationWarning) else type(error)
+        refused(comm, error_type, lambda: x.__setitem__(key, given))
         want = array
     else:
         x[key] = given
