@@ -107,7 +107,7 @@ class FFT:
     Warns:
         GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
 
-    Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2014, section 2);
+    Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2015, section 2);
     volumetric and cyclic, Popovici et al. (2019, section 3.2).
 
     >>> f = FFT((8, 9, 10), dtype="f8")

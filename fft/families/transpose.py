@@ -3,7 +3,7 @@
 Transposes: entries move between modes, and one rule covers slabs (Dalcin et al. 2019, eq. 12-14), pencils (eq. 21-25),
 and tensors of any order d on grids up to order d-1 (eq. 26-32).
 
-Rows (Duy and Ozaki 2014, section 2): all modes but the last are read as one, and split in blocks. For a cube of n
+Rows (Duy and Ozaki 2015, section 2): all modes but the last are read as one, and split in blocks. For a cube of n
 points per axis on P ranks, blocks consist of planes if P <= n, and of rows if n < P <= n². The published order, abc ->
 cab -> cba, leaves most of a block in place. `rows` searches for the orders that move least: first for the busiest rank,
 and among orders that are equally good for it, in total.

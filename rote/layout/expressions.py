@@ -95,7 +95,7 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
     Raises:
         LayoutError: the grid mode is not an integer, or a size is not an integer of at least 0.
 
-    Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2014, eq. 2).
+    Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2015, eq. 2).
 
     >>> from rote import L, block
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]

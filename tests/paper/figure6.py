@@ -1,4 +1,4 @@
-"""Figure 6 of Duy and Ozaki 2014: the total volume of communication of a 256³ transform, over the number of processes.
+"""Figure 6 of Duy and Ozaki 2015: the total volume of communication of a 256³ transform, over the number of processes.
 
 As drawn there: sent plus received, summed over all processes, 16 bytes an element; counted in the compiled plans of the
 walks, and in theory. The practical volumes of the other packages, which pad, are not drawn.

@@ -1,5 +1,5 @@
 """Transforms of three papers, priced on a machine: the families of Popovici et al. 2019 on grids of their Table 1, and
-slabs and pencils in blocks, as in Dalcin et al. 2019 and in Duy and Ozaki 2014.
+slabs and pencils in blocks, as in Dalcin et al. 2019 and in Duy and Ozaki 2015.
 
 The first three keep elements dealt out, cyclic in and cyclic out: each split axis is transformed in two stages with
 twiddles between. So they are Rote's volumetric walk, on grids of one, two and three modes.

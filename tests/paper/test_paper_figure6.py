@@ -1,4 +1,4 @@
-"""Figure 6 of Duy and Ozaki 2014: rows move what theory says, and pencils more; the published order is not best."""
+"""Figure 6 of Duy and Ozaki 2015: rows move what theory says, and pencils more; the published order is not best."""
 
 from __future__ import annotations
 

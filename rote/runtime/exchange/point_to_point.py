@@ -1,4 +1,4 @@
-"""Messages between pairs of ranks (Duy and Ozaki 2014, section 3.2.1), also in chunks while other work goes on.
+"""Messages between pairs of ranks (Duy and Ozaki 2015, section 3.2.1), also in chunks while other work goes on.
 
 In `Pipelined`, the work before the step makes the next chunk while one chunk travels, and the work after it goes on.
 The work before a step proceeds along one mode of its block, and the work after it along one mode of the new block; both
@@ -72,7 +72,7 @@ def rounds(messages: Messages, at_once: int | None) -> Rounds:
 class Isend(Method):
     """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or `at_once` ranks at a time, then `MPI_Waitall`.
 
-    In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block. With one rank at a time, a round is an
+    In Duy and Ozaki (2015) these are Isend_Waitall and Isend_Waitall_Block. With one rank at a time, a round is an
     `MPI_Sendrecv`, and as fast.
     """
 
@@ -95,7 +95,7 @@ class Waitsome(Isend):
     """`MPI_Isend` and `MPI_Irecv`, then `MPI_Waitsome`: messages that have come are unpacked while others travel.
 
     If the order matters, as in a reduction, or messages are packed in the memory of `out`, it waits for all first. In
-    Duy and Ozaki (2014) these are Isend_Waitsome and Isend_Waitsome_Block.
+    Duy and Ozaki (2015) these are Isend_Waitsome and Isend_Waitsome_Block.
     """
 
     unpacks = False

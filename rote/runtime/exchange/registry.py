@@ -29,7 +29,7 @@ from .shared import Direct, Nodes, Shared
 __all__ = ["METHODS", "Method", "bind_method", "check_method", "make_method", "methods", "same_method"]
 __all__ += ["MemoryUse", "memory_use"]
 
-_AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
+_AT_ONCE = 32  # ranks per round, in the methods by blocks (Duy and Ozaki 2015, section 3.2.1)
 _OF_THREADS = ("shared", "alltoallv")  # the methods that need no MPI
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32")
 
