@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
@@ -17,6 +19,7 @@ project = "Rote"
 author = "The Rote authors"
 copyright = author
 version = release = rote.__version__
+addresses = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 exclude_patterns = ["apps", "pictures", "_templates", "_static"]
@@ -55,7 +58,12 @@ maximum_signature_line_length = 88
 
 html_theme = "sphinx_book_theme"
 html_title = f"Rote {release}"
+html_baseurl = addresses["Documentation"]
 html_theme_options = {
+    "icon_links": [
+        {"name": "Repository", "url": addresses["Repository"], "icon": "fa-solid fa-code-branch"},
+        {"name": "Issues", "url": addresses["Issues"], "icon": "fa-solid fa-circle-question"},
+    ],
     "show_toc_level": 2,
     "collapse_navbar": True,  # or every page would hold the names of all others
     "navbar_persistent": [],  # the sidebar has the search
