@@ -14,10 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACEHOLDER = "example.org"
 FILES = (
-    "pyproject.toml",
+    ".github/ISSUE_TEMPLATE/config.yml",
+    ".github/SUPPORT.md",
     "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
     "README.md",
+    "SECURITY.md",
     "notebooks/install.md",
+    "paper/paper.md",
+    "pyproject.toml",
+    "recipe/recipe.yaml",
 )
 
 

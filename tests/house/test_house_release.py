@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -10,8 +11,10 @@ import sys
 import tarfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from house import ROOT
 
 from rote import __version__
@@ -54,7 +57,7 @@ def test_addresses_are_those_of_the_project() -> None:
     """A file of the repository that names the place has one of the four addresses, and the script knows the file."""
     known = ADDRESSES["addresses"](ROOT)
     place = known["Repository"].split("/")[2]
-    folders = (".github", "notebooks", "recipe", "rote", "grammar", "fft")
+    folders = (".github", "notebooks", "paper", "recipe", "rote", "grammar", "fft")
     paths = [*ROOT.iterdir(), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
 
     for path in paths:
@@ -105,7 +108,7 @@ def test_the_sources_build_and_test_themselves(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     leave = shutil.ignore_patterns(".git", ".*venv", ".*cache", ".hypothesis", "build", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, copy, ignore=leave)
-    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(copy)]
+    build = [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(copy)]
     subprocess.run(build, check=True, capture_output=True, text=True, timeout=300)
 
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
@@ -126,3 +129,73 @@ def test_the_sources_build_and_test_themselves(tmp_path: Path) -> None:
     assert len(links) > 20
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     assert tomllib.loads((sources / "pyproject.toml").read_text("utf-8"))["project"]["name"] == "rote-tensor"
+
+
+# --- what the hosts of repository, book and packages read -------------------------------------------------------------
+
+
+def test_actions_are_pinned() -> None:
+    """Every action of every workflow is named by the hash of a commit, with its version beside it."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert {path.stem for path in workflows} == {"ci", "nightly", "release"}
+    for path in workflows:
+        yaml.safe_load(path.read_text("utf-8"))
+        used = re.findall(r"uses: (.*)", path.read_text("utf-8"))
+        assert used and [use for use in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use)] == []
+
+
+def test_a_release_passes_the_script() -> None:
+    """The workflow of a release checks the addresses before it builds, and publishes only what was built."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"]
+    steps = [step.get("run", "") for step in jobs["build"]["steps"]]
+    assert steps.index("python .ci/addresses.py") < steps.index("python -m build")
+    assert (jobs["publish"]["needs"], jobs["publish"]["permissions"]) == ("build", {"id-token": "write"})
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem
+)
+def test_issue_forms_are_forms(path: Path) -> None:
+    """A form has a name, a description and a body, whose fields have names of their own."""
+    form = yaml.safe_load(path.read_text("utf-8"))
+    if path.stem == "config":
+        assert [sorted(link) for link in form["contact_links"]] == [["about", "name", "url"]]
+    else:
+        fields = [field["id"] for field in form["body"]]
+        assert {"name", "description", "body"} <= set(form) and len({*fields}) == len(fields)
+
+
+def recipe() -> dict[str, Any]:
+    """The conda recipe, with the version in its places."""
+    text = (ROOT / "recipe" / "recipe.yaml").read_text("utf-8")
+    table: dict[str, Any] = yaml.safe_load(text)
+    assert table["context"] == {"version": __version__}
+    return table
+
+
+def test_the_recipe_asks_for_what_the_wheel_asks() -> None:
+    """The conda package runs with what the wheel requires, but for MPI, which it only constrains."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {need.partition(";")[0].strip().replace(">=", " >=") for need in project["dependencies"]}
+    needs = recipe()["requirements"]
+    run = {*needs["run"]} - {f"python {project['requires-python']}"}
+    assert run == {need for need in required if not need.startswith(("mpi4py", "ducc0"))}
+    assert {*needs["run_constraints"]} == {need for need in required if need.startswith("mpi4py")}
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_recipe_pass(tmp_path: Path) -> None:
+    """What conda runs after it has built the package, with this Python's programs first on PATH."""
+    imports, commands = recipe()["tests"]
+    lines = [f'python -c "import {name}"' for name in imports["python"]["imports"]] + commands["script"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    for line in lines:
+        subprocess.run(["bash", "-c", line], check=True, cwd=tmp_path, env={**os.environ, "PATH": path}, timeout=120)
+
+
+def test_the_paper_cites_what_it_lists() -> None:
+    """Every citation has an entry and every entry a citation; the parts that the journal asks for are there."""
+    paper = (ROOT / "paper" / "paper.md").read_text("utf-8")
+    entries = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text("utf-8"), re.MULTILINE)
+    assert sorted({*re.findall(r"(?<!\w)@([A-Z]\w+\d{4})", paper)}) == sorted(entries)
+    assert {"# Summary", "# Statement of need", "# References"} <= {*paper.splitlines()}
