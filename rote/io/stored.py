@@ -206,7 +206,7 @@ def _attribute(name: str, value: object) -> Any:
         raise RoteError(
             f"attribute {name!r} is {value!r}, which files do not keep\n"
             "write a number, a truth value, a text, or a list of such of one kind; "
-            "float(x) of a tensor of order 0, str(…) or json.dumps(…) of others"
+            "float(x) of a tensor of order 0 that some ranks lack, str(…) or json.dumps(…) of others"
         )
     return plain
 

@@ -79,8 +79,8 @@ def save(
         x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name or `dims` is the root
             array; elsewhere its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written with
             its attributes, the names of its modes, and its coordinates, each as a tensor of its name.
-        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these. If None, those of the
-            Dataset.
+        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these; a tensor of order 0
+            that every rank has is a number. If None, those of the Dataset.
         step: the number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied
             for it; for many steps of many bytes use Zarr, which writes only the step.
         progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256
@@ -128,14 +128,15 @@ def save(
         # A Dataset has attributes of its own; those of a DataArray belong to the tensor.
         if attributes is None and isinstance(x, Mapping):
             attributes = getattr(x, "attrs", None)
-        values = as_attributes(attributes)
+        values = as_attributes(_with_numbers(attributes))
         form, number, parts = format_of(path), as_step(step), list[Part]()
         for name, tensor in tensors.items():
             if named:
                 check_name(name)
             refuse_partial(tensor.distribution, name)
             modes = as_dims(names.get(name), name, tensor.shape)
-            parts.append(Part(name, tensor.local, tensor.distribution, modes, as_attributes(described.get(name))))
+            attached = as_attributes(_with_numbers(described.get(name)))
+            parts.append(Part(name, tensor.local, tensor.distribution, modes, attached))
         parts = with_scales(parts)
         form.check(path, parts, values, number)
 
@@ -148,6 +149,22 @@ def save(
         stored = tensor if dist == tensor.distribution else moved(tensor, dist.layout, "rote.save")
         parts[k] = parts[k]._replace(block=stored.local, dist=dist)
     form.write(path, parts, comm, values, number, progress)
+
+
+def _with_numbers(value: Any) -> Any:
+    """Attributes with numbers in the place of tensors of order 0.
+
+    Ranks may still disagree on the call, so nothing is sent here: a number that some ranks lack stays a tensor.
+    """
+    if isinstance(value, Mapping):
+        return {name: _with_numbers(attribute) for name, attribute in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_with_numbers, value)]
+
+    is_number = isinstance(value, Distributed) and not value.distribution.shape
+    if is_number and not value.layout.partial and not value.layout.rooted:
+        return value.local
+    return value
 
 
 def _with_coordinates(

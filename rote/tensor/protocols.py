@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from inspect import signature
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Never, NoReturn, Self
 
 import numpy as np
@@ -65,9 +65,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         # Most calls have tensors of this type alone, and look no further.
         tensor = type(self)
         others = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not tensor]
-        if "out" in kwargs and not any(isinstance(out, Distributed) for out in kwargs["out"]):
+        into_array = "out" in kwargs and not any(isinstance(out, Distributed) for out in kwargs["out"])
+        if into_array or (np.ndarray in others and not self.distribution.shape and _in_numpy(sys._getframe(1))):
             numbers = _as_numbers(inputs, kwargs)
-            if numbers is not None:  # `array *= x.sum()`
+            if numbers is not None:  # `array *= x.sum()`, `numpy.histogram(array, range=(0, x.max()))`
                 return getattr(ufunc, method)(*numbers[0], **numbers[1])
         if others and _foreign([kind for kind in others if hasattr(kind, "__array_ufunc__")], (inputs, kwargs)):
             return NotImplemented
@@ -566,6 +567,12 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
     if type(power) not in (int, float) or (dtype.kind not in "fc" and power != 2):
         return None
     return _POWERS.get((type(power), power))
+
+
+def _in_numpy(frame: FrameType) -> bool:
+    """Whether a function of NumPy computes, which takes a tensor for a number: it has not passed the call on."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.startswith("numpy.") and name != "numpy.lib.mixins"  # which has the operators of tensors
 
 
 @memoized(1024)

@@ -421,7 +421,8 @@ def test_what_formats_do_not_hold(tmp_path: Path) -> None:
             refused("x.h5", x, RoteError, "a step is a number from 0 on", step=step)
         for value in (None, {}, [1, "a"], 1j, [[1]], object):
             refused("x.zarr", x, RoteError, "attribute 'a'", attributes={"a": value})
-        refused("x.h5", x, RoteError, "float(x) of a tensor of order 0", attributes={"energy": x.sum()})
+        for value in (x.sum(layout="[]+(0)"), [x], x[0]):
+            refused("x.h5", x, RoteError, "float(x) of a tensor of order 0", attributes={"energy": value})
         refused("x.xdmf", x * 1j, RoteError, "x.real and x.imag")
         refused("x.xdmf", x > 0, RoteError, "astype('u1')")
         refused("x.xdmf", {"u": x, "v": rote.DistTensor.zeros(3, "[(0)]", comm)}, RoteError, "one grid", "(3,)")

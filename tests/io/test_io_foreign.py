@@ -294,6 +294,31 @@ def test_attributes_with_the_tensor(tmp_path: Path) -> None:
     run(program, 2)
 
 
+@pytest.mark.parametrize("ranks", (1, 3))
+def test_numbers_of_a_run_are_attributes(tmp_path: Path, ranks: int) -> None:
+    """A tensor of order 0 is a number among the attributes of a file, a step and an array, alone and in a list."""
+
+    def program(comm: Comm) -> None:
+        x = tensor(ARRAY, comm)
+        numbers = {
+            "energy": x.sum(),
+            "ends": [x.min(), 2.5],
+            "first": x[0, 0],
+            "count": x.argmax(),
+            "some": (x > 3).any(),
+        }
+        wanted = {name: value.tolist() for name, value in numbers.items() if name != "ends"} | {
+            "ends": [ARRAY.min(), 2.5]
+        }
+        for name, step in (("x.h5", None), ("x.zarr", None), ("steps.h5", 2), ("steps.zarr", 2)):
+            rote.save(tmp_path / name, {"u": x}, numbers, step)
+            assert rote.contents(tmp_path / name, step, comm).attributes == wanted
+        rote.save(tmp_path / "x.nc", x.to_xarray(("t", "y"), name="u", attrs={"mean": x.mean()}))
+        assert rote.contents(tmp_path / "x.nc", comm=comm).tensors["u"].attributes["mean"] == ARRAY.mean()
+
+    run(program, ranks)
+
+
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 CUBE = np.arange(7 * 5 * 6.0).reshape(7, 5, 6)
