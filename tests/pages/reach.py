@@ -2,7 +2,7 @@
 
     python tests/pages/reach.py
 
-measures each row in turn, in some minutes, and writes the table into notebooks/scale.md. Run it on a quiet machine.
+measures each row in turn, in some minutes, and writes the table into notebooks/performance.md. Run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fresh import fresh
 
 __all__ = ["PAGE", "ROWS", "Row", "replaced", "shown", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "scale.md"
+PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "performance.md"
 
 _MOVE = """
 text, shape, before, after = given

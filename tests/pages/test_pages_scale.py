@@ -1,6 +1,6 @@
-"""notebooks/scale.md is true: its table of the papers' statements is that of now; run as a program, this writes it.
+"""notebooks/papers.md has the papers' statements and verdicts of now; run as a program, this writes them.
 
-Its table of what planning takes is written by `python tests/pages/reach.py`.
+The table in notebooks/performance.md of what planning takes is written by `python tests/pages/reach.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from fresh import fresh
 from pages.reach import PAGE, ROWS, replaced, shown
 from statements import STATEMENTS, table
 
+PAPERS = PAGE.with_name("papers.md")
+
 
 def written(page: str) -> str:
     """The page with the table of the papers' statements of now."""
@@ -26,7 +28,7 @@ def written(page: str) -> str:
 
 def test_the_table_of_statements_is_current() -> None:
     """The page has what the model says of each; `python tests/pages/test_pages_scale.py` writes it."""
-    page = PAGE.read_text("utf-8")
+    page = PAPERS.read_text("utf-8")
     assert page == written(page)
     assert all(page.count(f"\n| {name} | {row['source']} | ") == 1 for name, row in STATEMENTS.items())
 
@@ -64,4 +66,4 @@ def test_planning_takes_what_the_page_says(row) -> None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+    PAPERS.write_text(written(PAPERS.read_text("utf-8")), "utf-8")

@@ -27,7 +27,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pages.reach import PAGE, replaced
+from pages.reach import replaced
 
 import rote
 from rote.cli.tune import moves, moving_calls, spearman, transform
@@ -41,6 +41,7 @@ from rote.runtime.choose import middle, rounds
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning import keep_machine, measure
 
+PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "scale.md"
 SHAPES = (
     *((16, 16, 16), (32, 32, 32), (60, 60, 60), (64, 64, 64), (48, 64, 80), (96, 96, 96), (128, 128, 128)),
     *((160, 144, 150), (97, 101, 103), (256, 256), (500, 600), (1024, 1024), (2048, 512), (4096, 250)),
