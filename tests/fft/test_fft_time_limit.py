@@ -11,7 +11,6 @@ from hurry import hurry
 import rote
 from rote import DistTensor, LayoutError
 from rote.fft import FFT
-from rote.runtime import choose as autotune
 from rote.runtime.choose import allowed, time_limit
 
 SHAPE = (12, 10, 8)
@@ -47,21 +46,22 @@ def test_all_ranks_stop_alike(seconds):
 @pytest.mark.slow
 def test_what_is_found_in_a_hurry_serves_nobody_else(monkeypatch):
     """Law: a decision within a limit is kept for the same limit alone; and one that had all its time serves all."""
-    found: list[str] = []
-    remember = autotune.remembered
-    monkeypatch.setattr(autotune, "remembered", lambda comm, key, value: found.append("") or remember(comm, key, value))
 
-    def program(comm, seconds):
-        before = len(found)
-        FFT(SHAPE, "block[(0),(),()]", comm=comm, algorithm="slab", tune="measure", tune_seconds=seconds)
-        return len(found) - before
+    def news(seconds):
+        """How many decisions a plan on two ranks adds to the wisdom."""
+        before = decisions()
+        rote.run(lambda comm: FFT(SHAPE, comm=comm, tune="measure", tune_seconds=seconds), 2)
+        return len(decisions() - before)
 
-    news = [rote.run(program, 2, (0.3,))[0] for _ in range(8)]  # each goes on where time was over
-    assert sum(news) > 0 and news[-1] == 0, news
-    assert sum(rote.run(program, 2, (0.25,))[0] for _ in range(3)) > 0
+    def decisions():
+        return {record.key for record in rote.wisdom.records() if "tune" in record.key.facts}
+
+    hurried = [news(0.3) for _ in range(8)]  # each goes on where time was over
+    assert sum(hurried) > 0 and hurried[-1] == 0, hurried
+    assert sum(news(0.25) for _ in range(3)) > 0
     hurry(monkeypatch, 0.05, 0.1)
-    assert rote.run(program, 2, (None,))[0] > 0
-    assert rote.run(program, 2, (0.4,))[0] == 0
+    assert news(None) > 0
+    assert news(0.4) == 0
 
 
 def test_what_is_left_is_what_the_latest_rank_has():
