@@ -162,6 +162,7 @@ class BoundPlan:
             raise LayoutError(f"{what}, but {dist} wants {shape} {self.plan.dtype}")
 
 
+_SECOND_HALF = 1 << 20  # bytes of a second half that save no time: a barrier takes less than to fill them
 _SLACK = 1 << 13  # bytes that a rank may need beyond what its plan claims: to save them costs more than it brings
 
 
@@ -180,7 +181,7 @@ def _within_claim(plan: Plan, comm: Comm, methods: tuple[str, ...]) -> tuple[tup
     fits = most <= plan.cost.peak_bytes + _SLACK
     if not fits.any():
         methods = tuple("alltoallv" if any(use.beyond) else name for name, use in zip(methods, uses, strict=True))
-    return methods, bool(fits[0])
+    return methods, bool(fits[0] and most[0] - most[1] < _SECOND_HALF)
 
 
 def _run_bytes(plan: Plan, rank: int, uses: Sequence[MemoryUse], pieces: int) -> int:
