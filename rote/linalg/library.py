@@ -68,7 +68,7 @@ def _opened(size: int, vendor: str, file: str) -> CDLL | str:
         return str(error)
 
     scalapack = CDLL(None)
-    names = "pdpotrf_", "pdsyevd_", "Csys2blacs_handle", "Cblacs_gridinit"
+    names = "pdpotrf_", "pdstedc_", "Csys2blacs_handle", "Cblacs_gridinit"
     missing = [name for name in names if not hasattr(scalapack, name)]
     if missing:
         return f"{paths[-1]} has no {missing[0]}"

@@ -57,7 +57,7 @@ _COUNTS = {
     "inv": _LU._replace(flops=2),
     "det": _LU._replace(result=False),
     "slogdet": _LU._replace(result=False),
-    "eigh": _Counts(22 / 3, (0, 5), (0, 9), per_row=True, blocks=5),
+    "eigh": _Counts(22 / 3, (0, 5), (0, 9), per_row=True, blocks=4.2),
     "eigvalsh": _Counts(4 / 3, (0, 2.5), (0, 9), per_row=True, result=False),
     "svd": _Counts(26 / 3, (0, 10), (0, 17), per_row=True, blocks=5),
     "svdvals": _Counts(8 / 3, (0, 5), (0, 17), per_row=True, result=False),
@@ -141,7 +141,7 @@ def plan(
       move to cyclic(64)[(0),(1)] on (4096, 4096), grid 2x2: 24.0 MiB to a rank
       solve: 5.04e+11 operations, 640.0 MiB in 73,728 messages to a rank
       move back: 24.0 MiB to a rank
-      224.0 MiB on a rank, 6.5 s
+      198.4 MiB on a rank, 6.5 s
     """
     if name not in _COUNTS:
         raise PlanError(f"no solver is called {name!r}\nwrite one of {', '.join(_COUNTS)}")

@@ -9,12 +9,13 @@ Source: Blackford et al. 1997, ScaLAPACK Users' Guide. INFO is looked at after e
 from __future__ import annotations
 
 from ctypes import CDLL, byref, c_char_p, c_int, c_void_p
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..functions.creation import astype
 from ..functions.distributed import Array, Distributed
 from ..host import memory
 from ..runtime.comm.agreement import gathered
@@ -51,7 +52,9 @@ _ROUTINES = {
     "solve by lu": _Routine("getrs", "getrs"),
     "invert lu": _Routine("getri", "getri", "xi", "xi"),
     "triangular solve": _Routine("trsm", "trsm", has_info=False),
-    "eigenvectors": _Routine("syevd", "heevd", "xi", "xri"),
+    "tridiagonal": _Routine("sytrd", "hetrd", "x", "x"),
+    "eigenvectors of tridiagonal": _Routine("stedc", "stedc", "xi"),
+    "eigenvectors": _Routine("ormtr", "unmtr", "x", "x"),
     "eigenvalues": _Routine("syevr", "heevr", "xi", "xri"),
     "singular values": _Routine("gesvd", "gesvd", "x", "xR"),
     "lq": _Routine("gelqf", "gelqf", "x", "x"),
@@ -60,13 +63,12 @@ _ROUTINES = {
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
-def _call(name: str, x: Distributed, *args: Any, more: int = 0) -> int:
+def _call(name: str, x: Distributed, *args: Any) -> int:
     """Call a routine of the table, and return INFO, the same on all ranks. Collective.
 
     Args:
         x: the matrix whose dtype and ranks the routine is for.
         args: its arguments before the workspaces: matrices, arrays, letters and integers.
-        more: words of the first workspace beyond those that the routine asks for.
 
     Raises:
         PlanError: the workspaces do not fit into the memory of some node; raised on all ranks, before they are there.
@@ -92,7 +94,7 @@ def _call(name: str, x: Distributed, *args: Any, more: int = 0) -> int:
 
     if works:
         run(ask=True)
-        sizes = [_words(work[0]) + (0 if number else more) for number, work in enumerate(works)]
+        sizes = [_words(work[0]) for work in works]
         _check_work(name, x, sum(size * work.itemsize for size, work in zip(sizes, works, strict=True)), max(sizes))
         works = [np.zeros(max(size, 1), work.dtype) for size, work in zip(sizes, works, strict=True)]
 
@@ -151,7 +153,7 @@ def pivoted(x: Distributed) -> Ints:
     Returns:
         The pivots, on every rank, as `walks.pivoted` returns them.
     """
-    return _all_pivots(x, _factored(x)[0])
+    return _everywhere(x, _factored(x)[0], 1).astype(np.int64) - 1
 
 
 def _factored(x: Distributed) -> tuple[npt.NDArray[np.int32], int]:
@@ -161,14 +163,14 @@ def _factored(x: Distributed) -> tuple[npt.NDArray[np.int32], int]:
     return pivots, _call("lu", x, n, n, x, pivots)
 
 
-def _all_pivots(x: Distributed, pivots: npt.NDArray[np.int32]) -> Ints:
-    """The pivots of all rows, counted from 0, on every rank."""
-    _, columns = x.distribution.indices(x.comm.rank)
-    numbers = np.zeros(x.distribution.shape[1], np.int64)
-    if x.distribution.grid.coordinates(x.comm.rank)[0] == 0:  # all rows of the grid have the same
-        numbers[columns] = pivots[: len(columns)] - 1
-    x.comm.allreduce_in_place(numbers, "sum")
-    return numbers
+def _everywhere(x: Distributed, values: Array, mode: Literal[0, 1]) -> Array:
+    """The values of all indices of a mode, on every rank, which has those of its own. Collective."""
+    indices = x.distribution.indices(x.comm.rank)[mode]
+    whole = np.zeros(x.distribution.shape[mode], values.dtype)
+    if x.distribution.grid.coordinates(x.comm.rank)[1 - mode] == 0:  # ranks along the other grid mode have the same
+        whole[indices] = values[: len(indices)]
+    x.comm.allreduce_in_place(whole, "sum")
+    return whole
 
 
 def solve(x: Distributed, y: Any) -> Any:
@@ -236,16 +238,43 @@ def eigh(x: Distributed, lower: bool) -> tuple[Array, Any]:
     Raises:
         numpy.linalg.LinAlgError: they do not converge; raised on all ranks.
     """
-    n, width = x.distribution.shape[0], width_of(x)
-    values, vectors = np.zeros(n, x.local.real.dtype), x._with(np.zeros_like(x.local))
+    n, real = x.distribution.shape[0], x.local.real.dtype
+    factor = _scaled(x, lower)
+    triangle = b"U" if lower else b"L"
+    diagonals, factors = np.zeros((2, len(x.local) + 1), real), np.zeros(len(x.local) + 1, x.local.dtype)
 
-    # The workspace that MKL's routine asks for is too small: it would return without an error, with wrong vectors.
-    more = (2 * n + 4 * width) * width
-    info = _call("eigenvectors", x, b"V", b"U" if lower else b"L", n, x, values, vectors, more=more)
-    if info:
+    # One routine for the three, `p?syevd`, has workspaces of more than 5 blocks in MKL; the longest of these has 2.
+    _call("tridiagonal", x, triangle, n, x, *diagonals, factors)
+    values, beside = [_everywhere(x, numbers, 0) for numbers in diagonals]
+    beside = np.roll(beside, -1) if lower else beside
+
+    vectors: Any = x._with(np.zeros(x.local.shape, real))
+    if _call("eigenvectors of tridiagonal", vectors, b"I", n, values, beside, vectors):
         raise np.linalg.LinAlgError("Eigenvalues did not converge")
     x.comm.bcast_in_place(values, 0)  # of a matrix of one tile, the others have none
-    return values, vectors
+
+    vectors = astype(vectors, x.local.dtype, copy=False)
+    _call("eigenvectors", x, b"L", triangle, b"N", n, n, x, factors, vectors)
+    return values / factor, vectors
+
+
+def _scaled(x: Distributed, lower: bool) -> Any:
+    """Clear the triangle that is not read, and multiply the other by a power of 2, so that no square overflows.
+
+    Returns:
+        The factor, by which no element is rounded. Collective.
+    """
+    unread = np.less if lower else np.greater
+    x.local[unread.outer(*x.distribution.indices(x.comm.rank))] = 0
+
+    numbers = x.local.view(x.local.real.dtype)
+    largest = np.array([max(numbers.max(initial=0), -numbers.min(initial=0))])
+    x.comm.allreduce_in_place(largest, "max")
+
+    most = np.finfo(numbers.dtype).maxexp - 2
+    factor = numbers.dtype.type(2.0 ** -np.clip(np.frexp(largest[0])[1], -most, most))
+    numbers *= factor
+    return factor
 
 
 def eigenvalues(x: Distributed, lower: bool) -> Array:
