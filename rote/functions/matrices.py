@@ -420,7 +420,8 @@ def cond(x: Distributed, p: Any = None) -> Any:
     """The condition numbers of matrices, in the shape of their stack, as `numpy.linalg.cond`. Collective.
 
     Args:
-        p: None, 2 or -2 for ratios of singular values; another order of `matrix_norm` makes matrices whole.
+        p: None, 2 or -2 for ratios of singular values; other orders of `matrix_norm` for the norm times that of the
+            inverse. Of these, "nuc", and stacks of split matrices, make matrices whole.
 
     Raises:
         LinAlgError: matrices are empty, or not square where an inverse is needed.
@@ -433,11 +434,29 @@ def cond(x: Distributed, p: Any = None) -> Any:
     if 0 in x.distribution.shape:
         raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p not in (None, 2, -2):
+        if is_split(x) and p != "nuc":
+            return _product_of_norms(x, p)
         return of_matrices("cond", lambda block: np.linalg.cond(block, p), x, ())[0]
     values = svdvals(x)
     ends = [getitem(values, (..., end)) for end in ((-1, 0) if p == -2 else (0, -1))]
     with np.errstate(all="ignore"):  # of singular matrices
         return elementwise("cond", lambda a, b: np.nan_to_num(a / b, nan=np.inf, posinf=np.inf), ends, {})
+
+
+def _product_of_norms(x: Distributed, p: MatrixOrder) -> Any:
+    """The product of the norms of a split matrix and its inverse; inf for a singular one, NaN if an element is."""
+    late("linalg.dense:check_square")(x)
+    with np.errstate(all="ignore"):
+        first = matrix_norm(x, ord=p)
+        try:
+            second = matrix_norm(inv(x), ord=p)
+        except np.linalg.LinAlgError:  # on all ranks
+            second = np.inf
+
+        def product(a: Any, b: Any) -> Any:
+            return np.where(np.isnan(a), a, np.nan_to_num(a * b, nan=np.inf, posinf=np.inf))
+
+        return elementwise("cond", product, (first, second), {})
 
 
 def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import linear
 import numpy as np
 import pytest
 from marks import make_checks, mpi_parts, parts_of
+from tensors import agreed_error
 
 import rote
 from rote import DistTensor
@@ -41,6 +43,35 @@ def test_condition_numbers_are_numpys(layout):
             np.testing.assert_allclose(np.linalg.cond(x, p).to_global(), np.linalg.cond(stack, p), 1e-9)
         with pytest.raises(np.linalg.LinAlgError):
             np.linalg.cond(x[:0])
+
+    with rote.config(implicit="allow"), np.errstate(all="ignore"):
+        rote.run(program, 2)
+
+
+@pytest.mark.parametrize("layout", ["block[(0),()]", "[(),(0)]", "[(),()]+(0)", "(a b): block[(0)]"])
+def test_condition_numbers_of_a_split_matrix_gather_nothing(layout):
+    """Law: by the norms of the matrix and its inverse, of singular matrices and of infinities, too."""
+    usual = np.random.default_rng(0).standard_normal((5, 5))
+    singular = np.outer(usual[0], [1, 1, 0, 0, 0])
+    matrices = [usual, usual.astype("f4"), usual * (1 + 1j), (9 * usual).astype("i4"), singular, 0 * usual]
+    for bad in (np.nan, np.inf):
+        matrices.append(usual.copy())
+        matrices[-1][1, 2] = bad
+
+    def program(comm):
+        for a, p in product(matrices, (1, -1, np.inf, -np.inf, "fro")):
+            got, want = np.linalg.cond(DistTensor.from_global(a, layout, comm), p).to_global(), np.linalg.cond(a, p)
+            np.testing.assert_allclose(got, want, 1e-3 if a.dtype == "f4" else 1e-9)
+            assert got.dtype == want.dtype
+
+        x = DistTensor.from_global(np.ones((4, 6)), "block[(0),()]", comm)
+        agreed_error(comm, "must be square", np.linalg.cond, x, 1)
+        agreed_error(comm, "norms of matrices", np.linalg.cond, x[:, :4], 3)
+
+        large = DistTensor.from_function(lambda i, j: 1.0 + (i == j), (300, 300), "block[(0),()]", comm)
+        with rote.config(linalg="walk"), rote.trace() as moves:
+            assert float(np.linalg.cond(large, 1)) == pytest.approx(np.linalg.cond(large.to_global(), 1))
+        assert max(move.nbytes for move in moves if move.cause == "cond") <= large.local.nbytes
 
     with rote.config(implicit="allow"), np.errstate(all="ignore"):
         rote.run(program, 2)
