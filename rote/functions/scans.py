@@ -21,6 +21,7 @@ import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ..grammar.nodes import Op
+from ..layout.refine import fitted
 from ..runtime.regions import identity
 from .alignment import one_per_part, part_number, plain, whole_along
 from .distributed import Array, Distributed, comm_of
@@ -31,7 +32,7 @@ from .moves import redistributed
 from .rearranging import pad
 from .reductions import UNSET, computed_in, finished, masked, normal_axis, taken, unordered
 from .reshaping import in_order, reshape
-from .rules import UFUNC_METHODS, Member, family, follows, without_nans
+from .rules import UFUNC_METHODS, Member, call_collectively, family, follows, without_nans
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
 
@@ -223,10 +224,34 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     y: Any = plain(x, "diff")
     if prepend is not None or append is not None:
         y = concat([*_end(prepend, border), y, *_end(append, border)], mode)
+
+    if not any(split.kind.is_cyclic for split in y.distribution.splits[mode]):
+        return _diff(y, n, mode)
     for _ in range(n):
         after, before = _along(y, mode, slice(1, None)), _along(y, mode, slice(None, -1))
         y = not_equal(after, before) if y.local.dtype == bool else subtract(after, before)
     return y
+
+
+def _diff(x: T, n: int, mode: int) -> T:
+    """The differences along a mode that is whole or in blocks: each rank fetches the n elements after its own."""
+    shape = x.distribution.shape
+    target = fitted(x.distribution, (*shape[:mode], max(shape[mode] - n, 0), *shape[mode + 1 :]))
+    block = x.local
+
+    if x.distribution.splits[mode]:
+        at = target.index_sets(x.comm.rank)[mode]
+        stop = at.start + len(at) + n if len(at) else at.start
+
+        def needed() -> list[Any]:
+            indices = list(target.indices(x.comm.rank))
+            indices[mode] = np.arange(at.start, stop)
+            return indices
+
+        block = fetch(x, target, (mode, n), needed, "diff")
+    if not block.shape[mode]:
+        return x._on(block, target)
+    return x._on(call_collectively("diff", lambda x: np.diff(block, n, mode), (x,), {}), target)
 
 
 def _along(x: Distributed, mode: int, part: slice) -> Distributed:

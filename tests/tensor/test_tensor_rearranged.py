@@ -329,3 +329,24 @@ def test_memory_of_reshaped_tensors(ranks, layout, shape):
 
     (answer,) = set(rote.run(program, ranks))
     assert answer == "a view" or "has no view of shape" in answer
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_differences_fetch_the_elements_after_a_block(n, ranks):
+    """Law: blocks fetch once, the n rows after their own, however often differences are taken."""
+    array = np.random.default_rng(1).integers(-99, 99, (64, 3)).astype("f8")
+
+    def program(comm):
+        for layout in ("block[(0),()]", "block(ceil)[(0),()]", "[(0:cyclic(2)),()]", "[(),(0)]"):
+            for whole in (array, array > 0):
+                x = DistTensor.from_global(whole, layout, comm)
+                with rote.trace() as moves:
+                    y = np.diff(x, n, axis=0)
+                np.testing.assert_array_equal(y.to_global(), np.diff(whole, n, axis=0))
+                if "block" in layout and ranks > 1:
+                    assert [move.cause for move in moves] == ["diff"]
+                    assert moves[0].nbytes <= 2 * n * 3 * x.itemsize
+            assert np.diff(x, 65, axis=0).shape == (0, 3)
+
+    rote.run(program, ranks)
