@@ -66,10 +66,11 @@ def _sort(
     # Without room, `whole_along` would replicate the mode, or leave ranks without elements: then the mode stays split.
     if has_room(x.distribution, (mode,)):
         x = whole_along(x, (mode,), name)
-    if x.distribution.splits[mode]:
-        return _exchanged(x, mode, name, descending)
     # Of equal elements, only the order of zeros of either sign is seen; NumPy keeps it only if a sort is to be stable.
-    if name == "sort" and not stable and kind is None:
+    ordered = name == "argsort" or bool(stable) or kind is not None
+    if x.distribution.splits[mode]:
+        return _exchanged(x, mode, name, descending, ordered)
+    if not ordered:
         block = np.sort(x.local, mode)
         return x._with(np.flip(block, mode).copy() if descending else block)
     if not descending:
@@ -127,10 +128,11 @@ def has_room(dist: Distribution, modes: Collection[int]) -> bool:
     )
 
 
-def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
+def _exchanged(x: T, mode: int, name: str, descending: bool, ordered: bool) -> T:
     """Sort a plain tensor, or its indices, along a mode that stays split. Collective.
 
     All lines are sorted at once, with the line's number as first key: the k-th element of line j gets place n j + k.
+    One line is sorted by its values alone if equal ones need not be `ordered` by their places.
     """
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
     agree_on_call(comm)
@@ -142,16 +144,25 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
 
     # 1. Each rank sorts its elements, and sends each run of them to the rank of these keys.
     lines = prod(dist.shape) // n
-    order = sorting_order(_keys(values, at, n, lines))
-    values, at = values[order], at[order]
+    by_value = lines == 1 and not ordered
+    if by_value:  # any ascending places serve as the keys that tell equal elements from one another
+        values, at = np.sort(values), at[::-1] if descending else at
+    else:
+        order = sorting_order(_keys(values, at, n, lines))
+        values, at = values[order], at[order]
     ranks = SampleSort(_keys(values, at, n, lines), comm)
-    nbytes = ranks.received * (values.itemsize + at.itemsize)
+    nbytes = ranks.received * (values.itemsize + (0 if by_value else at.itemsize))
     record_move(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
 
     # 2. Each rank merges what it has received: its run of all elements, in order.
-    values, at = ranks(values), ranks(at)
-    merged = sorting_order(_keys(values, at, n, lines))
-    run = values[merged] if name == "sort" else at[merged] % n
+    values = ranks(values)
+    if by_value:
+        values.sort(kind="stable")  # which merges the runs that it finds
+        run = values
+    else:
+        at = ranks(at)
+        merged = sorting_order(_keys(values, at, n, lines))
+        run = values[merged] if name == "sort" else at[merged] % n
     if name == "argsort" and descending:
         run = n - 1 - run
 

@@ -197,7 +197,7 @@ def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[Coordinat
     parts = [source.grid.shape[g] for g in where]
     keys = np.ravel_multi_index(tuple(where.values()), parts)
     groups = []
-    for key in np.unique(keys):
+    for key in np.flatnonzero(np.bincount(keys)):  # `np.unique` sorts or hashes all keys, which are few different ones
         chosen = np.flatnonzero(keys == key)
         at = dict(zip(where, map(int, np.unravel_index(key, parts)), strict=True))
         extents = []

@@ -489,6 +489,30 @@ def test_no_rank_has_all_of_a_sort(text, kind):
     assert all(nbytes <= 16 * (3 * n // p + p) for nbytes in rote.run(program, p)[0])
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("text", ["block[(0)]", "[(0)]", "block(0,300,1,0)[(0)]", "[()]+(0)"])
+def test_one_line_is_sorted_by_its_values(ranks, text):
+    """Law: a sort that need not be stable sends the values of a split line, and no places with them."""
+    generator = np.random.default_rng(5)
+    numbers = generator.integers(-4, 5, 301)
+    arrays = [numbers, numbers > 0, numbers.astype("u1"), generator.random(301), numbers + 1j * numbers[::-1]]
+    arrays.append(np.where(numbers == 0, np.nan, generator.random(301)))
+    if text.startswith("block(0") and ranks != 4:
+        text = "block[(0)]"
+
+    def program(comm):
+        for array in arrays[: 1 if "+" in text else None]:
+            x = DistTensor.from_global(array, text, comm)
+            with rote.trace() as moves:
+                y = np.sort(x, axis=None)
+            np.testing.assert_array_equal(y.to_global(), np.sort(array))
+            np.testing.assert_array_equal(rote.array_api.sort(x, descending=True).to_global(), np.sort(array)[::-1])
+            sent = [move.nbytes for move in moves if "sample sort" in move.plan]
+            assert all(nbytes <= array.itemsize * (3 * 301 // ranks + ranks) for nbytes in sent)
+
+    rote.run(program, ranks)
+
+
 def test_a_sort_says_what_it_moves():
     """An exchange is the sort's own: recorded twice, there and back, and never refused; of one rank it is no move."""
 
