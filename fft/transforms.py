@@ -74,6 +74,13 @@ class TransformKind:
     backward: bool = False
     parts: Literal["", "difference", "halves"] = ""
 
+    @property
+    def fftw_number(self) -> int:
+        """FFTW's number of the direction, or of the kind of a transform of real numbers."""
+        if self.real == "both":
+            return _FFTW_KINDS.index(self.fftw)
+        return 1 if self.backward else -1
+
     def taken(self, points: int) -> int:
         """The extent of the input of a transform of some points."""
         return points // 2 + 1 if self.real == "output" else points
@@ -93,6 +100,9 @@ class TransformKind:
 
 
 # fmt: off
+_FFTW_KINDS = ("FFTW_R2HC", "FFTW_HC2R", "FFTW_DHT", "FFTW_REDFT00", "FFTW_REDFT01", "FFTW_REDFT10", "FFTW_REDFT11",
+               "FFTW_RODFT00", "FFTW_RODFT01", "FFTW_RODFT10", "FFTW_RODFT11")  # in the order of fftw3.h
+
 _ROWS = (
     #              name     inverse  real       others   function  fftw              ducc0  type size  first
     TransformKind("fft",   "ifft",  "neither", "fft",   "fftn",   "FFTW_FORWARD",   "c2c"),

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote import wisdom
-from rote.host import installed
+from rote.errors import RoteError
 from rote.runtime.choose import BETTER, LocalCall, allowed, choose, keeps, recalled, remembered
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
@@ -29,7 +29,7 @@ from rote.runtime.comm.segments import at_line
 from rote.runtime.operations import Scratch
 
 from ..transforms import Kind
-from .backends import common_versions, library, timed_libraries, transforms, usual_library
+from .backends import common_versions, fault, library, timed_libraries, transforms, usual_library
 from .backends.library import KernelConfig
 from .gather import Gather, gathers, whole
 from .kernel import NEAR, Kernel, view
@@ -213,19 +213,27 @@ def _forward(kind: Kind) -> Kind:
 
 
 def known_speeds(kernels: Sequence[Kernel], places: Sequence[Position], comm: Comm) -> KnownSpeeds:
-    """The speeds of all samples of a rank's kernels; empty if no wisdom is kept. Collective."""
+    """The speeds of all samples of a rank's kernels; empty if no wisdom is kept. Collective.
+
+    Raises:
+        RoteError: on all ranks, the library that the user names on one of them is none.
+    """
     known = _known(comm)
     samples = list[Sample]()
     for kernel, place in zip(kernels, places, strict=True):
         samples += samples_of(kernel, *place)
 
     # All ranks time the samples of any of them, so that they decide alike about kernels that they share.
-    every = dict.fromkeys(chain(*comm.allgather_object(samples)))
+    samples_by_rank, faults = zip(*comm.allgather_object((samples, fault())), strict=True)
+    if any(faults):
+        raise RoteError(next(filter(None, faults)))
+
+    every = dict.fromkeys(chain(*samples_by_rank))
     new = [sample for sample in every if sample not in known]
     if new and not keeps(comm):
         known |= {sample: {} for sample in new}
     elif new:
-        packages = {name: installed(name) for name in timed_libraries()}  # none of them is loaded
+        packages = {name: library(name).installed() for name in timed_libraries()}  # no package is loaded
         present = {name: version for name, version in packages.items() if version}
         libraries = common_versions(comm.allgather_object(present))
 

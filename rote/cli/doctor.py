@@ -108,6 +108,7 @@ def findings() -> Iterator[Finding]:
         ("Rote", lambda: __version__, "broken", _ANEW),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
         ("pyFFTW", _pyfftw, *pyfftw),
+        *_system_fftw(),
         *((name, partial(_load, name), "missing", f"pip install --force-reinstall {name}") for name in _unloadable()),
         ("mpi4py", lambda: version("mpi4py"), "missing", "pip install mpi4py"),
         ("MPI", _mpi, "missing", _MPI),
@@ -141,6 +142,23 @@ def _pyfftw() -> str:
     if "double" not in precisions:
         raise RoteError(f"{binding}, FFTW {fftw}, has no double precision")
     return f"{binding}, FFTW {fftw}: {', '.join(precisions)} precision"
+
+
+def _system_fftw() -> list[tuple[str, Callable[[], str], str, str]]:
+    """The check of the system's FFTW, if there is one or the user names one."""
+    from ..fft.kernels.backends import fault, library
+
+    wrong, _, repair = fault().partition("\n")
+    if not wrong and not library("fftw3").loads:
+        return []
+
+    def check() -> str:
+        if wrong:
+            raise RoteError(wrong)
+        files = ", ".join(sorted(opened._name for opened in library("fftw3").load().values()))
+        return f"{library('fftw3').version()} precision, {files}"
+
+    return [("FFTW", check, "broken", repair)]
 
 
 def _unloadable() -> list[str]:

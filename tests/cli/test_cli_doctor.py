@@ -16,10 +16,24 @@ import rote
 from rote import host as launcher
 from rote.cli import doctor as command
 from rote.cli import main
+from rote.fft.kernels.backends import library
 from rote.host import installed
 
 SUBJECTS = [
-    *("Python", "Rote", "NumPy", "pyFFTW", "mpi4py", "MPI", "mpiexec", "ranks", "ScaLAPACK", "cores", "memory"),
+    *(
+        "Python",
+        "Rote",
+        "NumPy",
+        "pyFFTW",
+        *["FFTW"] * library("fftw3").loads,
+        "mpi4py",
+        "MPI",
+        "mpiexec",
+        "ranks",
+        "ScaLAPACK",
+        "cores",
+        "memory",
+    ),
     *("Matplotlib", "Zarr", "HDF5", "xarray", "notation", "plan", "FFT"),
 ]
 

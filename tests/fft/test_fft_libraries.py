@@ -18,7 +18,7 @@ from parts import REST, SOME, share
 from rote import RoteError, host
 from rote.fft.kernels import backends, gather, threads
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.backends import NAMES, library, mkl, usual_library
+from rote.fft.kernels.backends import NAMES, library, mkl, system, usual_library
 from rote.fft.kernels.backends.library import WHOLE, KernelConfig
 from rote.fft.kernels.gather import Gather, gathers, whole
 from rote.fft.kernels.kernel import ALIGNMENT, Kernel, plain
@@ -156,12 +156,13 @@ def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is not installed has no version, and is none of those that are here."""
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(host, "find_spec", lambda package: None)
-    monkeypatch.setattr(mkl, "_interface", lambda: None)
+    for module in (mkl, system):
+        monkeypatch.setattr(module, "_opened", lambda *named: "not installed")
     host.installed.cache_clear()
     try:
         assert [name for name in NAMES if library(name).version()] == ["numpy"]
-        with pytest.raises(RoteError, match="no installed library has fft of complex128\npip install pyfftw"):
-            usual_library("fft", np.dtype("D"))
+        with pytest.raises(RoteError, match="no installed library has dct2 of float64\npip install pyfftw"):
+            usual_library("dct2", np.dtype("d"))
     finally:
         host.installed.cache_clear()
 

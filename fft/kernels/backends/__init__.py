@@ -5,6 +5,7 @@ All but numpy are optional, and are imported only when they are used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -12,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from rote.errors import RoteError
-from rote.host import installed, processor
+from rote.host import processor
 
 from ...transforms import HALVING, KINDS
 from .library import Library
 
-__all__ = ["NAMES", "common_versions", "library", "timed_libraries", "transforms", "usual_library"]
+__all__ = ["NAMES", "common_versions", "fault", "library", "timed_libraries", "transforms", "usual_library"]
 
-NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
-"""The libraries by the names of their packages, the usual one first."""
+NAMES = ("pyfftw", "fftw3", "ducc0", "mkl", "scipy", "numpy")
+"""The libraries by the names of their packages, the usual one first; `fftw3` is the system's FFTW."""
 
 
 @cache
@@ -30,6 +31,10 @@ def library(name: str) -> Library:
         from .fftw import Fftw
 
         return Fftw()
+    if name == "fftw3":
+        from .system import SystemFftw
+
+        return SystemFftw()
     if name == "mkl":
         from .mkl import Mkl
 
@@ -37,6 +42,18 @@ def library(name: str) -> Library:
     from .library import Ducc, NumPy, SciPy
 
     return next(backend() for backend in (Ducc, SciPy, NumPy) if backend.name == name)
+
+
+def fault() -> str:
+    """What is wrong with the library that `ROTE_FFTW` names; empty if nothing is, or it names none."""
+    named = os.environ.get("ROTE_FFTW")
+    if not named:
+        return ""
+    try:
+        library("fftw3").load()
+    except ImportError as error:
+        return f"ROTE_FFTW={named} is no FFTW: {error}\nname a file libfftw3.so.3 or its folder, or unset ROTE_FFTW"
+    return ""
 
 
 def timed_libraries() -> tuple[str, ...]:
@@ -54,7 +71,7 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
     """The library that is taken if none was timed: that of the processor's maker, if it is installed, else FFTW.
 
     Without pyfftw, which has no wheels for some versions of Python and some processors, the next one of `NAMES` is
-    taken that can be loaded. A `threaded` one has threads of its own.
+    taken that can be loaded: the system's FFTW if there is one. A `threaded` one has threads of its own.
 
     Raises:
         RoteError: pyfftw cannot be loaded, and no other library that can has these transforms.
@@ -75,7 +92,7 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
 
 
 def _is_usable(name: str) -> bool:
-    return bool(installed(name)) and library(name).loads
+    return library(name).version() != ""
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -29,13 +29,12 @@ from rote.caches import memoized
 from rote.host import installed
 
 from ...transforms import KINDS, TransformKind, real_dtype
-from .library import Array, ArrayTransform, Axes, Ends, KernelConfig, Library
+from .library import PLANNING, Array, ArrayTransform, Axes, Ends, KernelConfig, Library
 
 __all__ = ["Fftw", "fftw_build", "fftw_core"]
 
 _PACKAGE, _CORE = "pyfftw", "pyfftw.pyfftw"
 _PRECISIONS = {"f": ("32", "single"), "d": ("64", "double"), "g": ("ld", "long double")}  # pyfftw's name, and ours
-_PLANNING = threading.Lock()  # a process has one planner of FFTW, and in-process ranks plan at the same time
 _importing = threading.Lock()  # in-process ranks import at the same time
 
 
@@ -65,7 +64,7 @@ class Fftw(Library):
         if row.real == "output":
             flags.append("FFTW_DESTROY_INPUT")  # without it, one axis is slower
 
-        with _PLANNING:
+        with PLANNING:
             plan = fftw_core().FFTW(*ends, axes, direction, flags=flags, threads=config.threads)
         return _with_own_arrays(plan, ends)
 
@@ -88,7 +87,7 @@ def _with_own_arrays(plan: Any, ends: Ends) -> ArrayTransform:
 @memoized(64)  # a trial plan takes longer than most transforms
 def _knows(name: str) -> bool:
     """Whether pyfftw knows a kind of transform of real numbers, by FFTW's name; it does not know all."""
-    with _PLANNING:
+    with PLANNING:
         try:
             fftw_core().FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
         except ValueError:

@@ -7,6 +7,7 @@ scipy.fft and numpy.fft, whose transforms are one call of a function.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,28 @@ from rote.runtime.comm.protocol import Array
 
 from ...transforms import KINDS, TransformKind
 
-__all__ = ["WHOLE", "Array", "ArrayTransform", "Axes", "Ducc", "Ends", "KernelConfig", "Library", "NumPy", "SciPy"]
+__all__ = [
+    "PLANNING",
+    "WHOLE",
+    "Array",
+    "ArrayTransform",
+    "Axes",
+    "Ducc",
+    "Ends",
+    "KernelConfig",
+    "Library",
+    "NumPy",
+    "SciPy",
+]
 
 WHOLE = 1 << 62
 """More bytes than any block has: a part of this size is the whole block."""
+
+PLANNING = threading.RLock()
+"""Held while FFTW plans or a plan of it is destroyed: its planner is one, and in-process ranks plan at the same time.
+
+It is taken again where the garbage collector destroys a plan while its thread plans.
+"""
 
 Axes = tuple[int, ...]
 
@@ -90,9 +109,13 @@ class Library:
             return False
         return True
 
+    def installed(self) -> str:
+        """The version of the backend's package, which is not loaded; empty if it is not installed."""
+        return installed(self.name)
+
     def version(self) -> str:
         """The backend's version; empty if it is not installed, or cannot be loaded."""
-        version = installed(self.name)
+        version = self.installed()
         return version if version and self.loads else ""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
