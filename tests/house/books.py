@@ -50,14 +50,14 @@ BOOKS = {
         _modules("rote.functions.contraction", "compile diagonals local operands plan run subscripts"),
     ),
     "fft": Book(
-        5_600,
+        5_720,
         "a Walk: stages that transform what is whole, and the moves between them",
         ("rote.fft",),
         ("core", "arrays"),
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "tools": Book(
-        4_090,
+        4_100,
         "the command line, benchmarks, pictures and pages of the values of other books",
         _modules("rote", "cli bench plot html"),
         ("core", "arrays", "einsum", "fft"),
