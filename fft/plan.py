@@ -172,11 +172,11 @@ class FFT:
 
         with time_limit(tune_seconds):
             if algorithm == "auto":
-                on = self._options.machine_on(self._comm)
+                on = self._options.machine_on(self._comm).on(self._comm.size)
                 self._choices = choices_for(arguments, on)
                 walk = best(self._choices)
             else:
-                on = as_machine(machine)
+                on = as_machine(machine).on(self._comm.size)
                 walk = walk_for(arguments, algorithm)
             check_ranks(walk.source.grid, self._comm.size)
 

@@ -188,7 +188,7 @@ def predict(planned: Planned, machine: Machine | str | None = None) -> Predictio
         )
 
     tasks = planned.tasks()
-    on = tasks.machine if machine is None else as_machine(machine)
+    on = (tasks.machine if machine is None else as_machine(machine)).on(tasks.grid.size)
     on.along(tasks.grid)  # refuses a grid for which it has no nodes
     return Prediction(tasks, on)
 

@@ -266,7 +266,7 @@ def choices(
     source: Distribution, request: TransformRequest, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
     """The walks of all families from a tensor's distribution, in the order of `preferred`."""
-    prices = Prices(machine)
+    prices = Prices(machine.on(source.grid.size))
     names = [transposed(len(source.layout.grid_modes)), "cyclic", *["volumetric"] * (source.grid.order > 1)]
     if source.layout.view is not None:
         names.append("rows")
@@ -289,6 +289,7 @@ def ranking(arguments: Arguments, machine: Machine = DEFAULT, views: bool = True
     >>> [choice.name for choice in ranking(Arguments((64, 64, 64), wanted, 4))][:2]
     ['slab', 'rows']
     """
+    machine = machine.on(arguments.ranks)
     shape, prices = arguments.shape, Prices(machine)
     grids = _grids(arguments.ranks, shape) if arguments.grid is None else [arguments.grid]
     if machine.network is not None and not machine.network.holds(arguments.ranks):

@@ -73,7 +73,7 @@ def compile(
     most = None if max_bytes is None else integer(max_bytes, "max_bytes")
     element = as_dtype(dtype)
     narrower = None if wire is None else as_wire(wire, element)
-    times = DEFAULT if machine is None else as_machine(machine)
+    times = DEFAULT if machine is None else as_machine(machine).on(pair[0].grid.size)
     return _compile(*pair, element, times, most, narrower)
 
 
@@ -96,7 +96,7 @@ def tradeoff(
     [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
     """
     source, target = ends(source, target, shape, grid)
-    kind, machine = as_dtype(dtype), as_machine(machine)
+    kind, machine = as_dtype(dtype), as_machine(machine).on(source.grid.size)
     check_ends(source, target, kind, machine)
     search = Search(source, target, kind.itemsize, machine)
     return tuple(_proved(search, route, kind, within=number > 0) for number, route in enumerate(search.front()))

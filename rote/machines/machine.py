@@ -53,6 +53,8 @@ class Machine:
         cache, cache_factor: the bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no
             cache is counted.
         page_factor: how many times as long memory takes if each point of a line lies on a page of its own.
+        memory_time: the time to read a byte and to write it back, which a transform takes beside its arithmetic; 0 if
+            fft_time was measured, for then it has what memory takes.
         rough_factor: how many times as long lines take to transform whose points have a prime factor above 13; 1 in
             profiles, whose documents have no such lines.
         network: the levels and the topology from which latency and byte_time follow along each mode of any grid; None
@@ -60,6 +62,7 @@ class Machine:
         name: its name; "" if it has none. Machines with equal times are equal, whatever their names.
         profile: what it was read from, with the range and the source of each number; None if it was not, or if the
             machine was read from JSON.
+        pick: which numbers of the profile it has, as for `of`.
 
     Raises:
         PlanError: a time is negative or above 1e100, or not a number.
@@ -80,13 +83,15 @@ class Machine:
     cache: float = 0.0
     cache_factor: float = 1.0
     page_factor: float = 1.0
+    memory_time: float = 0.0
     rough_factor: float = 1.0
     network: Network | None = None
     name: str = field(default="", compare=False)
     profile: Profile | None = field(default=None, compare=False, repr=False)
+    pick: Pick = field(default="value", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for number in fields(self)[:-3]:
+        for number in fields(self)[:-4]:
             object.__setattr__(self, number.name, _checked(number.name, getattr(self, number.name)))
 
         if isinstance(self.network, Mapping) and {*self.network} == {*Network.__match_args__}:  # from JSON
@@ -149,7 +154,7 @@ class Machine:
             rule = f"a machine is made of a profile, machine.profile of a loaded one, not of {profile!r}"
             raise PlanError(f"{rule}\nwrite Machine.load(name) for the machine of a name or of a file")
         times = profile.times(ranks_per_node, threads, order, pick)
-        return cls(**times, name=profile.name, profile=profile)
+        return cls(**times, name=profile.name, profile=profile, pick=pick)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -170,6 +175,17 @@ class Machine:
         if self.profile is None or self.network is None:
             return self
         return self.of(self.profile, self.network.ranks_per_node, self.network.threads, self.network.order, pick)
+
+    def on(self, ranks: int) -> Machine:
+        """The machine of a job of so many ranks: if they are fewer than fill a node, only they share its memory.
+
+        >>> machine = Machine.load("fat-tree")
+        >>> machine.on(2).copy_time < machine.copy_time, machine.on(64) is machine
+        (True, True)
+        """
+        if self.profile is None or self.network is None or ranks >= self.network.ranks_per_node:
+            return self
+        return self.of(self.profile, ranks, self.network.threads, self.network.order, self.pick)
 
     @memoized(256)
     def along(self, grid: Grid) -> Times:
@@ -216,7 +232,7 @@ class Machine:
         >>> Machine().as_dict()["latency"]
         2e-06
         """
-        values = {number.name: getattr(self, number.name) for number in fields(self)[:-1]}
+        values = {number.name: getattr(self, number.name) for number in fields(self)[:-2]}
         if self.network is not None:
             values["network"] = asdict(self.network)
 

@@ -40,9 +40,10 @@ class Work:
 def work_seconds(work: Work, machine: Machine) -> float:
     """The seconds of local work on a machine.
 
-    A transform takes its arithmetic or its memory, whichever is slower: each element is read and written once, as in a
-    copy. A twiddle reads a factor beside it. What fits into the rank's cache twice stays there. If the points of a line
-    lie on pages of their own, and are more than a core can read side by side, memory takes longer.
+    A transform of documented numbers takes its arithmetic in cache and then its memory: each element is read and
+    written once. A measured one has both in its arithmetic, so it takes that or a copy, whichever is slower. A twiddle
+    reads a factor beside it. What fits into the rank's cache twice stays there. If the points of a line lie on pages of
+    their own, and are more than a core can read side by side, memory takes longer.
 
     >>> work_seconds(Work("product", 0, flops=10**9), Machine(flop_time=1e-10))
     0.1
@@ -54,11 +55,13 @@ def work_seconds(work: Work, machine: Machine) -> float:
         return work.flops * machine.flop_time
 
     copy_time = max(machine.copy_time) if isinstance(machine.copy_time, tuple) else machine.copy_time
-    memory = work.nbytes * copy_time
     fits = 2 * work.nbytes <= machine.cache
 
     if work.kind == "copy":  # each element of a row lies in another line of the cache, or on another page
-        return memory if fits else memory * machine.page_factor
+        copy = work.nbytes * copy_time
+        return copy if fits else copy * machine.page_factor
+
+    memory = work.nbytes * (machine.memory_time or copy_time)
     if fits:
         memory /= machine.cache_factor
     elif work.stride >= _PAGE and work.points > _TRACKED:
@@ -68,7 +71,9 @@ def work_seconds(work: Work, machine: Machine) -> float:
         return 1.5 * memory
 
     arithmetic = work.nbytes * log2(max(work.points, 1)) * machine.fft_time
-    return max(arithmetic * machine.rough_factor if is_rough(work.points) else arithmetic, memory)
+    if is_rough(work.points):
+        arithmetic *= machine.rough_factor
+    return arithmetic + memory if machine.memory_time else max(arithmetic, memory)
 
 
 @memoized(1024)

@@ -112,7 +112,7 @@ def compile_einsum(
         pairs = enumerate(zip(ends, tensors, strict=True), 1)
         dists = tuple([_operand_dist(end, sizes, on, number) for number, (end, sizes) in pairs])
         target = None if of_result is None else distribute(of_result, shape, on)
-        return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times)
+        return Request(letters, tensors, dtypes, dists, on, target, cheapest, most, times.on(on.size))
 
     if grid is None and ranks is not None:
         # If no layout names grid modes, grids of the same extents in another order are alike.
