@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from . import testing as testing
     from .caches import cache_info, clear_caches
     from .compiler.compile import compile, expect, tradeoff
+    from .compiler.digits import Digits
     from .compiler.plan import Plan
     from .compiler.relabel import relabel
     from .errors import CommError, GatherWarning, LayoutError, MoveWarning, NotationError, PlanError, RoteError
@@ -83,6 +84,7 @@ else:
             "caches": "cache_info clear_caches",
             "compiler.compile": "compile expect tradeoff",
             "machines.machine": "Machine",
+            "compiler.digits": "Digits",
             "compiler.plan": "Plan",
             "compiler.relabel": "relabel",
             "errors": "CommError GatherWarning LayoutError MoveWarning NotationError PlanError RoteError",
@@ -106,7 +108,7 @@ else:
     )
 
 # `from rote import *` leaves array_api and testing out: programs import them by name.
-__all__ = ["CommError", "Contraction", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
+__all__ = ["CommError", "Contraction", "Digits", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
 __all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
 __all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]
 __all__ += ["contents", "cyclic", "einsum", "einsum_scaling", "errors", "expect", "fft", "from_dask", "grammar"]

@@ -7,5 +7,6 @@ that split nothing, the rules of `peers` say who exchanges data.
 
 What is chosen: a `step` is one movement, named by the `rules`. `cost` counts its bytes and models its seconds, `search`
 finds the cheapest steps, by `best_first`, and a `plan` has them, which `text` reads back. `compile` is the door.
+`digits` writes a plan as operations that are the same on all ranks.
 `verify` proves plans by other means: of movements it reads the lattices, the rules and the messages, and counts anew.
 """

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from .step import Step, as_dtype, as_kind, check_steps, error_of, sent_as, wire_
 from .tasks import Tasks, transfers
 from .text import NOTHING, read_text
 from .verify.certificate import verify
+
+if TYPE_CHECKING:
+    from .digits import Digits
 
 __all__ = ["FORMAT", "Plan", "StepFigures", "explain", "figures", "grids", "kinds"]
 __all__ += ["on_machine", "read_json", "versus"]
@@ -176,6 +179,25 @@ class Plan:
         """Another route, and why it was not chosen."""
         cost = replace(self, steps=route.steps).cost
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
+
+    def digits(self) -> Digits:
+        """The plan as reductions, slices, exchanges, gathers and permutations of whole digits, on equal blocks.
+
+        Returns:
+            These operations for each step, which are the same on every rank; for the least padded tensor whose digits
+            fit, or with a table for a step whose tiles fit no other way.
+
+        Raises:
+            PlanError: a layout is rooted.
+
+        >>> from rote.compiler.compile import compile
+        >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4).digits())
+        block[(0),()] -> block[(),(0)] of (6, 6) on grid 4, padded to (8, 8)
+          1. alltoall: exchange a for c (ranks 4 at 1)
+             a | b, cd  ->  c | ab, d   a=4 b=2 c=4 d=2
+        """
+        moved: Digits = late("compiler.digits:digits")(self)
+        return moved
 
     def plot(self) -> Any:
         """A figure of the layouts around each step and of the bytes sent between ranks (`rote.plot.plan`).
