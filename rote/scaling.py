@@ -53,6 +53,8 @@ class Scaling:
             ranks          1-D          2-D        2.5-D          3-D        other  memory of a node
                 4      *3.8 ms      =3.8 ms            -            -            -  5.5 MiB on grid 4
                16       1.3 ms      *1.1 ms            -      =1.1 ms            -  1.9 MiB on grid 4x4
+    no 2.5-D, other from 4 ranks: on each grid another family is cheaper
+    no 3-D up to 4 ranks: on each grid another family is cheaper
     * is what Rote takes, and = takes at most 5 % longer
     take 1-D from 4, 2-D from 16 ranks on
     on 16 ranks 2-D is limited by products; next is 3-D, a tie
@@ -100,7 +102,7 @@ class Scaling:
 
     def advice(self) -> str:
         """Where each family stops and why, what to take, and what decides it on the most ranks."""
-        lines = []
+        stops = dict[tuple[str, str], list[str]]()  # where and why families stop
 
         # Of a family with gaps only the ends are told: the last number of ranks below it, and the first above.
         for name in self.families:
@@ -108,8 +110,10 @@ class Scaling:
             none = [row for row in self.rows if name in row.none]
             ends = [("up to", row) for row in none if row.ranks < runs[0]][-1:]
             for side, row in ends + [("from", row) for row in none if row.ranks > runs[-1]][:1]:
-                lines.append(f"no {name} {side} {counted(row.ranks, 'rank')}: {row.none[name].partition(chr(10))[0]}")
+                where, why = f"{side} {counted(row.ranks, 'rank')}", row.none[name].partition("\n")[0]
+                stops.setdefault((where, why), []).append(name)
 
+        lines = [f"no {', '.join(names)} {where}: {why}" for (where, why), names in stops.items()]
         rows = [row for row in self.rows if row.best]
         if not rows:
             return "\n".join(lines)

@@ -8,6 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import as_dtype
@@ -70,15 +71,30 @@ def scaling(
             doublings = (count // max(ranks[0], 1)).bit_length() - 1 if weak else 0
             if not weak or ranks[0] << doublings == count:
                 grown = [n << len(range(axis, doublings, len(extents))) for axis, n in enumerate(extents)]
-                yield count, map(_predicted, compare(grown, count, dtype=element, machine=times))
+                yield count, _candidates(tuple(grown), count, element, times)
 
     kind = "fft" if element.kind == "c" else "rfft"
     return scaling_of(Scaling(f"{kind} of {extents} {element.str[1:]}", times, _FAMILIES), rows(), show)
 
 
+def _candidates(shape: tuple[int, ...], ranks: int, dtype: np.dtype[Any], machine: Machine) -> Candidates:
+    """What is predicted of each walk, and for a family without any the reason."""
+    try:
+        machine.along(Grid((ranks,)))
+    except PlanError as error:  # there is no room, whatever the grid
+        return [(name, str(error)) for name in _FAMILIES]
+
+    candidates = [*map(_predicted, compare(shape, ranks, dtype=dtype, machine=machine))]
+    reasons = dict.fromkeys(_FAMILIES, f"{counted(ranks, 'rank')} make no grid that it takes")
+    reasons["ragged"] = "it moves more, and another family gives each rank its part"
+    return [*candidates, *reasons.items()]
+
+
 def _predicted(choice: Choice) -> tuple[str, Prediction | str]:
-    if choice.walk and (idle(choice.walk) or crowded(choice.walk)):
+    if choice.walk and idle(choice.walk):
         return choice.name, "there are more ranks along an axis than points"
+    if choice.walk and crowded(choice.walk):
+        return choice.name, "some rank would hold more than twice what it has at first"
     return choice.name, choice.prediction or choice.why
 
 

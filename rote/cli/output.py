@@ -241,6 +241,18 @@ class Rote(click.Group):
         command: click.Command = getattr(self.menu[name][1](), name)
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first argument; a usage error that names the nearest one if there is none."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            from ..grammar.errors import nearest
+
+            hint = nearest(args[0], [*self.menu], "")
+            raise click.UsageError("\n".join(filter(None, [error.message, hint])), context) from None
+
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """The command and its arguments, as click has them; without any, the help is the text of a usage error."""
         if not args and not context.resilient_parsing:  # click before 8.2 would call this a success

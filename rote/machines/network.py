@@ -120,7 +120,7 @@ class Network:
         for g, mode in enumerate(self._modes(grid)):
             where, unit = "", "group" if self.topology == "dragonfly" else "switch"
             if mode.box:
-                where = f" in a compact box of {' x '.join(map(str, mode.box))}"
+                where = f" in the job's compact box of {' x '.join(map(str, mode.box))}"
             elif mode.cuts:
                 where = f" in {'the whole ring' if mode.cuts == 2 else 'a line'} of the torus"
             elif self.group:

@@ -241,7 +241,7 @@ def read_profile(name: str) -> Profile:
 
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [*names(), "here"], 1, 0.4)
+    near = get_close_matches(name, [*names(), "here"], 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise PlanError(
         f"there is no machine {name!r}\n{hint}the machines are {', '.join(names())}, here, or a file *.toml"

@@ -28,7 +28,10 @@ LINES = {
     "show '[(0)]' --plot x.txt": (2, "x.txt does not end as a picture does; write .png, .pdf,"),
     "show '[(0)]' --plot x": (2, "x does not end as a picture does"),
     "show": (2, "Missing argument"),
-    "sho": (2, "No such command"),
+    "sho": (2, "No such command 'sho'.\ndid you mean show?\n"),
+    "explan": (2, "No such command 'explan'.\ndid you mean explain?\n"),
+    "zzz": (2, "No such command 'zzz'.\ntry: rote --help"),
+    "predict 64x64 --ranks 2 --machine mine": (1, "there is no machine 'mine'\nthe machines are "),
     "explain 'block[(0),()]' --shape 6x4 --grid 2": (1, 'write "block[(0),()] -> …"'),
     "explain --fft 64": (2, "write rote explain --fft 64x64 --ranks 4"),
     "explain '[(0)] -> [()]' --why": (2, "--why is for FFTs"),
@@ -181,7 +184,7 @@ def is_refused(args: list[str], status: int, part: str) -> None:
     refused(done, status, part)
     assert not any(word in done.output for word in ("read  ", "median  "))
     assert ({path: path.lstat().st_mtime_ns for path in Path.cwd().iterdir()}, wisdom.records()) == before
-    known = "" if args in (["sho"], ["tune", "--layout"]) else f" {args[0]}"
+    known = "" if part.startswith("No such command") or args == ["tune", "--layout"] else f" {args[0]}"
     assert status == 1 or f"\ntry: rote{known}" in done.output or part == "try: rote wisdom"
 
 

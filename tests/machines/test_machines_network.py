@@ -56,7 +56,7 @@ def test_lanes_and_links_divide_the_time_of_a_line():
 
 def test_one_mode_lies_in_a_compact_box():
     assert received(TORUS, (64,)) == (1.0,)  # 4 x 4 x 4
-    assert "compact box of 4 x 4 x 4" in TORUS.placement(Grid((64,)))
+    assert "the job's compact box of 4 x 4 x 4" in TORUS.placement(Grid((64,)))
     assert "compact box of 16 x 8 x 8" in TORUS.placement(Grid((2, 2, 2, 128)))  # more modes than dimensions
     assert "compact box" in TORUS.placement(Grid((32, 2)))  # longer than any dimension
 

@@ -2,7 +2,8 @@
 
     python tests/pages/reach.py
 
-measures each row in turn, in some minutes, and writes the table into notebooks/performance.md. Run it on a quiet machine.
+measures each row in turn, in some minutes, and writes the table into notebooks/performance.md. Run it on a quiet
+machine.
 """
 
 from __future__ import annotations

@@ -137,7 +137,8 @@ def test_a_table_is_what_predict_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n".join(lines) == str(table) and [row.ranks for row in table.rows] == [4, 32, 64]
     for row in table.rows:
         every = rote.fft.compare((32, 32, 32), row.ranks, dtype="f8", machine="k-computer")
-        assert row.taken == every[0].name and row.best.keys() | row.none.keys() == {choice.name for choice in every}
+        assert row.taken == every[0].name and row.best.keys() | row.none.keys() == {*table.families}
+        assert not row.best.keys() & row.none.keys() and all(row.none.values())
         for name, told in row.best.items():
             able = [
                 c for c in every if c.walk and c.name == name and not (choose.idle(c.walk) or choose.crowded(c.walk))
@@ -151,6 +152,19 @@ def test_a_table_is_what_predict_says(monkeypatch: pytest.MonkeyPatch) -> None:
     (poor,) = rote.fft.scaling((64, 64, 32), [16], "f8", "k-computer").rows
     assert 0 < len(poor.best) < len(alone.best)
     assert all("of memory on a node, which has" in poor.none[name] for name in alone.best.keys() - poor.best.keys())
+
+
+def test_a_family_without_a_time_has_its_true_reason() -> None:
+    """Law: every row has a reason for each family without a time; no room is the reason of all, whatever the points."""
+    none, prime = (rote.fft.scaling((64,) * 3, [n], machine="k-computer").rows[0].none for n in (131072, 7))
+    assert [*none] == ["slab", "pencil", "volumetric", "cyclic", "rows", "ragged"]
+    assert all(why.startswith("the machine has 82944 nodes") for why in none.values())
+
+    assert prime["pencil"] == prime["volumetric"] == "7 ranks make no grid that it takes"
+    assert "another family" in prime["ragged"] and "7 ranks do not divide 64 points" in prime["cyclic"]
+
+    (row,) = rote.einsum_scaling("ik,kj->ij", [(512, 512)] * 2, [4]).rows
+    assert {*row.none} == {"2.5-D", "3-D", "other"} and all("cheaper" in why for why in row.none.values())
 
 
 def test_a_sweep_of_ranks(tmp_path: Path) -> None:
@@ -179,7 +193,7 @@ def test_a_sweep_of_a_contraction() -> None:
     shapes = ("--shape", "256x256") * 2
     told = json.loads(run("predict", "ik,kj->ij", *shapes, "--ranks", "4,16", "--json").stdout)
     for ranks in (4, 16):
-        seconds = [row["seconds"] for row in told["choices"] if row["ranks"] == ranks]
+        seconds = [row["seconds"] for row in told["choices"] if row["ranks"] == ranks and row["seconds"]]
         plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=ranks)
         assert min(seconds) == pytest.approx(plan.cost.seconds, rel=0.1 + 1e-9)
     assert run("predict", "ik,kj->ij", "--ranks", 4).exit_code == 2
@@ -207,7 +221,11 @@ def test_ranks_without_room_are_refused() -> None:
     none = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", 82945)
     assert none.exit_code == 1 and none.output.startswith("Error: the machine has 82944 nodes, on which grid 82945")
     some = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", "64,131072")
-    assert some.exit_code == 0 and "no slab from 131072 ranks: the machine has 82944 nodes" in some.output
+    assert (
+        some.exit_code == 0
+        and "no slab, pencil, volumetric, cyclic, rows from 131072 ranks: the machine has 82944 nodes"
+        in some.output
+    )
 
 
 def test_very_many_ranks_are_refused_at_once() -> None:

@@ -180,6 +180,8 @@ def einsum_scaling(
                 if prediction.fits:
                     done.add(family)
 
+        yield from dict.fromkeys(_FAMILIES, "on each grid another family is cheaper").items()
+
     what = f"{subscripts} of {', '.join(map(str, shapes))} {as_dtype(dtype).str[1:]}"
     table = Scaling(what, as_machine(machine), _FAMILIES)
     return scaling_of(table, [(count, candidates(count)) for count in ranks], show)
