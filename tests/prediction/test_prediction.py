@@ -223,8 +223,7 @@ def test_ranks_without_room_are_refused() -> None:
     some = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", "64,131072")
     assert (
         some.exit_code == 0
-        and "no slab, pencil, volumetric, cyclic, rows from 131072 ranks: the machine has 82944 nodes"
-        in some.output
+        and "no slab, pencil, volumetric, cyclic, rows from 131072 ranks: the machine has 82944 nodes" in some.output
     )
 
 
