@@ -149,6 +149,13 @@ def test_a_step_has_as_few_operations_as_can_be(text, shape, grid, expected):
     assert kinds(text, shape, grid) == expected
 
 
+def test_digits_of_ranks_change_places_in_a_cycle():
+    """A permutation of three digits of the rank number is not its own inverse, and sends blocks the right way."""
+    layouts = rote.parse("block[(0),(1),(2)]"), rote.parse("block[(1),(2),(0)]")
+    digits = check(*[layout.on((4, 4, 4), (2, 2, 2)) for layout in layouts])
+    assert [operation.kind for step in digits.steps for operation in step.operations] == ["permute"]
+
+
 def test_padding_is_least():
     """A block to a cyclic distribution over p ranks needs p * p, and other modes stay as they are."""
     digits = rote.compile("block[(0),()] -> [(0),()]", shape=(100, 7), grid=8).digits()
