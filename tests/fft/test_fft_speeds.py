@@ -44,7 +44,7 @@ def timed(monkeypatch, tmp_path):
 
     def time(each, names, comm):
         samples.append(each)
-        times = {"pyfftw": (1.2, 3.0, 3.0), "ducc0": (1.5, 1.0, 1.0), "mkl": (2.0, 2.0, 2.0, 2.0)}
+        times = {"pyfftw": (1.2, 3.0, 3.0), "ducc0": (1.5, 1.0, 1.0), "mkl": (2.0, 2.0, 2.0), "fftw3": (2.0, 2.0, 2.0)}
         return {name: times[name][: len(each.ways(name))] for name in names}
 
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
@@ -284,7 +284,7 @@ def test_a_library_that_fails_while_it_is_timed_is_none(monkeypatch) -> None:
 def test_all_that_is_installed_is_timed(kind, monkeypatch) -> None:
     """Law: each library that does a kind has a positive, finite time per way, of planes and of lines."""
     monkeypatch.setattr(speeds, "_BLOCK", 1 << 18)
-    names = [name for name in ("pyfftw", "ducc0", "mkl") if library(name).version()]
+    names = [name for name in ("pyfftw", "fftw3", "ducc0", "mkl") if library(name).version()]
     for dtype, after_move in product("fd", (False, True)):
         code = dtype if KINDS[kind].real in ("both", "input") else dtype.upper()
         planes = kernel(kind, (1, 2), (2, 96, 96), code, 96)

@@ -92,7 +92,7 @@ def usual_library(kind: str, dtype: np.dtype[Any], threaded: bool = False) -> st
 
 
 def _is_usable(name: str) -> bool:
-    return library(name).version() != ""
+    return bool(library(name).installed()) and library(name).loads
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
