@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from .compiler.plan import on_machine
@@ -123,6 +124,18 @@ class Prediction:
         """Whether a node has the memory, as far as the machine says."""
         return not self.memory_bytes or self.node_bytes <= self.memory_bytes
 
+    @property
+    def node_hours(self) -> float:
+        """Hours of all nodes on which the ranks run, for one run; 0 if the machine has no nodes."""
+        network = self.machine.network
+        nodes = 0 if network is None else ceil(self.tasks.grid.size / network.ranks_per_node)
+        return nodes * self.seconds / 3600
+
+    @property
+    def core_hours(self) -> float:
+        """Hours of all cores of these nodes, for one run, used or not; 0 if the machine does not say."""
+        return 0.0 if self.machine.profile is None else self.node_hours * self.machine.profile["cores"].value
+
     def as_dict(self) -> dict[str, Any]:
         """The figures by name, as values of JSON.
 
@@ -130,7 +143,7 @@ class Prediction:
         >>> predict(compile("block[(0)] -> [()]", shape=4096, grid=4)).as_dict()["peak_bytes"]
         81920
         """
-        names = "placement seconds range parts limit peak_bytes node_bytes memory_bytes"
+        names = "placement seconds range parts limit peak_bytes node_bytes memory_bytes node_hours core_hours"
 
         about = {"name": self.tasks.name, "machine": machine_name(self.machine)}
         return about | {name: getattr(self, name) for name in names.split()} | {"parts": dict(self.parts)}
@@ -146,13 +159,18 @@ class Prediction:
 
         memory = f"{in_bytes(self.peak_bytes)} on a rank"
         if self.memory_bytes:
-            much = "" if self.fits else ", too much"
-            memory += f", {in_bytes(self.node_bytes)} on a node of {in_bytes(self.memory_bytes)}{much}"
-        lines = [
+            memory += f", {in_bytes(self.node_bytes)} on a node of {in_bytes(self.memory_bytes)}"
+
+        lines = [] if self.fits else [f"too much memory: {memory}"]
+        lines += [
             f"{machine_name(self.machine)}, {self.placement}",
             f"{self.tasks.name}: about {in_seconds(seconds)}{between}",
         ]
-        return "\n".join([*lines, *table(rows, {1, 2}), f"memory {memory}; limited by {self.limit}"])
+        lines += [*table(rows, {1, 2}), f"memory {memory}; limited by {self.limit}"]
+        if self.core_hours:
+            hours = (("node", self.node_hours), ("core", self.core_hours))
+            lines.append("1000 of them: " + ", ".join([f"{float(f'{1000 * h:.3g}'):,g} {of}-hours" for of, h in hours]))
+        return "\n".join(lines)
 
 
 def predict(planned: Planned, machine: Machine | str | None = None) -> Prediction:

@@ -145,6 +145,7 @@ def _write(strong: Scaling, weak: Scaling | None, about: Answer, options: dict[s
         print_answer(about | {"ranks": counts, "machine": machine_name(strong.machine), "choices": records})
     else:
         click.echo("".join([f"\nwrote {path}\n" for path in (options["csv"], options["plot"]) if path]), nl=False)
+    _exit_unless(any(row.best for row in strong.rows))
 
 
 def _write_csv(path: str, records: Sequence[Answer]) -> None:
@@ -164,14 +165,22 @@ def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: 
 
     told, about = candidates[0].prediction, _about(shape, element)
     head = f"{about['transform']} of {shape} {element} on {counted(ranks, 'rank')}, times {on_machine(machine)}"
-    text = "\n".join([head, *_ranked(candidates, options["why"])])
+    much = [] if told is None or told.fits else [str(told).partition("\n")[0]]
+    text = "\n".join([*much, head, *_ranked(candidates, options["why"])])
     if options["html"] is not None:
         text += "\n" + written(walk_page(best(candidates), tuple(range(len(shape))), text), options["html"])
     if options["as_json"]:
         about |= {"ranks": ranks, "machine": machine_name(machine), "prediction": told and told.as_dict()}
         print_answer(about | {"choices": [*map(_choice, candidates)]})
-        return
-    click.echo(f"{text}\n\n{told}" if told and machine.network else text)
+    else:
+        click.echo(f"{text}\n\n{told}" if told and machine.network else text)
+    _exit_unless(told is None or told.fits)
+
+
+def _exit_unless(fits: bool) -> None:
+    """End with status 1 if what is taken needs more memory than a node has."""
+    if not fits:
+        raise click.exceptions.Exit(1)
 
 
 def written(page: str, path: str) -> str:

@@ -154,6 +154,27 @@ def test_a_table_is_what_predict_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all("of memory on a node, which has" in poor.none[name] for name in alone.best.keys() - poor.best.keys())
 
 
+def test_hours_are_those_of_whole_nodes() -> None:
+    """Law: node-hours are the seconds on all nodes that hold a rank, core-hours those of all their cores."""
+    walk = rote.fft.compare((64, 64, 64), 24, dtype="f8", machine="cray-xc30")[0].walk
+    told = rote.predict(walk, "cray-xc30")
+    assert told.node_hours == pytest.approx(2 * told.seconds / 3600)  # 16 ranks on a node
+    assert told.core_hours == pytest.approx(16 * told.node_hours)
+    assert "1000 of them: " in str(told) and "core-hours" in str(told)
+
+    alone = rote.predict(rote.compile("block[(0)] -> [()]", shape=64, grid=4))
+    assert alone.node_hours == alone.core_hours == 0 and "hours" not in str(alone)
+
+
+def test_too_much_memory_is_said_first_and_ends_with_status_1() -> None:
+    """Law: what does not fit into a node is told before its figures, and no script takes it for a success."""
+    line = ("predict", "4096x4096x4096", "--machine", "k-computer", "--ranks")
+    done = run(*line, 16)
+    assert done.exit_code == 1 and done.output.startswith("too much memory: 128.0 GiB on a rank, 128.0 GiB on a node")
+    assert run(*line, 16, "--json").exit_code == run(*line, "16,32").exit_code == 1
+    assert run(*line, 256).exit_code == run(*line, "16,256").exit_code == 0
+
+
 def test_a_family_without_a_time_has_its_true_reason() -> None:
     """Law: every row has a reason for each family without a time; no room is the reason of all, whatever the points."""
     none, prime = (rote.fft.scaling((64,) * 3, [n], machine="k-computer").rows[0].none for n in (131072, 7))
