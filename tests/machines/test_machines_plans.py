@@ -77,22 +77,3 @@ def test_ranks_of_a_node_share_its_injection():
     """A byte takes each of them longer than it takes a rank alone."""
     shared, alone = (Machine.load("ethernet", ranks).along(Grid((16,))).byte_time[0] for ranks in (4, 1))
     assert shared > 3 * alone
-
-
-def test_a_job_smaller_than_a_node_is_planned_as_it_is_predicted():
-    """Only its own ranks share the memory of the node, for moves, transforms and contractions alike."""
-    machine = Machine.load("fat-tree")
-    alone = Machine.load("fat-tree", 2, 1)
-    assert machine.on(2) == alone != machine
-
-    text = "block[(0),()] -> block[(),(0)]"
-    plan = rote.compile(text, shape=(512, 512), grid=2, machine=machine)
-    assert plan.machine == alone and plan.cost.seconds == rote.predict(plan, machine).seconds
-
-    choice = rote.fft.compare((64, 64, 64), ranks=2, machine=machine)[0]
-    assert choice.walk.machine == alone and choice.prediction.seconds == choice.price.seconds
-    product = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ranks=2, machine=machine)
-    assert (
-        product.prediction.seconds
-        == rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ranks=2, machine=alone).prediction.seconds
-    )

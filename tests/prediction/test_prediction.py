@@ -271,3 +271,20 @@ def test_a_job_without_room_is_refused() -> None:
         rote.fft.job((8, 8), 82945, "k-computer")
     with pytest.raises(PlanError, match=r"a job runs on the nodes of a machine\nname one, of .*k-computer"):
         rote.fft.job((8, 8), 2)
+
+
+def test_a_job_smaller_than_a_node_is_planned_as_it_is_predicted():
+    """Only its own ranks share the memory of the node, for moves, transforms and contractions alike."""
+    machine = Machine.load("fat-tree")
+    alone = Machine.load("fat-tree", 2, 1)
+    assert machine.on(2) == alone != machine
+
+    text = "block[(0),()] -> block[(),(0)]"
+    plan = rote.compile(text, shape=(512, 512), grid=2, machine=machine)
+    assert plan.machine == alone and plan.cost.seconds == rote.predict(plan, machine).seconds
+
+    choice = rote.fft.compare((64, 64, 64), ranks=2, machine=machine)[0]
+    assert choice.walk.machine == alone and choice.prediction.seconds == choice.price.seconds
+
+    whole, part = (rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ranks=2, machine=node) for node in (machine, alone))
+    assert whole.prediction.seconds == part.prediction.seconds
