@@ -27,6 +27,7 @@ from rote.runtime.comm.agreement import agree, from_root
 from rote.runtime.comm.protocol import Array, Comm
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.comm.threads import check_threads
+from rote.runtime.log import log
 from rote.tensor import DistTensor
 
 from .families import is_text
@@ -190,6 +191,10 @@ class FFT:
             self.walk: Walk = walk if walk.machine == on else replace(walk, machine=on)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
+
+        source, target = self.walk.source, self.walk.target
+        planned = self.walk.kind, source.shape, self.walk.dtype, source.grid, source.layout, target.layout
+        log(self._comm, "choice of a walk: %s of %s %s on grid %s, %s -> %s", *planned)
 
         if not (text or gathers_are_silent()):
             warn_if_gathered(self.walk, request, self._comm, 1)

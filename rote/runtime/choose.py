@@ -31,6 +31,7 @@ from .comm.agreement import from_root
 from .comm.cache import cached
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
+from .log import log
 
 __all__ = ["BETTER", "FEWEST", "SECONDS", "TUNES", "Candidate", "LocalCall", "Progress", "TimeRatio"]
 __all__ += ["Timed", "Tune", "allowed", "budget", "check_tune", "choose", "collective_call", "decided", "keeps"]
@@ -450,6 +451,7 @@ def decided(
         if value is None:
             raise _NothingFound
         remembered(comm, keys[here], value)
+        log(comm, "measured choice %s for %s", value, facts)
         return read(value)
 
     try:

@@ -27,6 +27,7 @@ from .comm.protocol import Array, Comm, MpiHandle
 from .copies import Copy
 from .ends import PreparedRuns, is_small
 from .exchange.registry import MemoryUse, check_method, memory_use
+from .log import log
 from .operations import lowered
 from .program import SentProgram
 
@@ -103,6 +104,10 @@ class BoundPlan:
         self.agreed: set[bool] = set()
         self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
         self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
+
+        ends, kinds = (plan.source.layout, plan.target.layout), [step.kind for step in plan.steps]
+        shape, grid = plan.source.shape, plan.source.grid
+        log(comm, "plan %s -> %s of %s %s on grid %s: %s %s", *ends, shape, plan.dtype, grid, kinds, self.methods)
 
     @property
     def methods(self) -> tuple[str, ...]:

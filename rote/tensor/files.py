@@ -41,6 +41,7 @@ from ..runtime.choose import Progress
 from ..runtime.comm.agreement import Difference, agree, collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
+from ..runtime.log import log
 from ..runtime.placement import GridLike, place, same_everywhere
 
 __all__ = ["contents", "load_as", "save"]
@@ -149,6 +150,7 @@ def save(
         stored = tensor if dist == tensor.distribution else moved(tensor, dist.layout, "rote.save")
         parts[k] = parts[k]._replace(block=stored.local, dist=dist)
     form.write(path, parts, comm, values, number, progress)
+    log(comm, "saved %s", os.fspath(path))
 
 
 def _with_numbers(value: Any) -> Any:
@@ -256,6 +258,7 @@ def load_as(
         return kind._wrap(form.read(path, stored, dist, ranks, progress), dist, ranks), target, stored
 
     x, target, stored = again_if_replaced(read)
+    log(ranks, "loaded %s: %s %s as %s", os.fspath(path), target.shape, stored.dtype, target.layout)
     tensor = x if x.distribution == target else redistributed(x, target.layout, "rote.load")
     return tensor, dict(stored.attributes)
 

@@ -108,6 +108,7 @@ LONGEST, SHORTEST = 700, 25  # lines of one file: it tells one story, from the v
 UNUSUAL = {
     "rote/version.py": "the version alone, so that wisdom need not import `rote`, which leads to every room",
     "rote/__main__.py": "python -m rote wants a file of this name",
+    "rote/runtime/log.py": "the one line of the log, for plans, choices, files and walks, which share no other module",
 }
 
 
