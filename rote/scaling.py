@@ -46,6 +46,7 @@ class Scaling:
         machine: the machine.
         families: the columns.
         rows: for each number of ranks the `best` of each family, and why others have `none`.
+        hints: lines that name other numbers of ranks, which are faster.
 
     >>> import rote
     >>> print(rote.einsum_scaling("ik,kj->ij", [(512, 512)] * 2, ranks=[4, 16]))
@@ -65,6 +66,7 @@ class Scaling:
     machine: Machine
     families: tuple[str, ...]
     rows: tuple[ScalingRow, ...] = ()
+    hints: tuple[str, ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
         """The table as dictionaries of JSON values, one for each number of ranks and family."""
@@ -133,7 +135,7 @@ class Scaling:
         return "\n".join([*lines, *[f"  {line}" for line in first.placement.split("; ")]])
 
     def __str__(self) -> str:
-        return "\n".join([self.head(), *map(self.line, self.rows), self.advice()])
+        return "\n".join([self.head(), *map(self.line, self.rows), self.advice(), *self.hints])
 
 
 def _decided(rivals: list[Prediction]) -> str:

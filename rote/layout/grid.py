@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, product
-from math import prod
+from math import isqrt, prod
 from operator import mul
 from typing import Any, SupportsIndex
 
@@ -15,7 +15,7 @@ from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
 __all__ = ["MOST_PROCESSES", "Grid", "Printed", "check_grid", "divisors", "factorings", "grid_shape", "integer"]
-__all__ += ["integers", "ranks_at", "tensor_shape"]
+__all__ += ["integers", "ranks_at", "smooth_numbers", "tensor_shape"]
 
 
 MOST_PROCESSES = 1 << 22
@@ -301,6 +301,33 @@ def factorings(n: int, order: int, largest: int | None = None) -> Iterator[tuple
         if largest is None or first <= largest:
             for rest in factorings(n // first, order - 1, first):
                 yield (first, *rest)
+
+
+def smooth_numbers(ranks: int) -> tuple[int, ...]:
+    """Up to three numbers of ranks, at most a sixteenth fewer, with the most balanced grids; none if these have some.
+
+    They are the numbers with the least sums of prime factors. A number of ranks needs none if its largest prime factor
+    is at most twice the side of a cube of so many ranks.
+
+    >>> smooth_numbers(1021), smooth_numbers(97), smooth_numbers(1000)
+    ((972, 960, 1000), (96, 91, 95), ())
+    """
+    least = ranks - ranks // 16
+    left, sums, largest = [*range(least, ranks + 1)], [0] * (ranks - least + 1), [1] * (ranks - least + 1)
+
+    # What smaller numbers have left is divided by no product of them.
+    for factor in range(2, isqrt(ranks) + 1):
+        for n in range(-least % factor, len(left), factor):
+            while left[n] % factor == 0:
+                left[n], sums[n], largest[n] = left[n] // factor, sums[n] + factor, factor
+
+    for n, prime in enumerate(left):
+        if prime > 1:
+            sums[n], largest[n] = sums[n] + prime, prime
+    if largest[-1] ** 3 <= 8 * ranks:
+        return ()
+    rows = sorted(zip(sums[:-1], largest[:-1], range(least, ranks), strict=True))
+    return tuple([number for _, _, number in rows[:3]])
 
 
 @memoized(1024)

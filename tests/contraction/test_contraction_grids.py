@@ -11,7 +11,8 @@ from contraction.contractions import request_of
 
 import rote
 from rote.functions.contraction.search import Search
-from rote.layout.grid import factorings
+from rote.layout.grid import factorings, smooth_numbers
+from rote.units import in_seconds
 
 TEXTS = "ik,kj->ij", "ij,jk->k", "bik,bkj->bij", "ij,jk,kl->il", "ijk,ja,ka->ia"
 ABOUT = 1.1  # times the least seconds that a plan may take to receive less
@@ -94,3 +95,41 @@ def test_free_layouts_are_planned_in_seconds(case, ranks, most, seconds) -> None
     chosen = plan(*case, ranks=ranks, max_bytes=most)
     assert process_time() - begin <= 2 * seconds
     assert prod(chosen.grid.shape) == ranks
+
+
+@pytest.mark.parametrize(("ranks", "fewer"), [(97, 96), (127, 126), (96, None), (125, None)])
+def test_slightly_fewer_ranks_are_named_where_they_are_faster(ranks: int, fewer: int | None) -> None:
+    """Law: `explain` and the scaling table name them with their plan's seconds; `print` and fixed layouts do not."""
+    square = plan("ik,kj->ij", dict.fromkeys("ijk", 4096), ranks=ranks)
+    hints = [line for line in square.explain().splitlines() if " ranks about " in line]
+    if fewer is None:
+        assert not hints
+        return
+
+    other = plan("ik,kj->ij", dict.fromkeys("ijk", 4096), ranks=fewer)
+    times = f"about {in_seconds(other.cost.seconds)}, {square.cost.seconds / other.cost.seconds:.1f} times as fast"
+    assert hints == [f"on {fewer} of the {ranks} ranks {times}: start {fewer}"]
+    assert "start" not in str(square)
+
+    said = list[str]()
+    shapes = [dist.shape for dist in square.operands]
+    table = rote.einsum_scaling("ik,kj->ij", shapes, ranks=[ranks], show=said.append)
+    assert "\n".join(said) == str(table) and str(table).endswith(hints[0])
+
+    lie = [str(dist.layout) for dist in square.operands]
+    assert "start" not in plan("ik,kj->ij", dict.fromkeys("ijk", 4096), ranks=ranks, layouts=lie).explain()
+
+
+@pytest.mark.parametrize("ranks", [*range(1, 130), 997, 1021, 1024, 2 * 509])
+def test_smooth_numbers_have_the_least_sums_of_prime_factors(ranks: int) -> None:
+    """Law: three of the last sixteenth, where the largest prime factor exceeds twice a cube's side."""
+
+    def primes(number: int) -> list[int]:
+        factor = next((d for d in range(2, number + 1) if number % d == 0), None)
+        return [factor, *primes(number // factor)] if factor else []
+
+    below = range(ranks - ranks // 16, ranks)
+    rough = max(primes(ranks), default=1) ** 3 > 8 * ranks
+    found = [sum(primes(number)) for number in smooth_numbers(ranks)]
+    assert {*smooth_numbers(ranks)} <= {*below}
+    assert found == sorted(sum(primes(number)) for number in below)[: 3 if rough else 0]

@@ -292,6 +292,7 @@ class Contraction:
 
         times = f"about {in_seconds(cost.seconds)} {on_machine(self.machine)}"
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, {cost.flops:.3g} flops, {times}")
+        lines += late("functions.contraction.compile:on_fewer_ranks")(self, lambda plan: plan.cost.seconds)
         return "\n".join(lines)
 
     def figures(self) -> list[StageFigures]:
