@@ -43,7 +43,7 @@ BOOKS = {
         ("core",),
     ),
     "einsum": Book(
-        2_700,
+        2_740,
         "a Contraction: a tree of products, and the moves between them",
         ("rote.functions.contraction",),
         ("core", "arrays"),
