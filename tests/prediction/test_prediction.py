@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,18 @@ def test_a_sweep_of_ranks(tmp_path: Path) -> None:
         assert float(best["low"]) < float(best["seconds"]) < float(best["high"])
     told = json.loads(run("predict", "32x32x32", "--ranks", "4,8", "--json").stdout)
     assert told["ranks"] == [4, 8] and {"family", "grid", "seconds"} <= told["choices"][0].keys()
+
+
+def test_a_figure_can_stand_in_a_proposal() -> None:
+    """Law: the figure names machine, version and date, has a tick at each number of ranks, and bands that differ."""
+    table = rote.fft.scaling((64, 64, 64), [4, 12, 64], "f8", "k-computer")
+    figure = table.plot()
+    (axes,), title = figure.axes, figure.get_suptitle()
+
+    assert "k-computer" in title and rote.__version__ in title and date.today().isoformat() in title
+    assert [*axes.get_xticks()] == [4, 12, 64] and [*axes.get_xticks(minor=True)] == []
+    bands = [(band.get_hatch(), tuple(band.get_edgecolor()[0])) for band in axes.collections]
+    assert len({*bands}) == len(bands) > 2 and all(hatch for hatch, _ in bands)
 
 
 def test_a_sweep_of_a_contraction() -> None:
