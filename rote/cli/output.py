@@ -248,10 +248,10 @@ class Rote(click.Group):
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:
-            from ..grammar.errors import nearest
+            from difflib import get_close_matches
 
-            hint = nearest(args[0], [*self.menu], "")
-            raise click.UsageError("\n".join(filter(None, [error.message, hint])), context) from None
+            hints = [f"did you mean {name}?" for name in get_close_matches(args[0], self.menu, n=1)]
+            raise click.UsageError("\n".join([error.message, *hints]), context) from None
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """The command and its arguments, as click has them; without any, the help is the text of a usage error."""
