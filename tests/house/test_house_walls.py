@@ -49,7 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.einops": _rooms("tensor"),
     "rote.random": _rooms("layout compiler machines runtime functions tensor"),
     "rote.testing": _rooms("grammar errors lazy host layout runtime tensor"),
-    "rote.plot": _rooms("errors layout compiler machines scaling functions.contraction"),
+    "rote.plot": _rooms("version errors layout compiler machines scaling functions.contraction"),
     "rote.fft": _rooms(
         "units grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
