@@ -176,9 +176,9 @@ def job(
             nodes are enough.
 
     >>> print(*str(job((64, 64, 64), 4, "k-computer")).splitlines()[-3:], sep="\\n")
-    1 rank of 8 threads on a node, in block order
-    slab on grid 4, from block[(0),(),()] to block[(),(0),()]
-    1.04 times the bound 1.1 ms, of its transforms and of one exchange between nodes
+    8 ranks of 1 thread on a node, in block order
+    slab on grid 32, from block[(0),(),()] to block[(),(0),()]
+    1.26 times the bound 670 us, of its transforms and of one exchange between nodes
     """
     extents, count, times = tensor_shape(shape), integer(nodes, "the number of nodes"), as_machine(machine)
     if times.profile is None or times.network is None:

@@ -46,7 +46,7 @@ RULES: dict[str, LayoutRule] = {
     ),
     "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype", sends=False),
     "elementwise": LayoutRule(
-        "that of the operand of the result's shape to which moving the others costs least",
+        "the layout of the full-shape operand that makes moving the others cheapest",
         "operands in other layouts, by the cheapest certified plan; an operand that is broadcast and replicated stays",
         sends=False,
     ),
@@ -57,7 +57,7 @@ RULES: dict[str, LayoutRule] = {
     "along": LayoutRule(
         "that of the operand; if the mode was split, with that mode whole",
         "the operand, if the mode is split, by the cheapest certified plan that makes it whole; "
-        "of a scan along blocks, the total of each rank",
+        "a cumulative sum along blocks sends one total per rank",
     ),
     "sorted": LayoutRule(
         "that of the operand; if the mode was split and there are many lines, with that mode whole",

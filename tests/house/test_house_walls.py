@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("units rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(
-        "units rote grammar errors host layout compiler machines prediction scaling wisdom runtime io "
+        "units rote errors host layout compiler machines prediction scaling wisdom runtime io "
         "functions.contraction tensor plot html fft bench"
     ),
     "rote.compat": _rooms("rote"),  # names of other packages, over the public ones
