@@ -21,7 +21,7 @@ K = (FOLDER / "k-computer.toml").read_text("utf-8")
 
 
 def test_the_machines_that_come_with_rote():
-    wanted = {"k-computer", "cray-xc40", "cray-xc30", "fx10", "sgi-infiniband", "fat-tree", "ethernet"}
+    wanted = {"k-computer", "cray-xc40", "cray-xc30", "fx10", "sgi-infiniband", "fat-tree", "ethernet", "jean-zay"}
     assert set(Machine.names()) == wanted == {path.stem for path in FOLDER.glob("*.toml")}
 
 
