@@ -52,6 +52,7 @@ _BUSY = (
     "not kept: the machine is busy, since some calls took {:.0f} times as long as the fastest of their kind\n"
     "end other work, start no more ranks than cores, and tune again; --force keeps these times"
 )
+_WORSE = "not kept: the machine that is kept predicts these moves better\nend other work, and tune again"
 
 
 class _Tune(click.Command):
@@ -121,7 +122,7 @@ def tune(ranks: int | None, seconds: float | None, check: bool, force: bool, as_
 def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     from ..machines.machine import DEFAULT
     from ..runtime.choose import medians
-    from ..runtime.tuning import BUSY, keep_machine, measure
+    from ..runtime.tuning import BUSY, keep_machine, measure, recalled_machine
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
@@ -135,15 +136,24 @@ def _measure(comm: Comm, seconds: float, check: bool, force: bool) -> Answer:
     rows += [(name, _shown(machine, name), _shown(DEFAULT, name), about) for name, about in _ABOUT.items()]
     say(comm, "\n".join(table(rows, {1, 2})))
 
-    # Times taken while other work ran would mislead all later plans.
-    busy, ranking = spread >= BUSY and not force, None
-    kept = not busy and keep_machine(comm, machine)
-    say(comm, _BUSY.format(spread) if busy else _kept(kept))
+    ranking, worse = None, False
     if check:
         plans = from_root(comm, partial(moves, comm.size))
         with progress(comm, "check") as part:
             times = medians(comm, moving_calls(plans, comm), seconds, part)
-        ranking = _ranking(plans, times, {"default": DEFAULT, "measured": machine})
+
+        before = recalled_machine(comm)
+        machines = {"default": DEFAULT} | ({"kept": before} if before else {}) | {"measured": machine}
+        ranking = _ranking(plans, times, machines)
+
+        errors = {row["machine"]: row["factor"] for row in ranking["machines"]}
+        worse = from_root(comm, lambda: errors["measured"] > errors.get("kept", errors["measured"]))
+
+    # Times taken while other work ran would mislead all later plans.
+    busy = spread >= BUSY and not force
+    kept = not busy and not worse and keep_machine(comm, machine)
+    say(comm, _BUSY.format(spread) if busy else _WORSE if worse else _kept(kept))
+    if ranking:
         say(comm, _ranking_table(ranking))
 
     return {**_about(comm, kept), "spread": spread, "measured": ours, "default": usual, "check": ranking}

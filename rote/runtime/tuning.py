@@ -180,13 +180,20 @@ class _Move:
 
 
 def _solved(known: Mapping[str, float], name: str, move: _Move, seconds: float) -> float:
-    """The time of a name, in which the model is linear, for which a move takes so many seconds on a machine."""
+    """The time of a name, in which the model is linear, for which a move takes so many seconds on a machine.
+
+    The usual latency stays if what is known takes all of the seconds: the end of a search is no measurement. Bytes may
+    take none, since copies may have all of their time.
+    """
 
     def priced(times: Mapping[str, Any], time: float) -> float:
         return task_seconds(move.plan.tasks().every, Machine(**{**times, name: time}))
 
     unit = priced(_NOTHING, 1.0)
-    return max((seconds - priced(known, 0.0)) / unit, _LEAST) if unit else _LEAST
+    time = (seconds - priced(known, 0.0)) / unit if unit else 0.0
+    if time <= _LEAST and unit and name == "latency":
+        return DEFAULT.latency
+    return max(time, _LEAST)
 
 
 def _copy(nbytes: int, rows: int) -> Callable[[], object]:
@@ -290,7 +297,7 @@ def as_machine(decision: Any) -> Machine:
     Raises:
         ValueError, PlanError: the decision is not a machine.
     """
-    names, every = DEFAULT.as_dict().keys(), [number.name for number in fields(Machine)[:-3]]
+    names, every = DEFAULT.as_dict().keys(), [number.name for number in fields(Machine)[:-4]]
     right = isinstance(decision, Mapping) and names <= decision.keys() <= {*every}
     times = decision.values() if right else [None]
     if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):

@@ -76,6 +76,22 @@ def test_the_check(place):
     assert all(-1 <= float(row.split()[1]) <= 1 for row in rows)
 
 
+def test_a_machine_is_not_replaced_by_one_whose_check_is_worse(place, monkeypatch):
+    """With --check the moves are priced on the machine that is kept as well, and --force does not replace it."""
+    args = ("tune", "--ranks", 2, "--seconds", 0.1, "--force")
+    assert run(*args).output.endswith(f"\nkept in {place}\n")
+    known = wisdom.records()
+    usual = tuning.measure
+    monkeypatch.setattr(tuning, "measure", lambda *args: (Machine(latency=1.0), usual(*args)[1]))
+    done = run(*args, "--check")
+    assert "not kept: the machine that is kept predicts these moves better\n" in done.output
+    assert [line.split()[0] for line in done.output.splitlines()[-3:]] == ["default", "kept", "measured"]
+    assert wisdom.records() == known
+
+    monkeypatch.setattr(tuning, "measure", usual)
+    assert run(*args).output.endswith(f"\nkept in {place}\n")  # without a check nothing says which one is worse
+
+
 def test_a_transform_is_timed_and_kept(place, tmp_path):
     """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
     done = run("tune", "--ranks", 2, "--shape", "4x8x4", "--layout", "[(0),(),()]")

@@ -496,3 +496,18 @@ def test_a_machine_under_mpi(mpirun, place):
     done = mpirun(2, MPI, env={"ROTE_WISDOM": str(place)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
     assert rote.run(recalled_machine, 2) == [None, None]
+
+
+def test_the_end_of_a_search_is_no_latency():
+    """Where what is known takes all of the time of the move, the usual latency stays; bytes may take none."""
+
+    def program(comm):
+        move = tuning._Move(comm, "block[(0),()] -> block[(),(0)]", 64)
+        known = tuning._NOTHING | {"step_time": 1.0}
+        return [
+            tuning._solved(known, name, move, seconds) for name in ("latency", "byte_time") for seconds in (0.5, 3.0)
+        ]
+
+    none, some, no_byte, byte = rote.run(program, 2)[0]
+    assert none == rote.Machine().latency and some == pytest.approx(2.0)
+    assert no_byte < 1e-12 < byte
