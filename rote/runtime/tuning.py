@@ -192,7 +192,7 @@ def _solved(known: Mapping[str, float], name: str, move: _Move, seconds: float) 
     unit = priced(_NOTHING, 1.0)
     time = (seconds - priced(known, 0.0)) / unit if unit else 0.0
     if time <= _LEAST and unit and name == "latency":
-        return DEFAULT.latency
+        return float(DEFAULT.as_dict()[name])
     return max(time, _LEAST)
 
 
