@@ -48,8 +48,10 @@ def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
                 # A band behind the curve: the seconds at the fast and at the slow ends of the machine's numbers.
                 low, high = zip(*[prediction.range for prediction in best.values()], strict=True)
                 (line,) = axes.plot([*best], seconds, marker=marker, markersize=5, label=family)
-                outline = {"edgecolor": line.get_color(), "linewidth": 0.6, "hatch": hatch}
-                axes.fill_between([*best], low, high, facecolor="none", alpha=0.35, **outline)
+                color = line.get_color()
+                axes.fill_between(
+                    [*best], low, high, facecolor="none", edgecolor=color, linewidth=0.6, hatch=hatch, alpha=0.35
+                )
 
         counts, first = [row.ranks for row in rows], [row.best[row.taken].seconds for row in rows[:1]]
         # From the seconds of the first row that has any.
