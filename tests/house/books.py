@@ -57,7 +57,7 @@ BOOKS = {
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "tools": Book(
-        4_120,
+        4_125,
         "the command line, benchmarks, pictures and pages of the values of other books",
         _modules("rote", "cli bench plot html"),
         ("core", "arrays", "einsum", "fft"),
