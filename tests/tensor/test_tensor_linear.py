@@ -62,7 +62,7 @@ def test_condition_numbers_of_a_split_matrix_gather_nothing(layout):
         for a, p in product(matrices, (1, -1, np.inf, -np.inf, "fro")):
             got, want = np.linalg.cond(DistTensor.from_global(a, layout, comm), p).to_global(), np.linalg.cond(a, p)
             np.testing.assert_allclose(got, want, 1e-3 if a.dtype == "f4" else 1e-9)
-            assert got.dtype == want.dtype
+            assert got.dtype == want.real.dtype  # of a complex matrix, NumPy 2.1 gives a complex number
 
         x = DistTensor.from_global(np.ones((4, 6)), "block[(0),()]", comm)
         agreed_error(comm, "must be square", np.linalg.cond, x, 1)
