@@ -35,7 +35,7 @@ FOUND = sorted(
     path for place in sys.path for path in Path(place).glob("pyfftw*/**/libfftw3*") if "omp" not in path.name
 )
 FILES = {"fftw": "libfftw3-", "fftwf": "libfftw3f-"}
-pytestmark = pytest.mark.skipif(not FOUND, reason="pyfftw's wheel has no library here")
+pytestmark = pytest.mark.skipif(not FOUND, reason="expected: this pyfftw brings no library of its own")
 
 
 def wheel(precision: str) -> Path:
@@ -317,7 +317,7 @@ def test_doctor_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [finding for finding in doctor.findings() if finding.subject == "FFTW"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="MKL is loaded on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="expected: MKL is loaded on Linux only")
 @pytest.mark.parametrize("first", ["fftw3", "mkl"])
 def test_symbols_do_not_clash(first: str) -> None:
     """Law: beside MKL, opened for the whole process first or last, the functions are the library's own, and work."""
