@@ -533,6 +533,52 @@ def test_bound_reads_what_operands_hold_now() -> None:
         rote.run(program, ranks=ranks)
 
 
+@pytest.mark.parametrize("subscripts", ["ik,kj->ij", "ki,kj->ij", "ij,ji->", "ab,bc,cd->ad"])
+def test_a_loop_over_batches_moves_what_they_share_once(subscripts: str) -> None:
+    """Law: with fixed operands each call equals NumPy's product, and what is made of them only moves in the first."""
+    count = subscripts.count(",") + 1
+
+    def program(comm: Any) -> None:
+        rng = np.random.default_rng(0)
+        a, batches = rng.random((12, 12)), rng.random((5, count - 1, 12, 12))
+        x = rote.DistTensor.from_global(a, ROWS, comm)
+        plan = rote.compile_einsum(subscripts, [(12, 12)] * count, [ROWS] * count, comm.size)
+        step = plan.bound(x, *[rote.DistTensor.zeros((12, 12), ROWS, comm)] * (count - 1), fixed=(0,))
+
+        per_call = []
+        for batch in batches:
+            tensors = [rote.DistTensor.from_global(array, ROWS, comm) for array in batch]
+            with rote.trace() as moves:
+                assert step(*tensors) is step.result
+            per_call.append(sum(move.nbytes for move in moves))
+            np.testing.assert_allclose(step.result.to_global(), np.einsum(subscripts, a, *batch))
+            np.testing.assert_array_equal(step.result.to_global(), plan.bound(x, *tensors)().to_global())
+
+        of_the_first = sum(
+            stage.plan.cost.bytes for stage in plan.stages if getattr(stage, "value", None) == 0
+        )  # moves of A itself
+        assert per_call[0] == plan.cost.bytes and {*per_call[1:]} == {plan.cost.bytes - of_the_first}
+
+    for ranks in (1, 2, 3):
+        rote.run(program, ranks=ranks)
+
+
+def test_fixed_operands_that_cannot_be_are_refused() -> None:
+    """Numbers of no operand, `out` among them, and other numbers of tensors than may change."""
+    plan = rote.compile_einsum("ik,kj->ij", [(6, 6)] * 2, [ROWS, ROWS], 1)
+    x, y = rote.DistTensor.zeros((6, 6), ROWS), rote.DistTensor.zeros((6, 6), ROWS)
+    with pytest.raises(LayoutError, match="names operands by number"):
+        plan.bound(x, y, fixed=(2,))
+    with pytest.raises(LayoutError, match="out is an operand that keeps its values"):
+        plan.bound(x, y, out=x, fixed=(0,))
+    with pytest.raises(LayoutError, match="1 operand may change, and 2 were given"):
+        plan.bound(x, y, fixed=(0,))(x, y)
+    with pytest.raises(LayoutError, match="operand B is"):
+        plan.bound(x, y, fixed=(0,))(rote.DistTensor.zeros((5, 6), ROWS))
+    with pytest.raises(TypeError, match="bound to tensors, not to ndarray"):
+        plan.bound(x, y, fixed=(0,))(np.zeros((6, 6)))
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [

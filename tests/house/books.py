@@ -43,7 +43,7 @@ BOOKS = {
         ("core",),
     ),
     "einsum": Book(
-        2_740,
+        2_790,
         "a Contraction: a tree of products, and the moves between them",
         ("rote.functions.contraction",),
         ("core", "arrays"),

@@ -408,18 +408,22 @@ class Contraction:
         target = None if free else self.result
         return Request(self.subscripts, shapes, self.dtypes, layouts, self.grid, target, free, None, self.machine)
 
-    def bound(self, *tensors: Any, out: Any = None) -> Any:
+    def bound(self, *tensors: Any, out: Any = None, fixed: Sequence[int] = ()) -> Any:
         """Bind the contraction to the memory of tensors, for loops. Collective.
 
         Args:
             tensors: the operands: tensors of the plan's distributions and dtypes.
             out: a tensor of the result's distribution and dtype to write into; a new one if None.
+            fixed: the numbers of operands whose values stay the same. What is moved or made of these only is kept after
+                the first call, in memory beside the plan's. A product in panels keeps nothing.
 
         Returns:
-            A callable. Each call fills its attribute `result` from the operands' current values, and returns it.
+            A callable. Each call fills its attribute `result` from the operands' current values, and returns it. Its
+            arguments, if there are any, take the place of the operands that are not fixed.
 
         Raises:
-            LayoutError: the tensors are not those of the plan, in number, distributions or dtypes; on all ranks.
+            LayoutError: the tensors are not those of the plan, in number, distributions or dtypes, or `out` is a fixed
+                operand; on all ranks.
 
         >>> import rote
         >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
@@ -430,8 +434,14 @@ class Contraction:
         >>> x.local[0] = 3.0
         >>> step().to_global()
         array(38.)
+
+        A loop over batches moves an operand that they share once:
+
+        >>> step = plan.bound(x, x, fixed=(0,))
+        >>> [step(batch).to_global().item() for batch in (x, 2 * x)]
+        [38.0, 76.0]
         """
-        return late("functions.contraction.run:bound_to")(self, tensors, out)
+        return late("functions.contraction.run:bound_to")(self, tensors, out, fixed)
 
     def simulated(self, blocks: Sequence[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
         """The blocks of the result on all ranks, computed in this process; see `rote.simulate.run`, which calls this.

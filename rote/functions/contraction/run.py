@@ -16,7 +16,7 @@ from ...caches import memoized
 from ...compiler.plan import Plan
 from ...errors import LayoutError, counted
 from ...layout.distribution import Distribution, distribute
-from ...layout.grid import Grid, check_grid
+from ...layout.grid import Grid, check_grid, integers
 from ...layout.indexset import Ints
 from ...layout.layout import Layout, as_layout
 from ...machines.machine import DEFAULT
@@ -47,6 +47,7 @@ Placed = Sequence[tuple[Distribution, np.dtype[Any]]]
 T = TypeVar("T")
 Blocks = list[Any]
 Pending = tuple[T, Blocks]
+Fixed = dict[int, Any]
 Call = Callable[[Blocks], Iterable[Pending[T]]]
 """Appends the block that a stage makes. What it yields are moves that it asks for; see `walk_of`."""
 
@@ -154,6 +155,7 @@ class _Move(NamedTuple):
     """The move of one tensor in a contraction.
 
     Attributes:
+        stage: the number of the stage.
         value: the number of the tensor.
         target: where an operand moves as a whole; None for panels and intermediate tensors.
         text: the way in words.
@@ -161,6 +163,7 @@ class _Move(NamedTuple):
         implicit: whether it is an operand or an intermediate tensor, and the call did not ask for it.
     """
 
+    stage: int
     value: int
     target: Distribution | None
     text: str
@@ -189,13 +192,13 @@ def _moves(plan: Contraction, explicit: bool) -> list[_Move]:
             text = f"{names[value]}{panels}: {way_of(plans[0])}"
             nbytes = sum([move.cost.bytes for move in plans])
             target = plans[0].target if whole else None
-            moves.append(_Move(value, target, text, nbytes, number <= last and not explicit))
+            moves.append(_Move(number, value, target, text, nbytes, number <= last and not explicit))
     return moves
 
 
 def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], cause: str) -> None:
     """Record a move, and warn of it or refuse it if it is implicit."""
-    value, target, text, nbytes, implicit = move
+    _, value, target, text, nbytes, implicit = move
     work = attribution.get()
     if not implicit or work.of_result:
         record_move(tensors[0], nbytes, text.__str__, cause)
@@ -217,7 +220,7 @@ def _announce(plan: Contraction, move: _Move, tensors: Sequence[Distributed], ca
 # --- walks ------------------------------------------------------------------------------------------------------------
 
 
-def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Callable[[Blocks], Iterator[Pending[T]]]:
+def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Callable[..., Iterator[Pending[T]]]:
     """The walk of a rank: what it computes, and the moves that it asks for.
 
     Args:
@@ -226,7 +229,8 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
     Returns:
         A function of a list of the rank's blocks of the operands. It appends the block of each stage, the result last,
         and drops those that no later stage takes. Of each pair that it yields, the last block of the list is to be
-        moved in place, by the plan that the first one stands for.
+        moved in place, by the plan that the first one stands for. With a dictionary of blocks that stay the same in
+        later walks, it fills in those that are None, and takes the others as they are.
     """
     calls, count = list[tuple[Call[T], list[int]]](), len(plan.operands)
     shape, dtype = plan.result.local_shape(rank), plan.dtype
@@ -241,9 +245,16 @@ def walk_of(plan: Contraction, rank: int, prepared: Callable[[Plan], T]) -> Call
                 call = _multiplying(plan, stage, rank, prepared)
             calls.append((call, [value for value in uses(stage) if value >= count]))  # each tensor is taken once
 
-    def steps(values: Blocks) -> Iterator[Pending[T]]:
-        for call, used in calls:
-            yield from call(values)
+    def steps(values: Blocks, fixed: Fixed | None = None) -> Iterator[Pending[T]]:
+        fixed = {} if fixed is None else fixed
+        for number, (call, used) in enumerate(calls, count):
+            if fixed.get(number) is not None:
+                values.append(fixed[number])
+            else:
+                yield from call(values)
+            if number in fixed:
+                fixed[number] = values[-1]
+
             for value in used:  # its memory is free before the next stage makes anything
                 values[value] = None
 
@@ -421,9 +432,9 @@ class BoundContraction:
         self._steps = walk_of(plan, comm.rank, lambda move: bind(move, comm))
         self._shares = all(len(uses(stage)) == 1 for stage in plan.stages[-1:])  # it may be a view of an operand
 
-    def __call__(self, blocks: Sequence[Array]) -> Array:
+    def __call__(self, blocks: Sequence[Array], fixed: Fixed | None = None) -> Array:
         values: Blocks = [*blocks]
-        for move, moving in self._steps(values):
+        for move, moving in self._steps(values, fixed):
             moving.append(move(moving.pop()))
 
         made: Array = values[-1]
@@ -433,45 +444,96 @@ class BoundContraction:
 
 
 class BoundTensors(BoundToRun):
-    """A contraction bound to the memory of its operands and of its result, by `plan.bound`. Calls are collective."""
+    """A contraction bound to the memory of its operands and of its result, by `plan.bound`. Calls are collective.
 
-    __slots__ = ("_run", "operands", "plan", "result")
+    Attributes:
+        fixed: the numbers of the operands that keep their values from the first call on.
+    """
 
-    def __init__(self, plan: Contraction, operands: tuple[Distributed, ...], result: Any) -> None:
+    __slots__ = ("_blocks", "_run", "fixed", "operands", "plan", "result")
+
+    def __init__(
+        self, plan: Contraction, operands: tuple[Distributed, ...], result: Any, fixed: tuple[int, ...] = ()
+    ) -> None:
         self.plan: Contraction = plan
         self.operands: tuple[Distributed, ...] = operands
         self.result: Any = result
+        self.fixed: tuple[int, ...] = fixed
         self._run = bind_contraction(plan, operands[0].comm)
+        self._blocks: Fixed = dict.fromkeys(_made_of(plan, fixed))
 
-    def __call__(self) -> Any:
-        """Fill `result` with the contraction of the current values of the operands, and return it."""
+    def __call__(self, *tensors: Any) -> Any:
+        """Fill `result` with the contraction of the current values of the operands, and return it.
+
+        Args:
+            tensors: other tensors in the place of the operands that are not fixed, in their order; none for those that
+                are bound.
+        """
+        operands = self._with(tensors) if tensors else self.operands
         cause = "a bound contraction"
         if CHECKS or not self._run.agreed:
             if CHECKS or _moves(self.plan, True):  # the first call; one that moves nothing may be made on a rank alone
-                agree(self.result.comm, cause, (self.plan.subscripts, self.plan.operands, self.plan.result))
+                ends = self.plan.subscripts, self.plan.operands, self.plan.result, self.fixed
+                agree(self.result.comm, cause, ends)
             self._run.agreed = True
+
         if records_open.get():
             for move in _moves(self.plan, True):
-                record_move(self.result, move.nbytes, move.text.__str__, cause)
+                if self._moves_again(move):
+                    record_move(self.result, move.nbytes, move.text.__str__, cause)
 
-        self.result.local[...] = self._run([x.local for x in self.operands])
+        self.result.local[...] = self._run([x.local for x in operands], self._blocks)
         if self.result._sharing is not None:
             changed(self.result)
         return self.result
+
+    def _moves_again(self, move: _Move) -> bool:
+        """Whether a move is of this call, and not of an earlier one whose block is kept."""
+        return self._blocks.get(len(self.operands) + move.stage - 1) is None
+
+    def _with(self, tensors: Sequence[Any]) -> list[Distributed]:
+        """The operands with tensors in the place of those that are not fixed."""
+        changing = [number for number in range(len(self.operands)) if number not in self.fixed]
+        _check_tensors(tensors)
+        if len(tensors) != len(changing):
+            raise LayoutError(f"{counted(len(changing), 'operand')} may change, and {len(tensors)} were given")
+
+        operands = [*self.operands]
+        for number, tensor in zip(changing, tensors, strict=True):
+            operands[number] = tensor
+        comm_of("a bound contraction", (*operands, self.result))
+        _check_operands(self.plan, [(x.distribution, x.local.dtype) for x in operands])
+        return operands
 
     def __repr__(self) -> str:
         return f"BoundTensors({self.plan!r})"
 
 
-def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensors:
+def _made_of(plan: Contraction, fixed: Sequence[int]) -> list[int]:
+    """The numbers of tensors that are made of fixed operands only, and that other stages take.
+
+    A product in panels moves its operands panel by panel in every call, for the whole would take too much memory.
+    """
+    made, count = {*fixed}, len(plan.operands)
+    for number, stage in enumerate(plan.stages, count):
+        if made.issuperset(uses(stage)) and (isinstance(stage, Move) or stage.panels is None):
+            made.add(number)
+
+    taken = {count + len(plan.stages) - 1}
+    for number, stage in enumerate(plan.stages, count):
+        if number not in made:
+            taken.update(uses(stage))
+    return sorted(number for number in made & taken if number >= count)
+
+
+def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any, fixed: Sequence[int]) -> BoundTensors:
     """A contraction bound to tensors; see `Contraction.bound`. Collective."""
-    for tensor in tensors if out is None else (*tensors, out):
-        if not isinstance(tensor, Distributed):
-            raise TypeError(
-                f"a contraction is bound to tensors, not to {type(tensor).__name__}\nwrite plan.bound(A, B)"
-            )
+    _check_tensors(tensors if out is None else (*tensors, out))
     if len(tensors) != len(plan.operands):
         raise LayoutError(f"{plan.subscripts} takes {counted(len(plan.operands), 'operand')}, not {len(tensors)}")
+    numbers = tuple(sorted({*integers(fixed, 0)}))
+    if numbers and numbers[-1] >= len(plan.operands):
+        raise LayoutError(f"fixed={fixed} names operands by number, and {plan.subscripts} has {len(plan.operands)}")
 
     first = tensors[0]
     comm_of("a bound contraction", (*tensors, out))
@@ -483,7 +545,19 @@ def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any) -> BoundTensor
                     f"out is {out.distribution} {out.local.dtype}, but the plan makes {plan.result} {plan.dtype}"
                 )
             check_out(out)
+            if any(np.may_share_memory(out.local, tensors[number].local) for number in numbers):
+                raise LayoutError(
+                    "out is an operand that keeps its values\nleave it out of fixed=, or write into another tensor"
+                )
 
     if out is None:
         out = first._on(np.empty(plan.result.local_shape(first.comm.rank), plan.dtype), plan.result)
-    return BoundTensors(plan, tuple(tensors), out)
+    return BoundTensors(plan, tuple(tensors), out, numbers)
+
+
+def _check_tensors(tensors: Sequence[Any]) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Distributed):
+            raise TypeError(
+                f"a contraction is bound to tensors, not to {type(tensor).__name__}\nwrite plan.bound(A, B)"
+            )
