@@ -1,0 +1,20 @@
+"""Plans on the devices of JAX: Rote plans, proves and predicts; XLA runs.
+
+`import rote` does not import JAX; a function here imports it when it is called. The extra `jax` installs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import attach
+
+if TYPE_CHECKING:  # what the table below says to Python, name by name
+    from .arrays import from_global, sharding, stored_shape, to_global
+    from .lowering import Lowered, lower
+else:
+    __getattr__, __dir__ = attach(
+        __name__, {"arrays": "from_global sharding stored_shape to_global", "lowering": "Lowered lower"}
+    )
+
+__all__ = ["Lowered", "from_global", "lower", "sharding", "stored_shape", "to_global"]
