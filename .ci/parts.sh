@@ -161,6 +161,22 @@ part_engines() {
     done
 }
 
+jax_installed() {
+    cloned "$copy"
+    test -x "$work/jax/bin/pytest" || {
+        python3 -m venv "$work/jax"
+        "$work/jax/bin/pip" install --no-compile "$copy[test,jax]"
+    }
+}
+
+# README's environment has no JAX, so tests/jax is not collected there.
+part_jax() {
+    jax_installed
+    cloned "$clone"
+    say "plans by JAX, on eight devices that are processors"
+    (cd "$clone" && "$work/jax/bin/pytest" tests/jax -n 2)
+}
+
 # Pages in headless Chromium: the one that is there, or Debian's. Where neither is to be had they are not tested, and the
 # run says so and goes on.
 part_browser() {
@@ -190,6 +206,9 @@ part_perf() {
 
 part_slow() {
     installed
+    jax_installed
+    say "slow tests of plans by JAX"
+    (cd "$clone" && "$work/jax/bin/pytest" tests/jax -m slow -n 2)
     say "slow tests, and laws with all their examples"
     (cd "$clone" && ROTE_TESTS_EXAMPLES=all .venv/bin/pytest -m "slow or hypothesis" --durations=40)
 }
@@ -203,6 +222,7 @@ beside() { # what runs beside the README's lines
     part_book
     lowest_installed
     second_mpi_installed
+    jax_installed
     chromium_installed || true
 }
 
@@ -215,7 +235,7 @@ part_all() {
     readme_line 1
     say "README, line 2: install and test"
     readme_line 2
-    say "beside it: style, types, wheel, book, and environments with the lowest versions and with Open MPI"
+    say "beside it: style, types, wheel, book, and environments with the lowest versions, with Open MPI and with JAX"
     wait "$beside" || {
         cat "$work/beside"
         return 1
@@ -225,6 +245,7 @@ part_all() {
     part_lowest
     part_second_mpi
     part_engines
+    part_jax
     part_browser
     part_perf
     part_slow

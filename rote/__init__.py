@@ -53,6 +53,7 @@ _ELSEWHERE = {
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from . import array_api as array_api
     from . import compiler, errors, fft, grammar, layout, linalg, plot, random, runtime, simulate, wisdom
+    from . import jax as jax
     from . import testing as testing
     from .caches import cache_info, clear_caches
     from .compiler.compile import compile, expect, tradeoff
@@ -80,7 +81,7 @@ else:
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "": "array_api compiler errors fft grammar layout linalg plot random runtime simulate testing wisdom",
+            "": "array_api compiler errors fft grammar jax layout linalg plot random runtime simulate testing wisdom",
             "caches": "cache_info clear_caches",
             "compiler.compile": "compile expect tradeoff",
             "machines.machine": "Machine",
@@ -107,7 +108,7 @@ else:
         _ELSEWHERE,
     )
 
-# `from rote import *` leaves array_api and testing out: programs import them by name.
+# `from rote import *` leaves array_api, jax and testing out: programs import them by name.
 __all__ = ["CommError", "Contraction", "Digits", "DistTensor", "Distribution", "GatherWarning", "Grid", "L", "Layout"]
 __all__ += ["LayoutError", "Machine", "MoveWarning", "NotationError", "Plan", "PlanError", "Prediction", "RoteError"]
 __all__ += ["Transition", "block", "cache_info", "clear_caches", "compile", "compile_einsum", "compiler", "config"]

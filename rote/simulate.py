@@ -30,9 +30,10 @@ from .compiler.step import Step
 from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.grid import ranks_at
+from .layout.layout import identity
 from .runtime.arrays import as_array
 from .runtime.placement import check_blocks
-from .runtime.regions import REDUCE, cut, identity
+from .runtime.regions import REDUCE, cut
 
 __all__ = ["gather", "run", "scatter"]
 

@@ -31,9 +31,8 @@ from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..grammar.nodes import Op
 from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout, layout_or_none
+from ..layout.layout import Layout, identity, layout_or_none
 from ..runtime.arrays import as_array
-from ..runtime.regions import identity
 from .alignment import Casting, into, plain
 from .distributed import Array, Distributed, comm_of, shape_of
 from .elementwise import elementwise

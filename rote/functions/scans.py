@@ -21,8 +21,8 @@ import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ..grammar.nodes import Op
+from ..layout.layout import identity
 from ..layout.refine import fitted
-from ..runtime.regions import identity
 from .alignment import one_per_part, part_number, plain, whole_along
 from .distributed import Array, Distributed, comm_of
 from .elementwise import not_equal, subtract

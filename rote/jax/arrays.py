@@ -21,8 +21,11 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
+from .meshes import check_dtype, check_mesh, library
 
-__all__ = ["check_dtype", "check_mesh", "check_sharded", "from_global", "grown", "sharding", "stored_shape", "to_global"]
+__all__ = ["check_sharded", "from_global", "grown", "sharding", "stored_shape", "to_global"]
+
+_FROM = "write from_global(array, dist, mesh)"
 
 
 def sharding(dist: Distribution, mesh: Any) -> Any:
@@ -31,16 +34,15 @@ def sharding(dist: Distribution, mesh: Any) -> Any:
     Raises:
         PlanError: the mesh is not the grid, or the distribution is partial or rooted, for which there is no sharding.
     """
-    from jax.sharding import NamedSharding, PartitionSpec
-
-    check_mesh(dist, mesh)
+    check_mesh(mesh, dist.grid)
     if dist.partial or dist.layout.rooted:
         raise PlanError(
             f"{dist.layout} has no sharding, because blocks of contributions or roots are no parts of one array\n"
             "write a layout without + and |, or call `local` of a lowered plan inside shard_map"
         )
-    names = mesh.axis_names
-    return NamedSharding(mesh, PartitionSpec(*[tuple([names[s.grid_mode] for s in splits]) for splits in dist.splits]))
+    kinds = library().sharding
+    axes = [tuple([mesh.axis_names[split.grid_mode] for split in splits]) for splits in dist.splits]
+    return kinds.NamedSharding(mesh, kinds.PartitionSpec(*axes))
 
 
 def stored_shape(dist: Distribution) -> tuple[int, ...]:
@@ -65,11 +67,10 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     Raises:
         PlanError: there is no such sharding, the array is larger, or JAX would change its dtype.
     """
-    import jax
-
+    jax = library()
     whole, where = np.asarray(array), sharding(dist, mesh)
     if whole.ndim != len(dist.shape) or any(m > n for m, n in zip(whole.shape, dist.shape, strict=True)):
-        raise PlanError(f"an array of shape {whole.shape} does not fit in {dist.shape}\nwrite one of at most that shape")
+        raise PlanError(f"an array of shape {whole.shape} does not fit in {dist.shape}\nwrite one of at most that")
     check_dtype(whole.dtype)
 
     whole, ranks = grown(whole, dist.shape), {device: rank for rank, device in enumerate(mesh.devices.flat)}
@@ -104,33 +105,17 @@ def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) ->
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 
-def check_mesh(dist: Distribution, mesh: Any) -> None:
-    if mesh.devices.shape != dist.grid.shape:
-        raise PlanError(
-            f"the mesh is {'x'.join(map(str, mesh.devices.shape))}, and the grid of {dist} is {dist.grid}\n"
-            f"make the mesh with jax.make_mesh({dist.grid.shape}, names), or the plan for the grid of the mesh"
-        )
-
-
-def check_dtype(dtype: np.dtype[Any]) -> None:
-    import jax
-
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-        raise PlanError(
-            f"JAX would change {dtype} to {jax.dtypes.canonicalize_dtype(dtype)} without a word\n"
-            'call jax.config.update("jax_enable_x64", True) first, or take elements of 32 bits'
-        )
-
-
 def check_sharded(x: Any, dist: Distribution, mesh: Any) -> None:
-    """Refuse an array of another shape than the stored one, or one that is sharded otherwise, as far as that is known."""
-    import jax
+    """Refuse an array of another shape than the stored one, or one that is known to be sharded otherwise.
 
+    Raises:
+        PlanError: the array is not what the distribution says.
+    """
     where, shape = sharding(dist, mesh), stored_shape(dist)
     if x.shape != shape:
-        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {shape}\nwrite from_global(array, dist, mesh)")
-    if not isinstance(x, jax.core.Tracer) and not x.sharding.is_equivalent_to(where, x.ndim):
-        raise PlanError(f"the array is sharded as {x.sharding}, and {dist} as {where}\nwrite from_global(array, dist, mesh)")
+        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {shape}\n{_FROM}")
+    if not isinstance(x, library().core.Tracer) and not x.sharding.is_equivalent_to(where, x.ndim):
+        raise PlanError(f"the array is sharded as {x.sharding}, and {dist} as {where}\n{_FROM}")
 
 
 def grown(array: npt.NDArray[Any], shape: Sequence[int]) -> npt.NDArray[Any]:

@@ -5,21 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..compiler.digits import DigitOperation, Digits, RankDigit, StepDigits, Table
+from ..compiler.digits import DigitOperation, Digits, StepDigits, Table
 from ..compiler.plan import Plan
 from ..errors import PlanError
 from ..layout.distribution import Distribution
-from ..layout.grid import row_major
-from ..runtime.regions import identity
-from .arrays import check_dtype, check_mesh, check_sharded, sharding
+from ..layout.layout import identity
+from .arrays import check_sharded, sharding
+from .meshes import axes_of, check_dtype, check_mesh, library, rank_of
 
 __all__ = ["Lowered", "lower"]
 
@@ -52,13 +50,14 @@ class Lowered:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or an end has no sharding.
         """
-        from jax import shard_map
-
         ends = [sharding(dist, self.mesh) for dist in (self.source, self.target)]
         check_sharded(x, self.source, self.mesh)
         if x.dtype != self.digits.plan.dtype:
-            raise PlanError(f"the array is of {x.dtype}, the plan of {self.digits.plan.dtype}\ncompile it for {x.dtype}")
-        moved = shard_map(self.local, mesh=self.mesh, in_specs=ends[0].spec, out_specs=ends[1].spec, check_vma=False)
+            raise PlanError(f"the array is of {x.dtype}, the plan of {self.digits.plan.dtype}\ncompile for {x.dtype}")
+
+        before, after = ends
+        jax = library()
+        moved = jax.shard_map(self.local, mesh=self.mesh, in_specs=before.spec, out_specs=after.spec, check_vma=False)
         return moved(x)
 
     def local(self, block: Any) -> Any:
@@ -80,7 +79,7 @@ def lower(plan: Plan, mesh: Any) -> Lowered:
             would change its dtype.
     """
     for dist in (plan.source, plan.target):
-        check_mesh(dist, mesh)
+        check_mesh(mesh, dist.grid)
     if any(step.wire is not None for step in plan.steps):
         raise PlanError("this plan rounds elements in messages, which no function of JAX does\ncompile it without wire")
     check_dtype(plan.dtype)
@@ -114,10 +113,10 @@ def _moved(step: StepDigits, block: Any, mesh: Any) -> Any:
 
 def _operate(operation: DigitOperation, block: Any, ops: tuple[str, str], mesh: Any) -> Any:
     """A block after one operation; digits that leave it are its first axis, and so are those that come."""
-    from jax import lax
-    from jax import numpy as jnp
+    jax = library()
+    lax, jnp = jax.lax, jax.numpy
 
-    names, groups = _axes_of(operation.over, mesh)
+    names, groups = axes_of(operation.over, mesh)
     kind, op = operation.kind, ops[0]
     if kind == "exchange":
         return lax.all_to_all(block, names, 0, 0, **groups)
@@ -140,18 +139,21 @@ def _operate(operation: DigitOperation, block: Any, ops: tuple[str, str], mesh: 
     if op == "sum" and block.dtype != bool:
         summed: Any = lax.psum_scatter if operation.leaving else lax.psum
         return summed(block, names, **groups)
-    parts = lax.all_to_all(block, names, 0, 0, **groups) if operation.leaving else lax.all_gather(block, names, **groups)
+    if operation.leaving:
+        parts = lax.all_to_all(block, names, 0, 0, **groups)
+    else:
+        parts = lax.all_gather(block, names, **groups)
     combine = {"sum": jnp.any, "max": jnp.max, "min": jnp.min, "prod": jnp.prod}[op]
     return combine(parts, axis=0).astype(block.dtype)
 
 
 def _by_table(table: Table, block: Any, mesh: Any) -> Any:
     """A block after a step by places: all elements go in messages of one length for each pair of ranks."""
-    from jax import lax
-    from jax import numpy as jnp
+    jax = library()
+    lax, jnp = jax.lax, jax.numpy
 
     before, after = table.step.before, table.step.after
-    sent, received = (jnp.asarray(places)[_rank(mesh)] for places in table.places())
+    sent, received = (jnp.asarray(places)[rank_of(mesh)] for places in table.places())
     arrived = lax.all_to_all(block.reshape(-1)[sent], mesh.axis_names, 0, 0)
 
     # Where contributions arrive they begin with what is neutral for their reduction, elsewhere with the target's.
@@ -164,36 +166,6 @@ def _by_table(table: Table, block: Any, mesh: Any) -> Any:
     return getattr(result.at[received], way)(arrived, mode="drop").reshape(after.max_local_shape())
 
 
-# --- meshes ----------------------------------------------------------------------------------------------------------
-
-
-def _axes_of(over: Sequence[RankDigit], mesh: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The axes of a mesh that have some digits of the rank number, and groups along them if they have others, too."""
-    weights = row_major(mesh.devices.shape)
-    axes = zip(mesh.axis_names, weights, mesh.devices.shape, strict=True)
-    touched = [(n, w, p) for n, w, p in axes if any(w < at * size and at < w * p for at, size in over)]
-    names = tuple([name for name, _, _ in touched])
-    if prod([parts for _, _, parts in touched]) == prod([size for _, size in over]):
-        return names, {}
-
-    # Ranks are numbered along these axes alone, and each group is in the order of its digits.
-    groups = dict[int, list[tuple[tuple[int, ...], int]]]()
-    for number, at in enumerate(product(*[range(parts) for _, _, parts in touched])):
-        rank = sum([c * weight for c, (_, weight, _) in zip(at, touched, strict=True)])
-        digits = tuple([rank // weight % size for weight, size in over])
-        others = rank - sum([digit * weight for digit, (weight, _) in zip(digits, over, strict=True)])
-        groups.setdefault(others, []).append((digits, number))
-    return names, {"axis_index_groups": [[number for _, number in sorted(group)] for group in groups.values()]}
-
-
-def _rank(mesh: Any) -> Any:
-    """The number of this rank."""
-    from jax import lax
-
-    weights = row_major(mesh.devices.shape)
-    return sum([lax.axis_index(name) * weight for name, weight in zip(mesh.axis_names, weights, strict=True)])
-
-
 def _number(operation: DigitOperation, mesh: Any) -> Any:
     """The number of this rank in the digits of an operation."""
-    return operation.number(_rank(mesh))
+    return operation.number(rank_of(mesh))

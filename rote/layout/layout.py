@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
@@ -39,8 +41,8 @@ from .view import View
 if TYPE_CHECKING:
     from .distribution import Distribution
 
-__all__ = ["Entry", "Layout", "Op", "Transition", "as_entry", "as_layout", "layout_or_none", "parse"]
-__all__ += ["parse_transition", "shortened"]
+__all__ = ["Entry", "Layout", "Op", "Transition", "as_entry", "as_layout", "identity", "layout_or_none"]
+__all__ += ["parse", "parse_transition", "shortened"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -350,3 +352,24 @@ def as_entry(value: int | Entry, default: Kind) -> Entry:
         return Entry(exact(value), default)
     except TypeError:
         raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
+
+
+def identity(op: Op, dtype: np.dtype[Any]) -> Any:
+    """The identity of a reduction: the value that leaves any other unchanged.
+
+    A sum with 0.0 changes -0.0. There is none for a product of complex infinities: (inf+0j) (1+0j) is inf+nanj.
+
+    >>> identity("sum", np.dtype("f8")) + np.array([-0.0, 1.0])
+    array([-0.,  1.])
+    """
+    if op in ("sum", "prod"):
+        neutral = dtype.type(op == "prod")
+        return -neutral if op == "sum" and dtype.kind in "fc" else neutral
+    if dtype.kind == "b":
+        return dtype.type(op == "min")
+    least, most = -np.inf, np.inf
+    if dtype.kind in "iu":
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if op == "max":
+        return dtype.type(least)
+    return dtype.type(most)

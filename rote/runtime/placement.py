@@ -14,12 +14,12 @@ from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Layout, as_layout, identity
 from .arrays import as_array
 from .comm import segments
 from .comm.agreement import CHECKS, Difference, agree, collective_errors, gathered
 from .comm.protocol import Array, Comm
-from .regions import cut, identity
+from .regions import cut
 
 __all__ = ["GridLike", "check_blocks", "check_values", "compute_block", "cut_block", "filled", "new_block", "place"]
 __all__ += ["place_slices", "same_everywhere"]

@@ -18,7 +18,7 @@ from ..lattice import Lattice, Shape
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
 from ..layout.indexset import IndexSet, Ints, Strided, selection
-from ..layout.layout import Layout, Op
+from ..layout.layout import Layout, identity
 from ..layout.view import View
 from .copies import (
     LARGE,
@@ -38,7 +38,7 @@ from .copies import (
     transposed,
 )
 
-__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "file_region", "identity", "indexed_region"]
+__all__ = ["REDUCE", "Contribution", "Region", "cut", "direct_regions", "file_region", "indexed_region"]
 __all__ += ["copied_factor", "joined", "lattices_of", "long_runs", "offsets", "part_of", "range_along", "read_regions"]
 __all__ += ["receive_regions", "send_regions", "whole"]
 
@@ -434,24 +434,3 @@ def as_view(array: Array, dist: Distribution) -> Array:
     """A global array, transposed and reshaped to the layout's view."""
     view = dist.layout.view or View.plain(array.ndim)
     return array.transpose(view.permutation()).reshape(dist.view_shape)
-
-
-def identity(op: Op, dtype: np.dtype[Any]) -> Any:
-    """The identity of a reduction: the value that leaves any other unchanged.
-
-    A sum with 0.0 changes -0.0. There is none for a product of complex infinities: (inf+0j) (1+0j) is inf+nanj.
-
-    >>> identity("sum", np.dtype("f8")) + np.array([-0.0, 1.0])
-    array([-0.,  1.])
-    """
-    if op in ("sum", "prod"):
-        neutral = dtype.type(op == "prod")
-        return -neutral if op == "sum" and dtype.kind in "fc" else neutral
-    if dtype.kind == "b":
-        return dtype.type(op == "min")
-    least, most = -np.inf, np.inf
-    if dtype.kind in "iu":
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if op == "max":
-        return dtype.type(least)
-    return dtype.type(most)

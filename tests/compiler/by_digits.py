@@ -11,7 +11,8 @@ from math import prod
 import numpy as np
 
 from rote.compiler.digits import Table
-from rote.runtime.regions import REDUCE, identity
+from rote.layout.layout import identity
+from rote.runtime.regions import REDUCE
 
 
 def run(digits, blocks):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rote.compiler.movement import movement
-from rote.runtime.regions import identity, receive_regions, send_regions
+from rote.layout.layout import identity
+from rote.runtime.regions import receive_regions, send_regions
 
 
 def run(plan, blocks):

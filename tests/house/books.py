@@ -35,7 +35,7 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 
 
 BOOKS = {
-    "core": Book(13_620, "a movement: text, layout, distribution, plan, program, ranks"),
+    "core": Book(13_920, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
         10_715,
         "a DistTensor: functions with their rules of layout, files, random numbers",
@@ -55,6 +55,12 @@ BOOKS = {
         ("rote.fft",),
         ("core", "arrays"),
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
+    ),
+    "jax": Book(
+        900,
+        "a plan as a program for XLA: functions of sharded arrays of JAX",
+        ("rote.jax",),
+        ("core", "arrays", "einsum", "fft"),
     ),
     "tools": Book(
         4_125,

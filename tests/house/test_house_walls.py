@@ -53,6 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.fft": _rooms(
         "units grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
+    "rote.jax": _rooms("units errors lazy layout compiler machines prediction functions.contraction fft"),
     "rote.html": _rooms("units errors layout compiler machines plot.drawing functions.contraction fft"),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("units rote errors host layout compiler machines runtime tensor plot fft"),
@@ -65,7 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": _rooms(
         "version grammar errors lazy layout machines compiler prediction scaling simulate runtime functions linalg "
-        "tensor random plot fft wisdom array_api testing"
+        "tensor random plot fft jax wisdom array_api testing"
     ),
 }
 
@@ -100,6 +101,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "einops": ("rote.einops",),
     "hypothesis": ("rote.testing",),
     "pytest": ("rote.testing",),
+    "jax": ("rote.jax.meshes",),
 }
 
 LONGEST, SHORTEST = 700, 25  # lines of one file: it tells one story, from the value to its operations to its door
@@ -318,7 +320,7 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 def test_the_costly_imports_wait() -> None:
     """What is optional, and the files that import lark, mpi4py, pyfftw and zarr, are imported inside functions only."""
     late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.comm.mpi")
-    late += ("pyfftw", "rote.fft.kernels.backends.fftw", "h5py", "zarr", "rote.io.chunks", "xarray", "dask")
+    late += ("pyfftw", "rote.fft.kernels.backends.fftw", "h5py", "zarr", "rote.io.chunks", "xarray", "dask", "jax")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert [(module, name) for module, name in eager if module != "rote.io.chunks"] == []
 

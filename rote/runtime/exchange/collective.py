@@ -15,9 +15,10 @@ import numpy as np
 
 from ...compiler.step import Step
 from ...errors import CommError
+from ...layout.layout import identity
 from ..comm.protocol import MpiHandle
 from ..copies import Copy, run
-from ..regions import identity, long_runs, offsets, whole
+from ..regions import long_runs, offsets, whole
 from .messages import Messages, Method, Segment, Transfer, rank_within
 
 __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "Put", "ReduceScatter", "Whole"]

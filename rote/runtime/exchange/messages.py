@@ -14,7 +14,7 @@ import numpy as np
 
 from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
-from ...layout.layout import Op
+from ...layout.layout import Op, identity
 from ..comm.agreement import agree
 from ..comm.protocol import Array, Comm, MpiHandle
 from ..copies import Copy, Factor, run
@@ -22,7 +22,6 @@ from ..regions import (
     Contribution,
     Region,
     direct_regions,
-    identity,
     joined,
     part_of,
     receive_regions,
