@@ -3,7 +3,7 @@
     python tests/prediction/accuracy.py FILE.json --ranks 2       measure as threads, then report
     mpiexec -n 2 python tests/prediction/accuracy.py FILE.json    the same under MPI
     python tests/prediction/accuracy.py FILE.json --again         report on what an earlier run measured
-    python tests/prediction/accuracy.py FILE.json... --book       write the table of notebooks/scale.md from several
+    python tests/prediction/accuracy.py FILE.json... --book       write the table of notebooks/predictions.md
 
 The files of a table are named by their ranks, as threads2-1.json, mpi2-1.json, or hosts2-1.json for MPI on two hosts.
 
@@ -41,7 +41,7 @@ from rote.runtime.choose import middle, rounds
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning import keep_machine, measure
 
-PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "scale.md"
+PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "predictions.md"
 SHAPES = (
     *((16, 16, 16), (32, 32, 32), (60, 60, 60), (64, 64, 64), (48, 64, 80), (96, 96, 96), (128, 128, 128)),
     *((160, 144, 150), (97, 101, 103), (256, 256), (500, 600), (1024, 1024), (2048, 512), (4096, 250)),
