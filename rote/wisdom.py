@@ -11,9 +11,8 @@ one warning each. If the folder cannot be written, nothing is kept.
 
 The environment variable ROTE_WISDOM names another folder; if it is empty, nothing is kept or found.
 
-FFTW's own wisdom is part of the decisions on local transforms. Without timing there is none: FFTW then estimates its
-plans, so that they are made at once and are the same on every rank and in every run. If ROTE_WISDOM is empty,
-transforms with tune="model" time nothing, and their bits are the same in every run.
+FFTW estimates its plans, so that they are the same on every rank and in every run; its own wisdom is not used. If
+ROTE_WISDOM is empty, transforms with tune="model" time nothing, and their bits are the same in every run.
 
 >>> seen = key({"what": "walk", "shape": (64, 64), "grid": [2]})
 >>> seen.facts["shape"], seen == key({"grid": (2,), "what": "walk", "shape": [64, 64]})
