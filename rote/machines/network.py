@@ -15,13 +15,14 @@ exchange at once along a mode, which takes as long as the slowest of a node's in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from math import ceil, prod
 from typing import Literal, get_args
 
 from ..caches import memoized
 from ..errors import PlanError, counted
-from ..layout.grid import Grid, factorings
+from ..layout.grid import Grid
 
 __all__ = ["Network"]
 
@@ -213,9 +214,18 @@ def _compact(count: int, dims: tuple[int, ...]) -> tuple[int, ...]:
     >>> _compact(32, (54, 48, 32)), _compact(31, (54, 48, 32)), _compact(4096, (54, 48, 32))
     ((4, 4, 2), (4, 4, 2), (16, 16, 16))
     """
-    size = next((n for n in range(1, count) if n ** len(dims) >= count), count)
-    for cells in range(count, 2 * count + 1):
-        boxes = [box for box in factorings(cells, len(dims)) if all(a <= d for a, d in zip(box, dims, strict=True))]
-        if boxes and max(min(boxes)) <= 2 * size:
-            return min(boxes)
-    return dims
+    cube = next((n for n in range(1, count) if n ** len(dims) >= count), count)
+    best = min(_boxes(count, dims, 2 * cube), key=lambda box: (prod(box), box), default=dims)
+    return best if prod(best) <= 2 * count else dims
+
+
+def _boxes(count: int, dims: tuple[int, ...], longest: int) -> Iterator[tuple[int, ...]]:
+    """Boxes within the torus, whose sides descend from at most the longest, and whose last side holds the count."""
+    if len(dims) == 1:
+        yield from [(count,)] if count <= min(longest, dims[0]) else []
+        return
+
+    for side in range(1, min(longest, dims[0]) + 1):
+        if side ** len(dims) >= count:  # else a side that follows would be longer
+            for others in _boxes(-(-count // side), dims[1:], side):
+                yield (side, *others)

@@ -6,6 +6,7 @@ from itertools import product
 from math import prod
 
 import pytest
+from effort import calls
 
 import rote
 from rote.compiler.cost import duration
@@ -66,6 +67,22 @@ def test_a_compact_box_has_room_and_no_long_side(count):
     box = _compact(count, (16, 8, 8))
     assert count <= prod(box) <= max(2 * count, 4) and all(a <= d for a, d in zip(box, (16, 8, 8), strict=True))
     assert max(box) <= 2 * count ** (1 / 3) + 2
+
+
+@pytest.mark.parametrize("dims", [(9,), (6, 4), (7, 5, 3)])
+def test_a_compact_box_has_the_fewest_cells_and_then_the_shortest_sides(dims):
+    """Of all boxes in the torus with room, whose sides descend and are at most twice those of a cube."""
+    every = [box for box in product(*[range(1, d + 1) for d in dims]) if [*box] == sorted(box, reverse=True)]
+    for count in range(1, prod(dims) + 1):
+        cube = next(n for n in range(1, count + 1) if n ** len(dims) >= count)
+        boxes = [box for box in every if max(box) <= 2 * cube and count <= prod(box) <= 2 * count]
+        assert _compact(count, dims) == min(boxes, key=lambda box: (prod(box), box), default=dims)
+
+
+def test_a_large_job_finds_its_box_at_once():
+    """Pairs of sides are tried, not numbers of cells, which would have to be factored."""
+    assert calls(lambda: _compact.__wrapped__(82_893, (54, 48, 32))) < 6 * 54 * 48
+    assert _compact(82_893, (54, 48, 32)) == (54, 48, 32)
 
 
 def test_modes_at_once_take_the_longest_line():
