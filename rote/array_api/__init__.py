@@ -18,10 +18,77 @@ import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
-from ..functions import elementwise as _elementwise
-from ..functions import scans as _scans
 from ..functions.creation import astype, empty_like, full_like, meshgrid, ones_like, tril, triu, zeros_like
-from ..functions.elementwise import *  # whose list of names is the standard's, as that of scans
+from ..functions.elementwise import (
+    abs,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    ceil,
+    clip,
+    conj,
+    copysign,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    expm1,
+    floor,
+    floor_divide,
+    greater,
+    greater_equal,
+    hypot,
+    imag,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    nextafter,
+    not_equal,
+    positive,
+    pow,
+    real,
+    reciprocal,
+    remainder,
+    round,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+    where,
+)
 from ..functions.facts import can_cast, finfo, iinfo, isdtype, result_type
 from ..functions.joining import concat, stack
 from ..functions.orthogonal import matrix_transpose
@@ -61,7 +128,16 @@ from ..functions.reductions import (
     sum,
 )
 from ..functions.reshaping import nonzero, reshape, unravel_index
-from ..functions.scans import *
+from ..functions.scans import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+    gradient,
+    nancumprod,
+    nancumsum,
+)
 from ..functions.sorting import (
     argsort,
     isin,
@@ -103,27 +179,23 @@ def __array_namespace_info__() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-__all__ = ["all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "bool", "broadcast_arrays"]
-__all__ += [
-    "broadcast_to",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "concat",
-    "count_nonzero",
-    "cross",
-    "e",
-    "einsum",
-    "empty",
-]
-__all__ += ["empty_like", "expand_dims", "eye", "fft", "finfo", "flip", "float32", "float64", "from_dlpack"]
-__all__ += ["full", "full_like", "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "isin", "lib", "linalg"]
-__all__ += ["linspace", "matmul", "matrix_transpose", "max", "mean", "median", "meshgrid", "min", "moveaxis", "nan"]
-__all__ += ["nanargmax", "nanargmin", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod"]
-__all__ += ["nanquantile", "nanstd", "nansum", "nanvar", "newaxis", "nonzero", "ones", "ones_like", "pad", "percentile"]
-__all__ += ["permute_dims", "pi", "prod", "quantile", "repeat", "reshape", "result_type", "roll", "searchsorted"]
-__all__ += ["sliding_window_view", "sort", "squeeze", "stack", "std", "sum", "take", "take_along_axis", "tensordot"]
-__all__ += ["tile", "transpose", "tril", "triu", "uint8", "uint16", "uint32", "uint64", "unique_all", "unique_counts"]
-__all__ += ["unique_inverse", "unique_values", "unravel_index", "unstack", "var", "vecdot", "zeros", "zeros_like"]
-__all__ += _elementwise.__all__
-__all__ += _scans.__all__
+__all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin"]
+__all__ += ["asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift"]
+__all__ += ["bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_to"]
+__all__ += ["can_cast", "ceil", "clip", "complex64", "complex128", "concat", "conj", "copysign", "cos", "cosh"]
+__all__ += ["count_nonzero", "cross", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "divide", "e"]
+__all__ += ["einsum", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip"]
+__all__ += ["float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like", "gradient", "greater"]
+__all__ += ["greater_equal", "hypot", "iinfo", "imag", "inf", "int8", "int16", "int32", "int64", "isdtype"]
+__all__ += ["isfinite", "isin", "isinf", "isnan", "less", "less_equal", "lib", "linalg", "linspace", "log", "log1p"]
+__all__ += ["log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul"]
+__all__ += ["matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis"]
+__all__ += ["multiply", "nan", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian"]
+__all__ += ["nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis"]
+__all__ += ["nextafter", "nonzero", "not_equal", "ones", "ones_like", "pad", "percentile", "permute_dims", "pi"]
+__all__ += ["positive", "pow", "prod", "quantile", "real", "reciprocal", "remainder", "repeat", "reshape"]
+__all__ += ["result_type", "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sliding_window_view"]
+__all__ += ["sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan"]
+__all__ += ["tanh", "tensordot", "tile", "transpose", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64"]
+__all__ += ["unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "var"]
+__all__ += ["vecdot", "where", "zeros", "zeros_like"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, Final, Literal, Unpack
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ __all__ = [
     *("irfft", "irfftn", "rfft", "rfftfreq", "rfftn"),
 ]
 
+P = ParamSpec("P")
 Norm = Literal["backward", "ortho", "forward"]
 
 
@@ -66,7 +67,7 @@ True
 """
 
 
-def _transform(name: str, model: Callable[..., Any]) -> Any:
+def _transform(name: str, model: Callable[Concatenate[Any, P], DistTensor]) -> Callable[P, DistTensor]:
     """A function of the standard, with the arguments that the model has after its name."""
     return of_tensors(name, written(name, _DOC.format(name=name), model, HINTS))
 

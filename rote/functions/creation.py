@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,14 @@ from .elementwise import elementwise
 from .indexing import part_at
 from .moves import default_layout, moved
 from .reshaping import reshape
-from .rules import Function, follows, numpy_arguments
+from .rules import Function, OfOne, follows, numpy_arguments, of_one, written
 
 __all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device", "check_value", "copy", "empty_like", "full_like"]
 __all__ += ["meshgrid", "ones_like", "placed", "taking", "tril", "triu", "zeros_like"]
 
 T = TypeVar("T", bound=Distributed)
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 LayoutLike = Layout | str | None
 
 
@@ -127,6 +128,7 @@ def check_value(name: str, value: Any) -> None:
         raise LayoutError(f"{name} takes one value; lay an array out with from_global")
 
 
+@of_one
 @follows("created", np.full_like)
 def full_like(
     x: Distributed,
@@ -176,32 +178,34 @@ array([{value}., {value}.])
 """
 
 
-def _like(name: str, answered: Function, value: int, values: str) -> Function:
-    """The function that fills a tensor with this value, and answers for NumPy's function of this name."""
-
-    def called(
-        x: Distributed,
-        /,
-        dtype: npt.DTypeLike | None = None,
-        order: str = "K",
-        subok: bool = True,
-        shape: Any = None,
-        *,
-        device: str | None = None,
-        layout: Layout | str | None = None,
-    ) -> Any:
-        return full_like(x, value, dtype, order, subok, shape, device=device, layout=layout)
-
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = _DOC.format(name=name, value=value, values=values)
-    return follows("created", answered)(called)
+def _filled_like(
+    value: int,
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    return full_like(x, value, dtype, order, subok, shape, device=device, layout=layout)
 
 
-zeros_like: Function = _like("zeros_like", np.zeros_like, 0, "zeros")
-ones_like: Function = _like("ones_like", np.ones_like, 1, "ones")
-empty_like: Function = _like("empty_like", np.empty_like, 0, "zeros, since replicas must be equal")
+def _like(model: Callable[Concatenate[Any, Any, P], Any], answered: Function, value: int, values: str) -> OfOne[P]:
+    """The function of the model that fills a tensor with this value, and answers for a function of NumPy."""
+    name = answered.__name__
+    doc = _DOC.format(name=name, value=value, values=values)
+    return of_one(follows("created", answered)(written(name, doc, model, first=value)))
 
 
+zeros_like: Final = _like(_filled_like, np.zeros_like, 0, "zeros")
+ones_like: Final = _like(_filled_like, np.ones_like, 1, "ones")
+empty_like: Final = _like(_filled_like, np.empty_like, 0, "zeros, since replicas must be equal")
+
+
+@of_one
 @follows("elementwise", np.copy)
 def copy(x: Distributed, order: str = "K", subok: bool = False) -> Any:
     """A copy of the tensor, with its own blocks."""
@@ -232,6 +236,7 @@ def astype(x: T, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | No
     return result
 
 
+@of_one
 @follows("elementwise", np.tril)
 def tril(x: Distributed, /, k: int = 0) -> Any:
     """The matrices with zeros above the k-th diagonal.
@@ -247,6 +252,7 @@ def tril(x: Distributed, /, k: int = 0) -> Any:
     return _triangle("tril", x, k, np.less_equal)
 
 
+@of_one
 @follows("elementwise", np.triu)
 def triu(x: Distributed, /, k: int = 0) -> Any:
     """The matrices with zeros below the k-th diagonal.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .alignment import as_plain_operands, assign, matched, no_tensor
 from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
 from .moves import warn_of_copies
 from .reshaping import nonzero
-from .rules import ANSWERS, Function, call_collectively, follows
+from .rules import ANSWERS, Function, OfOne, OfTwo, call_collectively, follows, of_one, of_two
 
 # The names of the standard, all of which `rote.array_api` offers; in a form that type checkers read.
 __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"]
@@ -35,6 +35,9 @@ __all__ += ["remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "squ
 __all__ += ["trunc", "where"]
 
 T = TypeVar("T", bound=Distributed)
+F = TypeVar("F", bound=Function)
+Unary = OfOne[[]]
+Binary = OfTwo[[]]
 
 _NUMBERS = (float, int, bool, complex, type(None))  # types of scalars, known without a look at their shape
 _SETTINGS = frozenset(("out", "dtype", "casting", "order", "subok", "signature", "sig", "equal_nan"))  # no operands
@@ -205,91 +208,99 @@ True
 """
 
 
-def _standard(function: Function, name: str = "") -> Function:
-    """A function of one or two operands under the standard's name, which is NumPy's unless another one is given."""
+def _unary(function: Function, name: str = "") -> Unary:
+    """A function of one operand under the standard's name, which is NumPy's unless another one is given."""
+
+    def called(x: Distributed, /) -> Any:
+        return elementwise(called.__name__, function, (x,), {})
+
+    return of_one(_entered(called, function, name, "The result has x's layout."))
+
+
+def _binary(function: Function, name: str = "") -> Binary:
+    """A function of two operands, as `_unary` makes those of one."""
+
+    def called(x1: Any, x2: Any, /) -> Any:
+        return elementwise(called.__name__, function, (x1, x2), {})
+
+    about = "Operands are tensors, arrays or scalars that broadcast."
+    return of_two(_entered(called, function, name, about, more=", 2"))
+
+
+def _entered(called: F, function: Function, name: str, about: str, more: str = "") -> F:
+    """The function with its name and docstring, in the table of rules."""
     name = name or function.__name__
-
-    def of_one(x: Distributed, /) -> Any:
-        return elementwise(name, function, (x,), {})
-
-    def of_two(x1: Any, x2: Any, /) -> Any:
-        return elementwise(name, function, (x1, x2), {})
-
-    called: Function = of_one
-    about, more = "The result has x's layout.", ""
-    if getattr(function, "nin", 1) == 2:
-        called, about, more = of_two, "Operands are tensors, arrays or scalars that broadcast.", ", 2"
     values = "[6, 5]" if name.startswith("bitwise") else _EXAMPLES.get(name, "[0.5, 0.25]")
     called.__name__ = called.__qualname__ = name
     called.__doc__ = _DOC.format(name=name, numpy=function.__name__, values=values, about=about, more=more)
     return follows("elementwise")(called)
 
 
-abs: Function = _standard(np.abs, "abs")
-acos: Function = _standard(np.arccos, "acos")
-acosh: Function = _standard(np.arccosh, "acosh")
-asin: Function = _standard(np.arcsin, "asin")
-asinh: Function = _standard(np.arcsinh, "asinh")
-atan: Function = _standard(np.arctan, "atan")
-atanh: Function = _standard(np.arctanh, "atanh")
-bitwise_invert: Function = _standard(np.invert, "bitwise_invert")
-ceil: Function = _standard(np.ceil)
-conj: Function = _standard(np.conj, "conj")
-cos: Function = _standard(np.cos)
-cosh: Function = _standard(np.cosh)
-exp: Function = _standard(np.exp)
-expm1: Function = _standard(np.expm1)
-floor: Function = _standard(np.floor)
-isfinite: Function = _standard(np.isfinite)
-isinf: Function = _standard(np.isinf)
-isnan: Function = _standard(np.isnan)
-log: Function = _standard(np.log)
-log10: Function = _standard(np.log10)
-log1p: Function = _standard(np.log1p)
-log2: Function = _standard(np.log2)
-logical_not: Function = _standard(np.logical_not)
-negative: Function = _standard(np.negative)
-positive: Function = _standard(np.positive)
-reciprocal: Function = _standard(np.reciprocal)
-round: Function = _standard(np.round)
-sign: Function = _standard(np.sign)
-signbit: Function = _standard(np.signbit)
-sin: Function = _standard(np.sin)
-sinh: Function = _standard(np.sinh)
-sqrt: Function = _standard(np.sqrt)
-square: Function = _standard(np.square)
-tan: Function = _standard(np.tan)
-tanh: Function = _standard(np.tanh)
-trunc: Function = _standard(np.trunc)
+abs: Unary = _unary(np.abs, "abs")
+acos: Unary = _unary(np.arccos, "acos")
+acosh: Unary = _unary(np.arccosh, "acosh")
+asin: Unary = _unary(np.arcsin, "asin")
+asinh: Unary = _unary(np.arcsinh, "asinh")
+atan: Unary = _unary(np.arctan, "atan")
+atanh: Unary = _unary(np.arctanh, "atanh")
+bitwise_invert: Unary = _unary(np.invert, "bitwise_invert")
+ceil: Unary = _unary(np.ceil)
+conj: Unary = _unary(np.conj, "conj")
+cos: Unary = _unary(np.cos)
+cosh: Unary = _unary(np.cosh)
+exp: Unary = _unary(np.exp)
+expm1: Unary = _unary(np.expm1)
+floor: Unary = _unary(np.floor)
+isfinite: Unary = _unary(np.isfinite)
+isinf: Unary = _unary(np.isinf)
+isnan: Unary = _unary(np.isnan)
+log: Unary = _unary(np.log)
+log10: Unary = _unary(np.log10)
+log1p: Unary = _unary(np.log1p)
+log2: Unary = _unary(np.log2)
+logical_not: Unary = _unary(np.logical_not)
+negative: Unary = _unary(np.negative)
+positive: Unary = _unary(np.positive)
+reciprocal: Unary = _unary(np.reciprocal)
+round: Unary = _unary(np.round)
+sign: Unary = _unary(np.sign)
+signbit: Unary = _unary(np.signbit)
+sin: Unary = _unary(np.sin)
+sinh: Unary = _unary(np.sinh)
+sqrt: Unary = _unary(np.sqrt)
+square: Unary = _unary(np.square)
+tan: Unary = _unary(np.tan)
+tanh: Unary = _unary(np.tanh)
+trunc: Unary = _unary(np.trunc)
 
-add: Function = _standard(np.add)
-atan2: Function = _standard(np.arctan2, "atan2")
-bitwise_and: Function = _standard(np.bitwise_and)
-bitwise_left_shift: Function = _standard(np.left_shift, "bitwise_left_shift")
-bitwise_or: Function = _standard(np.bitwise_or)
-bitwise_right_shift: Function = _standard(np.right_shift, "bitwise_right_shift")
-bitwise_xor: Function = _standard(np.bitwise_xor)
-copysign: Function = _standard(np.copysign)
-divide: Function = _standard(np.divide)
-equal: Function = _standard(np.equal)
-floor_divide: Function = _standard(np.floor_divide)
-greater: Function = _standard(np.greater)
-greater_equal: Function = _standard(np.greater_equal)
-hypot: Function = _standard(np.hypot)
-less: Function = _standard(np.less)
-less_equal: Function = _standard(np.less_equal)
-logaddexp: Function = _standard(np.logaddexp)
-logical_and: Function = _standard(np.logical_and)
-logical_or: Function = _standard(np.logical_or)
-logical_xor: Function = _standard(np.logical_xor)
-maximum: Function = _standard(np.maximum)
-minimum: Function = _standard(np.minimum)
-multiply: Function = _standard(np.multiply)
-nextafter: Function = _standard(np.nextafter)
-not_equal: Function = _standard(np.not_equal)
-pow: Function = _standard(np.power, "pow")
-remainder: Function = _standard(np.remainder)
-subtract: Function = _standard(np.subtract)
+add: Binary = _binary(np.add)
+atan2: Binary = _binary(np.arctan2, "atan2")
+bitwise_and: Binary = _binary(np.bitwise_and)
+bitwise_left_shift: Binary = _binary(np.left_shift, "bitwise_left_shift")
+bitwise_or: Binary = _binary(np.bitwise_or)
+bitwise_right_shift: Binary = _binary(np.right_shift, "bitwise_right_shift")
+bitwise_xor: Binary = _binary(np.bitwise_xor)
+copysign: Binary = _binary(np.copysign)
+divide: Binary = _binary(np.divide)
+equal: Binary = _binary(np.equal)
+floor_divide: Binary = _binary(np.floor_divide)
+greater: Binary = _binary(np.greater)
+greater_equal: Binary = _binary(np.greater_equal)
+hypot: Binary = _binary(np.hypot)
+less: Binary = _binary(np.less)
+less_equal: Binary = _binary(np.less_equal)
+logaddexp: Binary = _binary(np.logaddexp)
+logical_and: Binary = _binary(np.logical_and)
+logical_or: Binary = _binary(np.logical_or)
+logical_xor: Binary = _binary(np.logical_xor)
+maximum: Binary = _binary(np.maximum)
+minimum: Binary = _binary(np.minimum)
+multiply: Binary = _binary(np.multiply)
+nextafter: Binary = _binary(np.nextafter)
+not_equal: Binary = _binary(np.not_equal)
+pow: Binary = _binary(np.power, "pow")
+remainder: Binary = _binary(np.remainder)
+subtract: Binary = _binary(np.subtract)
 
 
 @follows("elementwise", np.real)
@@ -323,6 +334,7 @@ def _part_of_complex(name: str, x: T) -> T:
     return linked(x._with(getattr(x.local, name)), x, fixed=(lambda array: array) if zeros else None)
 
 
+@of_one
 @follows("elementwise")
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
     """The elements limited to bounds, which are tensors, arrays, scalars or None.
@@ -334,6 +346,14 @@ def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
     return elementwise("clip", np.clip, (x, min, max), {})
 
 
+@overload
+def where(condition: T, /) -> tuple[T, ...]: ...
+@overload
+def where(condition: T, x1: Any, x2: Any, /) -> T: ...
+@overload
+def where(condition: Any, x1: T, x2: Any, /) -> T: ...
+@overload
+def where(condition: Any, x1: Any, x2: T, /) -> T: ...
 @follows("elementwise", np.where)
 def where(condition: Any, x1: Any = np._NoValue, x2: Any = np._NoValue, /) -> Any:
     """The elements of the first operand where the condition holds, and of the second elsewhere.

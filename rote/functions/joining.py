@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -26,8 +26,13 @@ __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_
 __all__ += ["stack", "vstack"]
 
 Parts = Sequence[Any]
+T = TypeVar("T", bound=Distributed)
 
 
+@overload
+def concat(arrays: Sequence[T], /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> T: ...
+@overload
+def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any: ...
 @follows("joined", np.concatenate)
 def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """The tensors, and arrays that are the same on all ranks, joined along a mode. Collective.
@@ -78,6 +83,10 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     return first._on(block, target)
 
 
+@overload
+def stack(arrays: Sequence[T], /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> T: ...
+@overload
+def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any: ...
 @follows("joined", np.stack)
 def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import index
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,27 +28,30 @@ from .orthogonal import COLUMNS, MATRIX, ROWS, floating, is_split, of_matrices, 
 from .products import conjugate, matmul
 from .rearranging import expand_dims, pad, permute_dims, squeeze
 from .reductions import Axis, finished, normal_axes
-from .rules import follows
+from .rules import follows, of_one, of_two
 
 __all__ = ["Eigensystem", "SignAndLog", "cholesky", "cond", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
 __all__ += ["matrix_norm", "matrix_power", "norm", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "trace"]
 __all__ += ["vector_norm"]
 
+T = TypeVar("T", bound=Distributed)
 
-class SignAndLog(NamedTuple):
+
+class SignAndLog(NamedTuple, Generic[T]):
     """The sign of a determinant, and the logarithm of its magnitude."""
 
-    sign: Any
-    logabsdet: Any
+    sign: T
+    logabsdet: T
 
 
-class Eigensystem(NamedTuple):
+class Eigensystem(NamedTuple, Generic[T]):
     """Eigenvalues in ascending order, and eigenvectors in columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: T
+    eigenvectors: T
 
 
+@of_one
 @follows("contracted", np.linalg.cholesky)
 def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
     """The triangular factors of positive definite matrices, of x's shape. Collective.
@@ -66,6 +69,7 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
     return of_matrices("cholesky", partial(np.linalg.cholesky, upper=upper), x, MATRIX)[0]
 
 
+@of_one
 @follows("contracted", np.linalg.det)
 def det(x: Distributed, /) -> Any:
     """The determinants of square matrices, in the shape of their stack. Collective.
@@ -80,7 +84,7 @@ def det(x: Distributed, /) -> Any:
 
 
 @follows("contracted", np.linalg.slogdet)
-def slogdet(x: Distributed, /) -> SignAndLog:
+def slogdet(x: T, /) -> SignAndLog[T]:
     """Signs of determinants, and the logarithms of their magnitudes, both in the shape of the stack. Collective.
 
     >>> import rote.array_api as xp
@@ -92,6 +96,7 @@ def slogdet(x: Distributed, /) -> SignAndLog:
     return SignAndLog(*of_matrices("slogdet", np.linalg.slogdet, x, (), ()))
 
 
+@of_one
 @follows("contracted", np.linalg.inv)
 def inv(x: Distributed, /) -> Any:
     """The inverses of square matrices. Collective.
@@ -109,6 +114,7 @@ def inv(x: Distributed, /) -> Any:
     return of_matrices("inv", np.linalg.inv, x, MATRIX)[0]
 
 
+@of_two
 @follows("contracted", np.linalg.solve)
 def solve(x1: Any, x2: Any, /) -> Any:
     """The solutions of linear systems; right-hand sides may stay split over their columns. Collective.
@@ -143,7 +149,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 @follows("contracted", np.linalg.eigh)
-def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
+def eigh(x: T, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem[T]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only one triangle is read. Collective.
 
     >>> import rote.array_api as xp
@@ -155,6 +161,7 @@ def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
     return Eigensystem(*of_matrices("eigh", partial(np.linalg.eigh, UPLO=UPLO), x, (ROWS,), MATRIX))
 
 
+@of_one
 @follows("contracted", np.linalg.eigvalsh)
 def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
     """Eigenvalues of symmetric or Hermitian matrices in ascending order; only one triangle is read. Collective.
@@ -168,6 +175,7 @@ def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
     return of_matrices("eigvalsh", partial(np.linalg.eigvalsh, UPLO=UPLO), x, (ROWS,))[0]
 
 
+@of_one
 @follows("contracted", np.linalg.matrix_power)
 def matrix_power(x: Distributed, n: int, /) -> Any:
     """Powers of square matrices by repeated squaring; a negative `n` takes powers of the inverses. Collective.
@@ -201,6 +209,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
     return power
 
 
+@of_one
 @follows("contracted", np.linalg.trace)
 def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Any:
     """The sums of the diagonals of matrices, in the shape of their stack. Matrices do not move. Collective.
@@ -217,6 +226,7 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
     return numpy_trace(x, offset, len(stack), len(stack) + 1, dtype)
 
 
+@of_one
 @follows("contracted", np.trace, name="numpy.trace")
 def numpy_trace(
     a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
@@ -234,6 +244,7 @@ def numpy_trace(
     return finished("trace", reductions.sum(diag._with(diag.local.astype(dtype)), rows - (columns < rows)), out)
 
 
+@of_one
 @follows("contracted", np.linalg.diagonal, views=True)
 def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, of shape (…, length); only the diagonals move. Collective.
@@ -249,6 +260,7 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     return numpy_diagonal(x, offset, len(stack), len(stack) + 1)
 
 
+@of_one
 @follows("contracted", np.diagonal, name="numpy.diagonal", views=True)
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal of two modes, which is the result's last mode, as `numpy.diagonal`. Collective.
@@ -275,6 +287,7 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
     return linked(values, a, None, "copy", fixed=lambda array: np.diagonal(array, offset, axis1, axis2))
 
 
+@of_one
 @follows("contracted", np.diag)
 def diag(v: Distributed, k: int = 0) -> Any:
     """The k-th diagonal of a matrix, or the matrix with a vector on it, whose rows are split as the vector is.
@@ -308,6 +321,7 @@ def diag(v: Distributed, k: int = 0) -> Any:
 MatrixOrder = float | Literal["fro", "nuc"]
 
 
+@of_one
 @follows("reduction", np.linalg.vector_norm)
 def vector_norm(
     x: Distributed, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, exact: bool = False
@@ -357,6 +371,7 @@ def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool, exact: bool
     return expand_dims(total, modes) if keepdims else total
 
 
+@of_one
 @follows("reduction", np.linalg.matrix_norm)
 def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder | None = "fro") -> Any:
     """The norms of matrices, in the shape of their stack. Collective where they are split.
@@ -396,6 +411,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
     return expand_dims(norms, (rows, columns)) if keepdims else norms
 
 
+@of_one
 @follows("reduction", np.linalg.norm)
 def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """`numpy.linalg.norm`: of a vector, a matrix, or all elements, depending on `ord` and `axis`. Collective."""
@@ -415,6 +431,7 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
     return expand_dims(norms, modes) if keepdims else norms
 
 
+@of_one
 @follows("contracted", np.linalg.cond)
 def cond(x: Distributed, p: Any = None) -> Any:
     """The condition numbers of matrices, in the shape of their stack, as `numpy.linalg.cond`. Collective.
@@ -448,6 +465,7 @@ def _product_of_norms(x: Distributed, p: MatrixOrder) -> Any:
     late("linalg.dense:check_square")(x)
     with np.errstate(all="ignore"):
         first = matrix_norm(x, ord=p)
+        second: Any
         try:
             second = matrix_norm(inv(x), ord=p)
         except np.linalg.LinAlgError:  # on all ranks

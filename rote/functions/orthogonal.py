@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from .indexing import fetch, getitem
 from .moves import attributed_to, solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
-from .rules import follows
+from .rules import follows, of_one
 
 __all__ = ["MATRIX", "SMALL", "QRFactors", "SingularValues", "adjoint", "floating", "is_split", "lstsq"]
 __all__ += ["matrix_rank", "matrix_transpose", "of_matrices", "pinv", "qr", "singular", "stack_of", "svd", "svdvals"]
@@ -50,19 +50,22 @@ SMALL = 256
 _FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
 
 
-class QRFactors(NamedTuple):
+T = TypeVar("T", bound=Distributed)
+
+
+class QRFactors(NamedTuple, Generic[T]):
     """An orthogonal factor and a triangular one, whose product is the matrix."""
 
-    Q: Any
-    R: Any
+    Q: T
+    R: T
 
 
-class SingularValues(NamedTuple):
+class SingularValues(NamedTuple, Generic[T]):
     """Left singular vectors in columns, singular values in descending order, right singular vectors in rows."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: T
+    S: T
+    Vh: T
 
 
 def stack_of(cause: str, x: Any) -> Term:
@@ -93,6 +96,7 @@ def of_matrices(
     return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)
 
 
+@of_one
 @follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)
 def matrix_transpose(x: Distributed, /) -> Any:
     """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
@@ -105,11 +109,16 @@ def matrix_transpose(x: Distributed, /) -> Any:
     return reordered(x, (*range(order), order + 1, order), "matrix_transpose")
 
 
+@of_one
 def adjoint(x: Distributed) -> Any:
     """The conjugate transposes of matrices."""
     return conjugate(matrix_transpose(x))
 
 
+@overload
+def qr(x: T, /, mode: Literal["reduced", "complete"] = "reduced") -> QRFactors[T]: ...
+@overload
+def qr(x: T, /, mode: Literal["r"]) -> T: ...
 @follows("contracted", np.linalg.qr)
 def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
     """Orthogonal and triangular factors of matrices, or of stacks of them. Collective.
@@ -149,6 +158,12 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     return QRFactors(*of_matrices("qr", complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
 
 
+@overload
+def svd(
+    x: T, /, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False
+) -> SingularValues[T]: ...
+@overload
+def svd(x: T, /, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False) -> T: ...
 @follows("contracted", np.linalg.svd)
 def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Singular values and vectors of matrices, or of stacks of them. Collective.
@@ -179,6 +194,7 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
     return SingularValues(*of_matrices("svd", partial(singular, full_matrices=True), x, *_FACTORS, extents=sizes))
 
 
+@of_one
 @follows("contracted", np.linalg.svdvals)
 def svdvals(x: Distributed, /) -> Any:
     """The singular values of matrices in descending order, of shape (…, min(m, n)). Collective.
@@ -193,6 +209,7 @@ def svdvals(x: Distributed, /) -> Any:
     return _thin_svd(floating(x)).S
 
 
+@of_one
 @follows("contracted", np.linalg.pinv)
 def pinv(x: Distributed, /, rtol: Any = None) -> Any:
     """The pseudoinverses of matrices, of shape (…, n, m); rows are split as the columns of `x`, columns as its rows.
@@ -258,6 +275,7 @@ def _inverted(values: Array, least: Array) -> Any:
     return np.divide(1, values, where=values > least, out=np.zeros_like(values))
 
 
+@of_one
 @follows("contracted", np.linalg.matrix_rank)
 def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
     """The ranks of matrices: the numbers of singular values above `rtol` times the largest, with `pinv`'s default.
@@ -302,7 +320,7 @@ def _is_compact(x: Distributed) -> bool:
     return max(x.distribution.shape) < x.comm.size * min(x.distribution.shape)
 
 
-def _thin_svd(x: Distributed) -> SingularValues:
+def _thin_svd(x: Distributed) -> SingularValues[Any]:
     """The thin SVD of a matrix whose rows or columns may be split, from the SVD of its triangle."""
     if _is_compact(x):
         return SingularValues(*late("linalg.dense:svd")(x))
@@ -323,7 +341,7 @@ def _thin_svd(x: Distributed) -> SingularValues:
 # --- factors of rows that are split --------------------------------------------------------------------------------
 
 
-def _tall_factors(x: Distributed, cause: str) -> QRFactors:
+def _tall_factors(x: Distributed, cause: str) -> QRFactors[Any]:
     """QR factors of matrices, whose columns are made whole: Q's rows are split as the matrix's, R is replicated."""
     x = whole_along(x, (len(x.distribution.shape) - 1,), cause)
     dist, n = x.distribution, x.distribution.shape[-1]

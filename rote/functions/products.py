@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from .contraction.run import contract, planned
 from .contraction.subscripts import Subscripts, as_text, read_subscripts
 from .distributed import Distributed, KeyAxis, linked, shape_of
 from .exact import exact_contract
-from .rules import follows, numpy_arguments
+from .rules import follows, numpy_arguments, of_two
 
 __all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "matvec", "multi_dot"]
 __all__ += ["outer", "stack_labels", "tensordot", "vdot", "vecdot", "vecmat"]
+
+T = TypeVar("T", bound=Distributed)
 
 _STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
 _OTHER = 2000  # from here, labels of modes that only one operand has
@@ -36,6 +38,30 @@ def _of_newer_numpy(name: str) -> list[Any]:
     return [vars(np)[name]] if name in vars(np) else []
 
 
+@overload
+def einsum(
+    subscripts: str,
+    x: T,
+    /,
+    *operands: Any,
+    out: Distributed | None = None,
+    optimize: Any = True,
+    layout: Layout | str | None = None,
+    grid: Any = None,
+    max_bytes: int | None = None,
+    plan: Contraction | None = None,
+) -> T: ...
+@overload
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    out: Distributed | None = None,
+    optimize: Any = True,
+    layout: Layout | str | None = None,
+    grid: Any = None,
+    max_bytes: int | None = None,
+    plan: Contraction | None = None,
+) -> Any: ...
 @follows("contracted", np.einsum, views=True)
 def einsum(
     subscripts: Any,
@@ -139,6 +165,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     return ["einsum_path", *plan.path], plan.explain()
 
 
+@of_two
 @follows("contracted", np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
     """The product of matrices, or of stacks of them: `x1 @ x2`. Collective.
@@ -179,6 +206,7 @@ def _matrix_product(first: int, second: int) -> Subscripts:
     return read_subscripts(f"...{rows}k,...k{columns}->...{rows}{columns}", (first, second))
 
 
+@of_two
 @follows("contracted", *_of_newer_numpy("matvec"))
 def matvec(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
     """The products of matrices of shape (…, m, n) and vectors of shape (…, n); leading modes broadcast. Collective.
@@ -193,6 +221,7 @@ def matvec(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None 
     return _with_vector("matvec", x1, x2, "...ij,...j->...i", (2, 1), (out, layout))
 
 
+@of_two
 @follows("contracted", *_of_newer_numpy("vecmat"))
 def vecmat(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
     """The products of vectors of shape (…, m), conjugated, and matrices of shape (…, m, n). Collective.
@@ -223,6 +252,7 @@ def _with_vector(
     return into(out, contract((x1, x2), product.terms, product.result, name, layout), name)
 
 
+@of_two
 @follows("contracted", np.tensordot, np.linalg.tensordot)
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
     """The sum of products over modes of both tensors. Collective.
@@ -263,6 +293,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
     return (exact_contract if exact else contract)((x1, x2), (term, second_term), result, "tensordot", layout)
 
 
+@of_two
 @follows("contracted", np.vecdot, np.linalg.vecdot)
 def vecdot(
     x1: Any, x2: Any, /, *, axis: int = -1, out: Any = None, layout: Layout | str | None = None, exact: bool = False
@@ -293,6 +324,7 @@ def vecdot(
     return into(out, product, "vecdot")
 
 
+@of_two
 @follows("contracted", np.dot)
 def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
     """The products summed over the last mode of `a` and the last but one of `b`, as `numpy.dot`. Collective.
@@ -308,6 +340,7 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
     return into(out, tensordot(a, b, axes, layout=layout, exact=exact), "dot")
 
 
+@of_two
 @follows("contracted", np.inner)
 def inner(a: Any, b: Any, /, *, layout: Layout | str | None = None) -> Any:
     """`numpy.inner`: the sum of products over the last modes; with an operand of order 0, the product. Collective."""
@@ -329,6 +362,7 @@ def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
     return tensordot(conjugate(a), b, (modes, modes), exact=exact)
 
 
+@of_two
 @follows("contracted", np.outer, np.linalg.outer)
 def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
     """The products of all elements of a vector with all of another, of shape (m, n). Collective.
@@ -361,6 +395,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | 
     return into(out, contract(arrays, terms, result, "multi_dot", layout), "multi_dot")
 
 
+@of_two
 @follows("contracted", np.cross, np.linalg.cross)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross products of vectors of 3 components along a mode, which is made whole. Collective.

@@ -38,7 +38,7 @@ from .distributed import Array, Distributed, comm_of, shape_of
 from .elementwise import elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
-from .rules import NAN_WITH_WARNING, UFUNC_METHODS, Function, Member, family, follows, without_nans
+from .rules import NAN_WITH_WARNING, UFUNC_METHODS, Function, Member, family, follows, of_one, without_nans
 
 __all__ = ["UNSET", "Axis", "LayoutLike", "Reduced", "ReducedModes", "all", "any", "argmax", "argmin", "combined"]
 __all__ += ["computed_in", "contributed", "count_nonzero", "finished", "in_layout", "masked", "max", "min"]
@@ -428,6 +428,7 @@ def all(*args: Any, **options: Any) -> Any:
     return _truth(_ALL, *args, **options)
 
 
+@of_one
 @follows("reduction", np.count_nonzero)
 def count_nonzero(x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: LayoutLike = None) -> Any:
     """The number of elements that are not zero. Collective if the modes are split.

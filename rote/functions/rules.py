@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import Signature, signature
 from types import MappingProxyType
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
@@ -21,14 +21,40 @@ from .distributed import Distributed, comm_of, is_foreign, owned
 from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
-__all__ += ["call_collectively", "family", "fits", "follows", "named", "numpy_arguments", "of_tensors"]
-__all__ += ["refuse_unfit", "values_in", "without_nans", "written"]
+__all__ += ["OfOne", "OfTwo", "call_collectively", "family", "fits", "follows", "named", "numpy_arguments", "of_one"]
+__all__ += ["of_tensors", "of_two", "refuse_unfit", "values_in", "without_nans", "written"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=Distributed)
 Hints = Mapping[str, str]
+
+
+class OfOne(Protocol[P]):
+    """A function of a tensor whose result is a tensor, of the same class."""
+
+    def __call__(self, x: T, /, *args: P.args, **options: P.kwargs) -> T: ...
+
+
+class OfTwo(Protocol[P]):
+    """A function of two operands, of which one at least is a tensor, and so is the result."""
+
+    @overload
+    def __call__(self, x1: T, x2: Any, /, *args: P.args, **options: P.kwargs) -> T: ...
+    @overload
+    def __call__(self, x1: Any, x2: T, /, *args: P.args, **options: P.kwargs) -> T: ...
+
+
+def of_one(function: Callable[Concatenate[Any, P], Any]) -> OfOne[P]:
+    """The function itself, of which type checkers know that the result is what the first argument is."""
+    return cast(OfOne[P], function)
+
+
+def of_two(function: Callable[Concatenate[Any, Any, P], Any]) -> OfTwo[P]:
+    """The function itself, of which type checkers know that the result is a tensor, as one of two operands is."""
+    return cast(OfTwo[P], function)
 
 
 class LayoutRule(NamedTuple):
@@ -173,14 +199,16 @@ class Member(NamedTuple):
     root: bool = False  # whether it takes the square root of the result
 
 
-def family(
-    rule: str, model: Callable[Concatenate[Any, P], R], *answers: Function
-) -> Callable[[Function], Callable[P, R]]:
+Model = Callable[Concatenate[Any, Any, P], Any]
+"""The function of a family: its first argument tells its members from each other, the second is a tensor."""
+
+
+def family(rule: str, model: Model[P], *answers: Function) -> Callable[[Function], OfOne[P]]:
     """Let a function follow a rule that passes its arguments on to a model, behind what tells it from its family.
 
     The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
     """
-    return lambda function: follows(rule, *answers)(_signed(function, model))
+    return lambda function: of_one(follows(rule, *answers)(_signed(function, model)))
 
 
 def written(
@@ -206,9 +234,7 @@ _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Argum
 """
 
 
-def without_nans(
-    rule: str, model: Callable[Concatenate[Any, P], R], member: Member, value: Any, beyond: str = "", more: str = ""
-) -> Callable[P, R]:
+def without_nans(rule: str, model: Model[P], member: Member, value: Any, beyond: str = "", more: str = "") -> OfOne[P]:
     """The member of a family that leaves NaNs out, and answers for NumPy's function of its name.
 
     Args:
@@ -218,7 +244,7 @@ def without_nans(
     name = member.name
     plain, beyond = name.removeprefix("nan"), beyond and f"; {beyond}"
     doc = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
-    return follows(rule, getattr(np, name))(written(name, doc, model, first=member._replace(skips_nan=True)))
+    return of_one(follows(rule, getattr(np, name))(written(name, doc, model, first=member._replace(skips_nan=True))))
 
 
 def values_in(values: Iterable[Any]) -> Iterator[Any]:

@@ -32,7 +32,7 @@ from .moves import redistributed
 from .rearranging import pad
 from .reductions import UNSET, computed_in, finished, masked, normal_axis, taken, unordered
 from .reshaping import in_order, reshape
-from .rules import UFUNC_METHODS, Member, call_collectively, family, follows, without_nans
+from .rules import UFUNC_METHODS, Member, call_collectively, family, follows, of_one, without_nans
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
 
@@ -198,6 +198,7 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
     return carried
 
 
+@of_one
 @follows("indexed", np.diff)
 def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The differences of neighbours along a mode, n times.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain, compress
 from math import prod
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from .moves import agree_on_call, attributed_to, moved, record_move
 from .rearranging import broadcast_to
 from .reductions import normal_axis
 from .reshaping import first_index, in_order, over_ranks, reshape
-from .rules import family, follows
+from .rules import family, follows, of_one, of_two
 
 __all__ = ["SampleSort", "UniqueAll", "UniqueCounts", "UniqueInverse", "argsort", "digitize", "has_room", "isin"]
 __all__ += ["searchsorted", "sort", "sorting_order", "take", "take_along_axis", "unique", "unique_all"]
@@ -199,6 +199,7 @@ def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array
 # --- searching and taking --------------------------------------------------------------------------------------------
 
 
+@of_two
 @follows("along", np.searchsorted)
 def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
     """The indices at which elements would be inserted into a sorted tensor of order 1, which every rank gets whole.
@@ -227,6 +228,24 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return _of_each(lambda block: np.digitize(block, edges, right), bins, x, "digitize")
 
 
+@overload
+def isin(
+    element: T,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Literal["sort", "table"] | None = None,
+) -> T: ...
+@overload
+def isin(
+    element: Any,
+    test_elements: T,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Literal["sort", "table"] | None = None,
+) -> T: ...
 @follows("along", np.isin)
 def isin(
     element: Any,
@@ -349,31 +368,31 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
 # --- unique elements -------------------------------------------------------------------------------------------------
 
 
-class UniqueAll(NamedTuple):
+class UniqueAll(NamedTuple, Generic[T]):
     """The unique elements, the row-major index of each one's first occurrence, the inverse, and the counts."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: T
+    indices: T
+    inverse_indices: T
+    counts: T
 
 
-class UniqueCounts(NamedTuple):
+class UniqueCounts(NamedTuple, Generic[T]):
     """The unique elements and their counts."""
 
-    values: Any
-    counts: Any
+    values: T
+    counts: T
 
 
-class UniqueInverse(NamedTuple):
+class UniqueInverse(NamedTuple, Generic[T]):
     """The unique elements, and for each element of the tensor its number among them."""
 
-    values: Any
-    inverse_indices: Any
+    values: T
+    inverse_indices: T
 
 
 @follows("data-dependent", np.unique_all)
-def unique_all(x: Distributed, /) -> UniqueAll:
+def unique_all(x: T, /) -> UniqueAll[T]:
     """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
 
     >>> from rote import DistTensor
@@ -384,7 +403,7 @@ def unique_all(x: Distributed, /) -> UniqueAll:
 
 
 @follows("data-dependent", np.unique_counts)
-def unique_counts(x: Distributed, /) -> UniqueCounts:
+def unique_counts(x: T, /) -> UniqueCounts[T]:
     """The unique elements in ascending order, and their counts; NaNs are all different.
 
     >>> import rote.array_api as xp
@@ -397,7 +416,7 @@ def unique_counts(x: Distributed, /) -> UniqueCounts:
 
 
 @follows("data-dependent", np.unique_inverse)
-def unique_inverse(x: Distributed, /) -> UniqueInverse:
+def unique_inverse(x: T, /) -> UniqueInverse[T]:
     """The unique elements in ascending order, and each element's number among them, in the tensor's layout.
 
     >>> import rote.array_api as xp
@@ -408,6 +427,7 @@ def unique_inverse(x: Distributed, /) -> UniqueInverse:
     return UniqueInverse(values, inverse)
 
 
+@of_one
 @follows("data-dependent", np.unique_values)
 def unique_values(x: Distributed, /) -> Any:
     """The unique elements in ascending order, in blocks whose sizes follow from the data; NaNs are all different.
@@ -464,7 +484,7 @@ def _unique_slices(x: Distributed, axis: int, index: bool, inverse: bool, counts
     return replicated(results, x)
 
 
-def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, T | None, T]:
+def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, Any, T]:
     """The unique elements, first indices, the inverse if it is wanted, and counts. Collective where they are split.
 
     Each rank finds the unique elements of its run. A sort over all ranks brings equal ones to one rank.

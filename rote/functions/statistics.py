@@ -34,7 +34,7 @@ from .products import conjugate, matmul
 from .rearranging import permute_dims
 from .reductions import UNSET, Axis, LayoutLike, ReducedModes, computed_in, finished, in_layout, taken, unordered
 from .reshaping import compressed, reshape
-from .rules import Member, family, follows, without_nans
+from .rules import Member, family, follows, of_one, without_nans
 
 __all__ = [
     "average",
@@ -232,6 +232,7 @@ def _variance(
     return _divided(total, count, out)
 
 
+@of_one
 @follows("reduction", np.ptp)
 def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The largest element minus the smallest, computed from the largest in the dtype of `out`, as in NumPy."""
@@ -471,6 +472,7 @@ def _products(x: Any, weights: Any, divisor: float) -> Any:
 # --- counts and histograms --------------------------------------------------------------------------------------------
 
 
+@of_one
 @follows("reduction", np.bincount)
 def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     """The count of each integer from 0 in a tensor of order 1, replicated, as `numpy.bincount`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import index
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from .walks import Trans
 
 __all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "solve_triangular"]
 
+T = TypeVar("T", bound=Distributed)
+
 _TRANS: dict[object, Trans] = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 
 
@@ -41,8 +43,8 @@ class _Triangle(NamedTuple):
 
 @follows("contracted", name="rote.linalg.solve_triangular")
 def solve_triangular(
-    a: Distributed, b: Any, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
-) -> Any:
+    a: T, b: Any, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
+) -> T:
     """The solutions of triangular systems, as `scipy.linalg.solve_triangular`, in the layout of `b`. Collective.
 
     Args:
@@ -65,11 +67,13 @@ def solve_triangular(
     ...     rote.run(program, ranks=2)[0]
     array([1., 1.])
     """
-    return _by_triangles("solve_triangular", a, b, [_Triangle(bool(lower), _trans_of(trans), bool(unit_diagonal))])
+    triangle = _Triangle(bool(lower), _trans_of(trans), bool(unit_diagonal))
+    solutions: T = _by_triangles("solve_triangular", a, b, [triangle])
+    return solutions
 
 
 @follows("contracted", name="rote.linalg.cho_factor")
-def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
+def cho_factor(a: T, lower: bool = False) -> tuple[T, bool]:
     """A Cholesky factor for `cho_solve`, and whether it is the lower one, as `scipy.linalg.cho_factor`. Collective.
 
     Raises:
@@ -84,7 +88,7 @@ def cho_factor(a: Distributed, lower: bool = False) -> tuple[Any, bool]:
 
 
 @follows("contracted", name="rote.linalg.cho_solve")
-def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
+def cho_solve(c_and_lower: tuple[T, bool], b: Any) -> T:
     """The solutions of systems by the factor of `cho_factor`, in the layout of `b`. Collective.
 
     Raises:
@@ -98,11 +102,12 @@ def cho_solve(c_and_lower: tuple[Distributed, bool], b: Any) -> Any:
     """
     factor, lower = c_and_lower
     plain, turned = _Triangle(lower, "N"), _Triangle(lower, "C")
-    return _by_triangles("cho_solve", factor, b, [plain, turned] if lower else [turned, plain])
+    solutions: T = _by_triangles("cho_solve", factor, b, [plain, turned] if lower else [turned, plain])
+    return solutions
 
 
 @follows("contracted", name="rote.linalg.lu_factor")
-def lu_factor(a: Distributed) -> tuple[Any, Any]:
+def lu_factor(a: T) -> tuple[T, T]:
     """The factors L and U in one matrix, and pivots, for `lu_solve`, as `scipy.linalg.lu_factor`. Collective.
 
     Returns:
@@ -116,7 +121,7 @@ def lu_factor(a: Distributed) -> tuple[Any, Any]:
     """
     stack_of("lu_factor", a)
     dense.check_square(a)
-    x = floating(a)
+    x: Any = floating(a)
     if not is_split(x):
         return tuple(of_matrices("lu_factor", _lu, x, (0, 1), (0,)))
     way = dense.way_of("lu_factor", [x])
@@ -132,7 +137,7 @@ def lu_factor(a: Distributed) -> tuple[Any, Any]:
 
 
 @follows("contracted", name="rote.linalg.lu_solve")
-def lu_solve(lu_and_piv: tuple[Distributed, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> Any:
+def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> T:
     """The solutions of systems by the factors of `lu_factor`, in the layout of `b`, as `scipy.linalg.lu_solve`.
 
     Raises:
@@ -149,11 +154,33 @@ def lu_solve(lu_and_piv: tuple[Distributed, Any], b: Any, trans: Literal[0, 1, 2
     order = walks.order_of(np.atleast_1d(known(pivots)), lu.distribution.shape[0])
     op = _trans_of(trans)
     lower, upper = _Triangle(True, op, unit=True), _Triangle(False, op)
+
+    solutions: T
     if op == "N":
-        return _by_triangles("lu_solve", lu, b, [lower, upper], before=order)
-    return _by_triangles("lu_solve", lu, b, [upper, lower], after=np.argsort(order))
+        solutions = _by_triangles("lu_solve", lu, b, [lower, upper], before=order)
+    else:
+        solutions = _by_triangles("lu_solve", lu, b, [upper, lower], after=np.argsort(order))
+    return solutions
 
 
+@overload
+def eigh(
+    a: T,
+    b: Distributed | None = None,
+    *,
+    lower: bool = True,
+    eigvals_only: Literal[False] = False,
+    subset_by_index: Sequence[int] | None = None,
+) -> tuple[T, T]: ...
+@overload
+def eigh(
+    a: T,
+    b: Distributed | None = None,
+    *,
+    lower: bool = True,
+    eigvals_only: Literal[True],
+    subset_by_index: Sequence[int] | None = None,
+) -> T: ...
 @follows("contracted", name="rote.linalg.eigh")
 def eigh(
     a: Distributed,

@@ -106,16 +106,20 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             return made_like(self, function, args, kwargs)
         return answer(function, args, kwargs)
 
-    def __eq__(self, other: Any, /) -> Any:
+    def __eq__(self, other: Any, /) -> Self:  # type: ignore[override]  # elements are compared, as in NumPy
         """NumPy's `==`, which also answers for what `numpy.equal` refuses: no number equals text."""
         if _answers_itself(type(other)):
-            return super().__eq__(other)
-        return functions.elementwise.elementwise("equal", operator.eq, (self, other), {})
+            result: Self = super().__eq__(other)
+        else:
+            result = functions.elementwise.elementwise("equal", operator.eq, (self, other), {})
+        return result
 
-    def __ne__(self, other: Any, /) -> Any:
+    def __ne__(self, other: Any, /) -> Self:  # type: ignore[override]
         if _answers_itself(type(other)):
-            return super().__ne__(other)
-        return functions.elementwise.elementwise("not_equal", operator.ne, (self, other), {})
+            result: Self = super().__ne__(other)
+        else:
+            result = functions.elementwise.elementwise("not_equal", operator.ne, (self, other), {})
+        return result
 
     def __pow__(self, power: Any, /) -> Self:
         quick = _quick_power(self.local.dtype, power)
@@ -519,6 +523,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         def __rfloordiv__(self, other: Any, /) -> Self: ...
         def __rmod__(self, other: Any, /) -> Self: ...
         def __rpow__(self, other: Any, /) -> Self: ...
+        def __divmod__(self, other: Any, /) -> tuple[Self, Self]: ...
+        def __rdivmod__(self, other: Any, /) -> tuple[Self, Self]: ...
         def __rand__(self, other: Any, /) -> Self: ...
         def __ror__(self, other: Any, /) -> Self: ...
         def __rxor__(self, other: Any, /) -> Self: ...
