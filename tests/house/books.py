@@ -37,7 +37,7 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 BOOKS = {
     "core": Book(13_920, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
-        10_715,
+        10_950,
         "a DistTensor: functions with their rules of layout, files, random numbers",
         _modules("rote", "tensor functions linalg io array_api random einops"),
         ("core",),
