@@ -111,11 +111,13 @@ class FFT:
     Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2015, section 2);
     volumetric and cyclic, Popovici et al. (2019, section 3.2).
 
-    >>> f = FFT((8, 9, 10), dtype="f8")
-    >>> x = DistTensor.zeros((8, 9, 10), f.input_layout)
+    >>> import rote
+    >>> f = rote.fft.FFT((8, 9, 10), dtype="f8")
+    >>> x = rote.DistTensor.zeros((8, 9, 10), f.input_layout)
     >>> f.forward(x).shape, f.backward(f.forward(x)).shape
     ((8, 9, 6), (8, 9, 10))
-    >>> print(FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds={0: "dct2", 1: "fft", 2: "rfft"}).walk)
+    >>> kinds = {0: "dct2", 1: "fft", 2: "rfft"}
+    >>> print(rote.fft.FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds=kinds).walk)
       block[(0),(),()]: dct2(0), rfft(1, 2)
     >>> f.shape == f.input_shape, f.input_dtype, f.grid.shape, f.comm.size
     (True, dtype('float64'), (1,), 1)
@@ -318,10 +320,12 @@ class FFT:
             LayoutError: x or `out` does not have the transform's shape, layout and dtype; or there is no such norm.
             TypeError: one is not a tensor.
 
-        >>> f = FFT(4, "block[(0)]", dtype="f8")
-        >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)).to_global()
+        >>> import rote
+        >>> f = rote.fft.FFT(4, "block[(0)]", dtype="f8")
+        >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
+        >>> f.forward(x).to_global()
         array([10.+0.j, -2.+2.j, -2.+0.j])
-        >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout), norm="forward").to_global()
+        >>> f.forward(x, norm="forward").to_global()
         array([ 2.5+0.j , -0.5+0.5j, -0.5+0.j ])
         """
         return self._run(x, out, norm, back=False)
@@ -334,8 +338,9 @@ class FFT:
         Raises:
             LayoutError: X or `out` does not have the transform's shape, layout and dtype.
 
-        >>> f = FFT(4, "block[(0)]", dtype="f8")
-        >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
+        >>> import rote
+        >>> f = rote.fft.FFT(4, "block[(0)]", dtype="f8")
+        >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
         >>> f.backward(f.forward(x), out=x) is x
         True
         """
@@ -410,13 +415,13 @@ class FFT:
             LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word; an
                 axis is not transformed, or the layout does not fit the spectrum.
 
-        >>> f = FFT(8, "block[(0)]", dtype="f8")
+        >>> import numpy as np, rote
+        >>> f = rote.fft.FFT(8, "block[(0)]", dtype="f8")
         >>> [k.to_global().tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
         [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 0.0]]
-        >>> import numpy as np
-        >>> X = f.forward(DistTensor.from_function(lambda j: np.sin(2 * pi * j / 8), 8, f.input_layout))
+        >>> X = f.forward(rote.DistTensor.from_function(lambda j: np.sin(np.pi / 4 * j), 8, f.input_layout))
         >>> X *= 1j * f.wavenumbers(nyquist="zero")[0]
-        >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
+        >>> bool(np.allclose(f.backward(X).to_global(), np.cos(np.pi / 4 * np.arange(8))))
         True
         """
         target = spectrum_at(self.walk, layout)
@@ -438,7 +443,8 @@ class FFT:
             One array per axis of `axes`. Together they broadcast to the block, as an open mesh does (`numpy.ogrid`),
             for any layout of the spectrum; and to that of a field, whose components are in front.
 
-        >>> f = FFT((4, 8), "block[(0),()]", dtype="f8")
+        >>> import rote
+        >>> f = rote.fft.FFT((4, 8), "block[(0),()]", dtype="f8")
         >>> [k.shape for k in f.local_wavenumbers()]
         [(4, 1), (1, 5)]
         """
@@ -465,10 +471,10 @@ class FFT:
             LayoutError: `values` has another layout or is complex, or L does not fit.
             TypeError: `values` is not a tensor.
 
-        >>> import numpy as np
-        >>> f = FFT((8, 8), "block[(0),()]", dtype="f8", norm="forward")
-        >>> waves = lambda i, j: 2 * np.cos(pi / 4 * i) + np.sin(pi / 2 * j)
-        >>> u = DistTensor.from_function(waves, (8, 8), f.input_layout)
+        >>> import numpy as np, rote
+        >>> f = rote.fft.FFT((8, 8), "block[(0),()]", dtype="f8", norm="forward")
+        >>> waves = lambda i, j: 2 * np.cos(np.pi / 4 * i) + np.sin(np.pi / 2 * j)
+        >>> u = rote.DistTensor.from_function(waves, (8, 8), f.input_layout)
         >>> (f.shell_sums(abs(f.forward(u)) ** 2) / 2).round(12).tolist()
         [0.0, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]
         """
@@ -480,7 +486,8 @@ class FFT:
     def to_html(self) -> str:
         """A page that steps through the walk in a browser, complete in itself like that of `Plan.to_html`.
 
-        >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
+        >>> import rote
+        >>> "Stage 1 of 1: fft(0)" in rote.fft.FFT(4, "block[(0)]").to_html()
         True
         """
         return str(late("html.walks:walk_page")(self.walk, self.axes, str(self)))

@@ -147,6 +147,13 @@ class Stage:
         before, after: the distributions before and after the actions. Blocks are equal, except for extents that change
             on every rank. Digits that the view of `before` reads are modes of the tensor of `after`.
         done: the actions, in order; may be empty.
+
+    >>> import rote
+    >>> stage = rote.fft.compare((64, 64, 64), ranks=4)[0].walk.stages[0]
+    >>> print(stage)
+    block[(0),(),()]: fft(1, 2)
+    >>> stage.text, stage.acted_modes
+    ('fft(1, 2)', (1, 2))
     """
 
     before: Distribution
@@ -182,6 +189,7 @@ class Stage:
         return str(self).removeprefix(str(self.before.layout)).removeprefix(":").strip() or "nothing"
 
     def inverse(self) -> Stage:
+        """The stage that undoes this one, up to a factor."""
         return Stage(self.after, self.before, tuple(action.inverse() for action in reversed(self.done)))
 
     def __str__(self) -> str:
@@ -202,6 +210,17 @@ class Walk:
         points: per axis, the number of points of the spectrum; for half a spectrum, those of the signal.
         wire: "f4" if elements are rounded to single precision while they travel.
         machine: the machine for which its moves are compiled.
+
+    >>> import rote
+    >>> def program(comm):
+    ...     return rote.fft.FFT((8, 6), "block[(0),()]", comm=comm).walk
+    >>> walk = rote.run(program, ranks=2)[0]
+    >>> print(walk)
+      block[(0),()]: fft(1)
+        # alltoall over 0
+      block[(),(0)]: fft(0)
+    >>> walk.kind, [plan.cost.bytes for plan in walk.moves]
+    ('fft', [192])
     """
 
     source: Distribution

@@ -14,10 +14,10 @@ _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of th
 class RoteError(Exception):
     """The root of Rote's own errors; where NumPy or Python has one (TypeError, IndexError, OSError), that is raised.
 
-    >>> from rote import parse
+    >>> import rote
     >>> try:
-    ...     parse("[(0)")
-    ... except RoteError as error:
+    ...     rote.parse("[(0)")
+    ... except rote.RoteError as error:
     ...     print(type(error).__name__, error.mistake)
     NotationError missing-closing-bracket
     """
@@ -30,11 +30,13 @@ class NotationError(RoteError, ValueError):
     caret (``len(text)`` for its end), `rule` the rule that it breaks, `hint` what to write instead. In a walk, `text`
     is the wrong line and `line` its number, from 1; otherwise `line` is None.
 
-    >>> print(NotationError("bare-grid-mode", "[(0),1]", 5, "grid modes must be in parentheses", "write (0)"))
-    grid modes must be in parentheses
+    >>> import rote
+    >>> rote.parse("[(0),1]")
+    Traceback (most recent call last):
+    rote.NotationError: a mode's grid modes must be in parentheses
         [(0),1]
              ^
-    write (0)
+    write (0) for one grid mode, () for none
     """
 
     def __init__(self, mistake: str, text: str, position: int, rule: str, hint: str, line: int | None = None) -> None:
@@ -49,6 +51,7 @@ class NotationError(RoteError, ValueError):
     def in_line(self, line: int, text: str) -> NotationError:
         """This error, moved to line number `line` of a walk, which reads `text`; lines are counted from 1.
 
+        >>> from rote import NotationError
         >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
         2
         """

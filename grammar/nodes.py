@@ -72,6 +72,7 @@ class Kind:
     Raises:
         ValueError: the name is unknown, or does not take such sizes. TypeError: a size is not an integer.
 
+    >>> from rote.grammar import BLOCK, CYCLIC, Kind
     >>> Kind("cyclic") == CYCLIC == Kind("cyclic", (1,)), Kind("block") == BLOCK
     (True, True)
     >>> CYCLIC.is_cyclic, CYCLIC.tile, CYCLIC.fits, Kind("block", (3, 5, 2)).fits
@@ -126,6 +127,7 @@ BLOCK = Kind("block")
 class Entry:
     """A grid mode that splits a mode, and how: ``0:block``.
 
+    >>> from rote.grammar import BLOCK, CYCLIC, Entry
     >>> Entry(0) == Entry(0, CYCLIC), Entry(1, BLOCK).kind.name
     (True, 'block')
     """
@@ -142,7 +144,7 @@ class Entry:
 class Name:
     """A mode of the tensor, read as it is: ``a``.
 
-    >>> from rote.grammar import parse_syntax
+    >>> from rote.grammar import Name, parse_syntax
     >>> parse_syntax("b a: [(0),()]").view, Name("b").names
     ((Name(name='b'), Name(name='a')), ('b',))
     """
@@ -220,7 +222,9 @@ class LayoutSyntax:
     are read as they are. `op`, `partial`: the value is the op over the grid modes `partial`. `rooted`: pairs of a grid
     mode and its only coordinate that holds data.
 
-    >>> LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=()) == LayoutSyntax(((), ()))
+    >>> from rote.grammar import Fuse, LayoutSyntax, Name
+    >>> as_it_is = LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=())
+    >>> as_it_is == LayoutSyntax(((), ()))
     True
     >>> LayoutSyntax(((),), view=(Fuse(("a", "b")),)).tensor_order
     2
@@ -301,6 +305,7 @@ N = TypeVar("N")
 class StageSyntax(Generic[N]):
     """A line of a walk: the layout, as a node or a value of its own, the grid if it changes here, and the actions.
 
+    >>> from rote.grammar import LayoutSyntax, StageSyntax
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True
     """
@@ -320,6 +325,7 @@ class WalkSyntax:
 
     A stage on the same grid as the one before does not name the grid again:
 
+    >>> from rote.grammar import LayoutSyntax, StageSyntax, WalkSyntax
     >>> stages = [StageSyntax(LayoutSyntax(()), grid) for grid in ((4,), (4,), (2, 2), (4,))]
     >>> [stage.grid for stage in WalkSyntax(tuple(stages)).stages]
     [(4,), None, (2, 2), (4,)]

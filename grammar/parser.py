@@ -17,6 +17,7 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
         NotationError: the text is neither; the error names the mistake, shows it and says what to write.
         TypeError: `text` is not a str.
 
+    >>> from rote.grammar import parse_syntax
     >>> parse_syntax("[(0),()]").modes
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
     """
@@ -56,6 +57,7 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
         NotationError: the text is not a walk; the error names the mistake, shows its line and says what to write.
         TypeError: `text` is not a str.
 
+    >>> from rote.grammar import parse_walk
     >>> walk = parse_walk("(t s=4): [(),(0)]: fft(t), twiddle  # one of 4 columns each")
     >>> walk.stages[0].actions
     (ActionSyntax(name='fft', modes=(0,), extents=()), ActionSyntax(name='twiddle', modes=(), extents=()))

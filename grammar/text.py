@@ -10,8 +10,8 @@ from . import nodes
 def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
     """The canonical text of a layout or a transition: ``parse_syntax(unparse(node)) == node``.
 
-    >>> block = nodes.Kind("block")
-    >>> unparse(nodes.LayoutSyntax(((nodes.Entry(0, block),), (), (nodes.Entry(1, block),)), rooted=((2, 0), (3, 1))))
+    >>> from rote.grammar import BLOCK, Entry, LayoutSyntax, unparse
+    >>> unparse(LayoutSyntax(((Entry(0, BLOCK),), (), (Entry(1, BLOCK),)), rooted=((2, 0), (3, 1))))
     'block[(0),(),(1)]|(2,3@1)'
     """
     if isinstance(node, nodes.TransitionSyntax):
@@ -35,9 +35,8 @@ def unparse_walk(walk: nodes.WalkSyntax) -> str:
 
     Actions name modes as the view does, or by their numbers if they have no name there.
 
-    >>> layout = nodes.LayoutSyntax(((nodes.Entry(0),), (), ()))
-    >>> actions = (nodes.ActionSyntax("fft", (1, 2)), nodes.ActionSyntax("twiddle"))
-    >>> unparse_walk(nodes.WalkSyntax((nodes.StageSyntax(layout, (4,), actions),)))
+    >>> from rote.grammar import parse_walk, unparse_walk
+    >>> unparse_walk(parse_walk("on 4 [(0), (), ()]: fft(1, 2), twiddle  # one stage"))
     'on 4 [(0),(),()]: fft(1, 2), twiddle'
     """
     return "\n".join(map(_stage, walk.stages))

@@ -56,7 +56,8 @@ def scaling(
         LayoutError: shape, ranks and dtype are none of an FFT.
         PlanError: there is no such machine.
 
-    >>> found = scaling((64, 64, 64), [4, 64, 128], machine="k-computer")
+    >>> import rote
+    >>> found = rote.fft.scaling((64, 64, 64), [4, 64, 128], machine="k-computer")
     >>> [(row.ranks, row.taken, row.best[row.taken].limit) for row in found.rows]
     [(4, 'slab', 'transforms'), (64, 'pencil', 'transforms'), (128, 'pencil', 'latency')]
     >>> print(found.advice().splitlines()[0])
@@ -107,6 +108,16 @@ class Job(NamedTuple):
         family, grid, layout, output: what runs, from the first layout to the second.
         prediction: its seconds and memory.
         bound: seconds below which no FFT is there: its transforms, and one exchange of all that a node has.
+
+    >>> import rote
+    >>> job = rote.fft.job((64, 64, 64), 4, "k-computer")
+    >>> job.ranks_per_node, job.family, job.layout
+    (8, 'slab', 'block[(0),(),()]')
+    >>> print(*job.script.splitlines()[:4], sep="\\n")
+    #!/bin/bash
+    #SBATCH --job-name=rote-fft
+    #SBATCH --nodes=4
+    #SBATCH --ntasks-per-node=8
     """
 
     machine: str
@@ -175,7 +186,8 @@ def job(
         PlanError: the machine has no nodes, or too few; or a node has too little memory, and the message says how many
             nodes are enough.
 
-    >>> print(*str(job((64, 64, 64), 4, "k-computer")).splitlines()[-3:], sep="\\n")
+    >>> import rote
+    >>> print(*str(rote.fft.job((64, 64, 64), 4, "k-computer")).splitlines()[-3:], sep="\\n")
     8 ranks of 1 thread on a node, in block order
     slab on grid 32, from block[(0),(),()] to block[(),(0),()]
     1.26 times the bound 670 us, of its transforms and of one exchange between nodes

@@ -59,6 +59,11 @@ class Price:
         moves: the number of moves in which ranks communicate.
         received: the most bytes that a rank receives in a move, summed over all moves.
         total: bytes that all ranks receive.
+
+    >>> import rote
+    >>> price = rote.fft.compare((64, 64, 64), ranks=4)[0].price
+    >>> price.moves, price.received, price.total
+    (1, 786432, 3145728)
     """
 
     seconds: float
@@ -118,6 +123,11 @@ class Choice:
         source: the distribution in which the walk begins.
         price: its price by the cost model.
         walk: the walk; None if there is none, and then `why` gives the reason.
+
+    >>> import rote
+    >>> choice = rote.fft.compare((64, 64, 64), ranks=4)[0]
+    >>> choice.name, choice.price.moves, str(choice.walk.target.layout)
+    ('slab', 1, 'block[(),(0),()]')
     """
 
     name: str
@@ -533,7 +543,8 @@ def compare(
         LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
         PlanError: there are too many grids.
 
-    >>> for choice in compare((64, 64, 64), ranks=4)[:3]:
+    >>> import rote
+    >>> for choice in rote.fft.compare((64, 64, 64), ranks=4)[:3]:
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)
     slab 4 1 786432
     rows 4 1 786432

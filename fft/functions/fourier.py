@@ -139,9 +139,9 @@ def fftn(*args: Any, **options: Any) -> DistTensor:
 
     Source: Dalcin et al. (2019, eq. 5).
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
-    >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
+    >>> bool(np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
     return _along_axes("fft", *args, **options)
@@ -153,9 +153,9 @@ def ifftn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `fftn`.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
-    >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(3.0), "block[(0)]")
+    >>> rote.fft.ifftn(rote.fft.fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
     return _along_axes("ifft", *args, **options)
@@ -167,7 +167,8 @@ def rfftn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
 
-    >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
+    >>> import rote
+    >>> rote.fft.rfftn(rote.DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
     return _along_axes("rfft", *args, **options)
@@ -186,9 +187,9 @@ def irfftn(*args: Any, **options: Any) -> DistTensor:
     Returns:
         A real tensor. x keeps its values.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
-    >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(5.0), "block[(0)]")
+    >>> rote.fft.irfftn(rote.fft.rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     return _along_axes("irfft", *args, **options)
@@ -241,9 +242,9 @@ def dctn(*args: Any, **options: Any) -> DistTensor:
     Returns:
         A tensor of x's shape, except for `s`; real if x is, else complex.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
-    >>> dctn(x).to_global().round(12).tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
+    >>> rote.fft.dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     return _cosines("dct", *args, **options)
@@ -255,9 +256,9 @@ def idctn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dctn`.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
-    >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> rote.fft.idctn(rote.fft.dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
     return _cosines("idct", *args, **options)
@@ -269,8 +270,8 @@ def dstn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
 
-    >>> import numpy as np
-    >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
+    >>> import numpy as np, rote
+    >>> rote.fft.dstn(rote.DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
     return _cosines("dst", *args, **options)
@@ -282,9 +283,9 @@ def idstn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dstn`.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
-    >>> idstn(dstn(x)).to_global().round(12).tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> rote.fft.idstn(rote.fft.dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
     return _cosines("idst", *args, **options)
@@ -310,9 +311,10 @@ def dht(*args: Any, **options: Any) -> DistTensor:
 
     Source: Hartley (1942); Bracewell (1983).
 
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
-    >>> X = dht(x)
-    >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
+    >>> X = rote.fft.dht(x)
+    >>> X.to_global().round(12).tolist(), rote.fft.dht(X, norm="forward").to_global().round(12).tolist()
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
     return _along_axes("dht", *args, **options)
@@ -338,8 +340,9 @@ def r2hc(*args: Any, **options: Any) -> DistTensor:
 
     Source: Frigo and Johnson (2005).
 
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
-    >>> r2hc(x).to_global().round(12).tolist()
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
+    >>> rote.fft.r2hc(x).to_global().round(12).tolist()
     [11.0, -2.0, -3.0, 3.0]
     """
     return _along_axes("r2hc", *args, **options)
@@ -351,8 +354,9 @@ def hc2r(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `r2hc`.
 
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
-    >>> hc2r(r2hc(x)).to_global().round(12).tolist()
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
+    >>> rote.fft.hc2r(rote.fft.r2hc(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0, 5.0, 4.0]
     """
     return _along_axes("hc2r", *args, **options)
@@ -402,8 +406,9 @@ def hfft(*args: Any, **options: Any) -> DistTensor:
 
     Raises: as `rote.fft.fftn`.
 
-    >>> x = DistTensor.from_global([4.0, 1j, 2.0], "block[(0)]")
-    >>> hfft(x).to_global().round(12).tolist()
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([4.0, 1j, 2.0], "block[(0)]")
+    >>> rote.fft.hfft(x).to_global().round(12).tolist()
     [6.0, 4.0, 6.0, 0.0]
     """
     return _hermitian("irfft", *args, **options)
@@ -422,7 +427,8 @@ def ihfft(*args: Any, **options: Any) -> DistTensor:
     Returns:
         A complex tensor with n//2 + 1 points along the axis.
 
-    >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
+    >>> import rote
+    >>> rote.fft.ihfft(rote.DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
     """
     return _hermitian("rfft", *args, **options)

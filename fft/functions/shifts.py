@@ -78,10 +78,11 @@ def fftfreq(
         LayoutError: there are not as many spacings as axes, or one is not positive.
         TypeError: n is neither. A tensor does not say which of its axes are frequencies, nor of how many points.
 
-    >>> fftfreq(4, d=0.5).tolist()
+    >>> import rote
+    >>> rote.fft.fftfreq(4, d=0.5).tolist()
     [0.0, 0.5, -1.0, -0.5]
-    >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
-    >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))
+    >>> f = rote.fft.FFT((4, 6), "block[(0),()]", dtype="f8")
+    >>> vertical, horizontal = rote.fft.fftfreq(f, d=(0.5, 1.0))
     >>> vertical.ravel().tolist(), horizontal.shape
     ([0.0, 0.5, -1.0, -0.5], (1, 4))
     """
@@ -101,7 +102,8 @@ def rfftfreq(n: int, d: float = 1.0, device: Literal["cpu"] | None = None) -> Ar
     Raises:
         TypeError: n is not a number of points; for an `FFT`, `fftfreq` gives those of half a spectrum.
 
-    >>> rfftfreq(4).tolist()
+    >>> import rote
+    >>> rote.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
     _check_points(n, "rfftfreq")
@@ -135,8 +137,9 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
         LayoutError: an axis is not the tensor's, or is read in tiles.
         TypeError: X is not a tensor.
 
-    >>> x = DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
-    >>> fftshift(x).to_global().tolist()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
+    >>> rote.fft.fftshift(x).to_global().tolist()
     [-2.0, -1.0, 0.0, 1.0, 2.0]
     """
     return _shifted(X, axes, 1, "fftshift")
@@ -147,8 +150,9 @@ def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
     Arguments and errors are those of `fftshift`.
 
-    >>> x = DistTensor.from_global([-2, -1, 0, 1, 2], "block[(0)]")
-    >>> ifftshift(x).to_global().tolist()
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([-2, -1, 0, 1, 2], "block[(0)]")
+    >>> rote.fft.ifftshift(x).to_global().tolist()
     [0, 1, 2, -2, -1]
     """
     return _shifted(X, axes, -1, "ifftshift")
@@ -243,9 +247,10 @@ def convolve(
     Raises:
         LayoutError: order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
 
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0], "block[(0)]")
-    >>> for mode in MODES:
-    ...     print(mode, convolve(x, [0.0, 1.0, 0.5], mode).to_global().round(12) + 0.0)
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0], "block[(0)]")
+    >>> for mode in ("full", "same", "valid", "wrap"):
+    ...     print(mode, rote.fft.convolve(x, [0.0, 1.0, 0.5], mode).to_global().round(12) + 0.0)
     full [0.  1.  2.5 4.  1.5]
     same [1.  2.5 4. ]
     valid [2.5]
@@ -262,8 +267,9 @@ def correlate(
     Index k of the "full" result is lag k - (m - 1), where m is y's extent: the sum over j of x[j + lag] conj(y[j]).
     Index k of "wrap" is lag k, with x[(j + k) % n]. Arguments and errors are those of `convolve`.
 
-    >>> x = DistTensor.from_global([0.0, 0.0, 1.0, 2.0], "block[(0)]")
-    >>> correlate(x, [1.0, 2.0], "wrap").to_global().argmax()  # where in x the pattern is
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([0.0, 0.0, 1.0, 2.0], "block[(0)]")
+    >>> rote.fft.correlate(x, [1.0, 2.0], "wrap").to_global().argmax()  # where in x the pattern is
     np.int64(2)
     """
     return _convolved(x, y, mode, axes, correlated=True)
